@@ -1,0 +1,32 @@
+# Every command works on a fresh machine: the virtual environment is made on first use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: setup demo test check bench generate
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[codegen,dev]'
+	touch $@
+
+demo: setup
+	@$(BIN)/python -m tools.demo
+
+test: setup check
+	$(BIN)/python -m pytest
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: setup
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/python -m tests.bench
+
+generate: setup
+	$(BIN)/python -m codegen generate

@@ -1,0 +1,94 @@
+"""The four families of errors, and `check` for our own invariants.
+
+`WireError`: bytes of a peer or a file are wrong. `ApiError`: legal bytes, refused with an error
+code. `StorageError`: the disk lies or fails. `InvariantError`: a bug of ours.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ApiError",
+    "InvariantError",
+    "KraftwireError",
+    "StorageError",
+    "UsageError",
+    "WireError",
+    "check",
+]
+
+
+class KraftwireError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class UsageError(KraftwireError):
+    """A caller asked for something that does not exist: a message, a version, an option."""
+
+
+class WireError(KraftwireError):
+    """Bytes do not follow the format, or a value cannot be written in it.
+
+    Units: `offset` counts bytes from the start of the buffer that was handed in (None while
+    encoding). `path` names the field as in ``topics[0].partitions[2].high_watermark``.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        message: str = "",
+        version: int | None = None,
+        path: str = "",
+        offset: int | None = None,
+        expected: str = "",
+        found: str = "",
+    ) -> None:
+        self.problem = problem
+        self.message = message
+        self.version = version
+        self.path = path
+        self.offset = offset
+        self.expected = expected
+        self.found = found
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        where = self.message
+        if self.version is not None:
+            where += f" v{self.version}"
+        if self.path:
+            where += f" {self.path}"
+        if self.offset is not None:
+            where += f" at offset {self.offset}"
+        detail = self.problem
+        if self.expected or self.found:
+            detail += f" (expected {self.expected or 'nothing'}, found {self.found or 'nothing'})"
+        return f"{where.strip()}: {detail}" if where else detail
+
+
+class ApiError(KraftwireError):
+    """A legal request that is refused; `code` is the Kafka error code of the response."""
+
+    def __init__(self, code: int, detail: str) -> None:
+        self.code = code
+        super().__init__(f"error {code}: {detail}")
+
+
+class StorageError(KraftwireError):
+    """A file on disk is damaged or an operation on it failed; names the file and the position."""
+
+    def __init__(self, problem: str, *, file: str, position: int | None = None) -> None:
+        self.file = file
+        self.position = position
+        at = f" at byte {position}" if position is not None else ""
+        super().__init__(f"{file}{at}: {problem}")
+
+
+class InvariantError(KraftwireError):
+    """A condition that the code relies on does not hold: a bug of ours."""
+
+
+def check(condition: bool, message: str) -> None:
+    """Raise `InvariantError` unless the condition holds; unlike `assert` it survives ``-O``."""
+    if not condition:
+        raise InvariantError(message)

@@ -1,0 +1,1 @@
+"""Bytes: varints, frames, and the slow, explaining readers and writers behind the fast ones."""

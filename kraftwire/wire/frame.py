@@ -1,0 +1,68 @@
+"""The frame of Kafka's RPC: a signed 32-bit length, then that many bytes.
+
+Source: Kafka's `NetworkReceive` and `NetworkSend`.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from kraftwire.errors import WireError
+from kraftwire.limits import FRAME_SIZE_MAX
+
+__all__ = ["LENGTH_SIZE", "FrameBuffer", "frame", "frame_size"]
+
+LENGTH_SIZE = 4
+_LENGTH = struct.Struct(">i")
+
+
+def frame(payload: bytes) -> bytes:
+    """Put the length before a payload (header and body of one request or response)."""
+    return _LENGTH.pack(len(payload)) + payload
+
+
+def frame_size(prefix: bytes | memoryview, *, limit: int = FRAME_SIZE_MAX) -> int:
+    """Payload size that a length prefix announces.
+
+    Shape: prefix holds at least four bytes. Raises: WireError if negative or above the limit.
+    """
+    (size,) = _LENGTH.unpack_from(prefix)
+    if not 0 <= size <= limit:
+        raise WireError(
+            "frame length out of range", offset=0, expected=f"0 to {limit}", found=str(size)
+        )
+    return int(size)
+
+
+class FrameBuffer:
+    """Cut a byte stream into frames; holds at most one unfinished frame.
+
+    Order: `feed` bytes as they come, then take `frames` until none is left.
+    """
+
+    def __init__(self, *, limit: int = FRAME_SIZE_MAX) -> None:
+        self._limit = limit
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Add bytes and return the payloads that are now complete, in order.
+
+        Raises: WireError on an impossible length; the stream cannot be used after that.
+        """
+        self._buffer += data
+        done: list[bytes] = []
+        start = 0
+        while len(self._buffer) - start >= LENGTH_SIZE:
+            end = start + LENGTH_SIZE
+            size = frame_size(self._buffer[start:end], limit=self._limit)
+            if len(self._buffer) - end < size:
+                break
+            done.append(bytes(self._buffer[end : end + size]))
+            start = end + size
+        del self._buffer[:start]
+        return done
+
+    @property
+    def pending_size(self) -> int:
+        """Bytes held of a frame that is not complete yet."""
+        return len(self._buffer)

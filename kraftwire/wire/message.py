@@ -1,0 +1,163 @@
+"""Base classes of generated code: what every struct and every message can do.
+
+The generated modules supply version-specialised functions; this module supplies their common
+front: dispatch by version, the checks at the boundary, and the hand-over to the slow, explaining
+reader and writer when a fast function stumbles.
+"""
+
+from __future__ import annotations
+
+import gc
+import struct
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+from kraftwire.errors import UsageError, WireError
+from kraftwire.limits import ELEMENT_BYTES_MIN, ELEMENT_FREE_COUNT, GC_PAUSE_BYTES
+from kraftwire.wire.facts import MessageFacts, Versions, load
+
+__all__ = ["Message", "Struct"]
+
+# What a check-free fast function raises on bad bytes or bad values. MemoryError and OverflowError
+# come from absurd lengths before any memory is taken.
+_STUMBLES = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    TypeError,
+    ValueError,  # includes UnicodeError
+    WireError,
+    struct.error,
+)
+
+Decoder = Callable[[bytes, int, int], tuple[Any, int]]
+Encoder = Callable[[Any], bytes]
+
+
+class Struct:
+    """A struct of a message: plain attributes, compared and printed by value."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        values = ((name, getattr(self, name)) for name in self.__slots__)
+        shown = ", ".join(
+            f"{name}={value!r}"
+            for name, value in values
+            if name != "unknown_tagged_fields" or value
+        )
+        return f"{self.__class__.__name__}({shown})"
+
+
+class Message(Struct):
+    """A message of one schema file, in all its versions."""
+
+    __slots__ = ()
+
+    NAME: ClassVar[str]
+    KIND: ClassVar[str]
+    API_KEY: ClassVar[int]
+    VERSIONS: ClassVar[Versions]
+    _DECODERS: ClassVar[dict[int, Decoder]]
+    _ENCODERS: ClassVar[dict[int, Encoder]]
+    _RAW_FACTS: ClassVar[tuple[Any, ...]]
+    _NAMESPACE: ClassVar[dict[str, Any]]
+    _FACTS: ClassVar[MessageFacts | None] = None
+
+    @classmethod
+    def decode(
+        cls, buf: bytes | bytearray | memoryview, version: int, offset: int = 0
+    ) -> tuple[Self, int]:
+        """Read a message; returns it and the position behind it (bytes may be left there).
+
+        Shape: records fields are memoryviews of the input (of a copy, unless it is `bytes`).
+        Raises: WireError naming field path and offset; UsageError for an unknown version.
+        """
+        data = buf if type(buf) is bytes else bytes(buf)
+        try:
+            decoder = cls._DECODERS[version]
+        except KeyError:
+            raise cls._unknown_version(version) from None
+        length = len(data)
+        size = length - offset
+        pause = size >= GC_PAUSE_BYTES and gc.isenabled()
+        if pause:
+            gc.disable()
+        try:
+            message, end = decoder(data, offset, ELEMENT_FREE_COUNT + size // ELEMENT_BYTES_MIN)
+            if end <= length and size >= 0:
+                return message, end
+        except _STUMBLES:
+            pass
+        finally:
+            if pause:
+                gc.enable()
+        return cls._decode_slowly(data, version, offset)
+
+    @classmethod
+    def _decode_slowly(cls, data: bytes, version: int, offset: int) -> tuple[Self, int]:
+        from kraftwire.wire.reader import read_message
+
+        return read_message(cls.facts(), data, version, offset)  # type: ignore[return-value]
+
+    def encode(self, version: int) -> bytes:
+        """Write the message as Kafka's serializer does.
+
+        Raises: WireError naming the field whose value does not fit or that the version cannot
+        carry; UsageError for an unknown version.
+        """
+        try:
+            encoder = self._ENCODERS[version]
+        except KeyError:
+            raise self._unknown_version(version) from None
+        try:
+            return encoder(self)
+        except _STUMBLES:
+            from kraftwire.wire.writer import write_message
+
+            return write_message(self.facts(), self, version)
+
+    def to_json(self, version: int) -> dict[str, Any]:
+        """The message in the form of Kafka's JSON converters; records are base64.
+
+        Raises: WireError if the version cannot carry a value; UsageError for an unknown version.
+        """
+        from kraftwire.wire.json_form import to_json
+
+        self._check_version(version)
+        return to_json(self.facts(), self, version)
+
+    @classmethod
+    def from_json(cls, data: Any, version: int) -> Self:
+        """Build a message from the form of Kafka's JSON converters.
+
+        Raises: WireError naming the key that is missing, unknown or of the wrong type.
+        """
+        from kraftwire.wire.json_form import from_json
+
+        cls._check_version(version)
+        return from_json(cls.facts(), data, version)  # type: ignore[return-value]
+
+    @classmethod
+    def facts(cls) -> MessageFacts:
+        """The schema's facts, built on first use."""
+        if cls._FACTS is None:
+            cls._FACTS = load(cls._RAW_FACTS, cls._NAMESPACE)
+        return cls._FACTS
+
+    @classmethod
+    def _check_version(cls, version: int) -> None:
+        if version not in cls.VERSIONS:
+            raise cls._unknown_version(version)
+
+    @classmethod
+    def _unknown_version(cls, version: int) -> UsageError:
+        return UsageError(f"{cls.NAME} has versions {cls.VERSIONS}, not {version!r}")
