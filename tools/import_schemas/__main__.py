@@ -1,0 +1,108 @@
+"""Bring the message schemas of Kafka releases into schemas/.
+
+python -m tools.import_schemas                 the releases that schemas/SOURCE.json names
+python -m tools.import_schemas --add 4.4.0     one release more
+python -m tools.import_schemas JAR...          from jars at hand, without Maven
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kraftwire.errors import UsageError
+from tools.import_schemas.jars import Release, read_releases
+from tools.import_schemas.maven import fetch_release
+from tools.import_schemas.merge import union_of_releases
+from tools.import_schemas.report import wire_changes
+from tools.import_schemas.schema import Message
+from tools.import_schemas.texts import apply_texts, collect_texts
+from tools.import_schemas.tree import (
+    changed_files,
+    read_source,
+    read_tree,
+    tree_files,
+    write_tree,
+)
+
+__all__ = ["import_releases", "main"]
+
+_ROOT = Path(__file__).resolve().parents[2]
+_FIRST_RELEASES = ["4.3.1", "3.9.2"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 0 on success, 1 if --check finds differences, 2 for what cannot be used."""
+    options = _options(arguments)
+    try:
+        releases = read_releases(options.jars or _fetch(options))
+        files, lost = import_releases(releases, read_tree(options.out))
+    except UsageError as error:
+        print(f"import_schemas: {error}", file=sys.stderr)
+        return 2
+    if options.report and len(releases) > 1:
+        print(wire_changes(releases[1].messages, releases[0].messages))
+    for text in lost:
+        print(f"import_schemas: dropped the text of {text}, which is gone", file=sys.stderr)
+    if options.check:
+        return _say_differences(changed_files(options.out, files))
+    changed = write_tree(options.out, files)
+    used = ", ".join(release.version for release in releases)
+    print(f"{len(files) - 1} schemas from Kafka {used}: {len(changed)} files changed")
+    return 0
+
+
+def import_releases(
+    releases: Sequence[Release], present: Mapping[str, Message]
+) -> tuple[dict[str, str], list[str]]:
+    """The files of ``schemas/`` for these releases, with the texts that stand there at present.
+
+    Returns the files by relative path, and the texts that found no place any more.
+    """
+    union = union_of_releases([release.messages for release in releases])
+    lost = []
+    for name, message in present.items():
+        texts = collect_texts(message)
+        if name in union:
+            union[name] = apply_texts(union[name], texts)
+        kept = collect_texts(union[name]) if name in union else {}
+        lost += [f"{name} {path}".strip() for path in texts if path not in kept]
+    return tree_files(union, releases), lost
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tools.import_schemas", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("jars", nargs="*", type=Path, help="jars of one or more releases")
+    parser.add_argument(
+        "--add", action="append", default=[], metavar="RELEASE", help="fetch this release as well"
+    )
+    parser.add_argument(
+        "--report", action="store_true", help="print what changed between the newest two releases"
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing, list differences")
+    parser.add_argument("--out", type=Path, default=_ROOT / "schemas", help="default: schemas/")
+    parser.add_argument(
+        "--cache", type=Path, default=_ROOT / ".cache" / "kafka-jars", help="where Maven's jars go"
+    )
+    return parser.parse_args(arguments)
+
+
+def _fetch(options: argparse.Namespace) -> list[Path]:
+    wanted = [*(read_source(options.out) or _FIRST_RELEASES), *options.add]
+    return [
+        jar for release in dict.fromkeys(wanted) for jar in fetch_release(release, options.cache)
+    ]
+
+
+def _say_differences(changed: list[str]) -> int:
+    for path in changed:
+        print(path)
+    print(f"{len(changed)} files differ" if changed else "schemas/ is current")
+    return 1 if changed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

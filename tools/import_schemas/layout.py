@@ -1,0 +1,76 @@
+"""What a message looks like on the wire in one version: the fields in order, nothing else.
+
+Owns the notion of "the same bytes" that merging is checked against and the report compares by.
+Names of structs are left out, since renaming one changes no byte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kraftwire.errors import UsageError
+from tools.import_schemas.schema import Field, Message
+
+__all__ = ["Slot", "layout", "struct_fields"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One field of one version.
+
+    Shape: `path` is dotted from the message; `type` is a primitive or ``struct``, with ``[]`` in
+    front for an array; `tag` is None unless the field is tagged in this version.
+    """
+
+    path: str
+    type: str
+    is_nullable: bool
+    tag: int | None
+    is_flexible: bool
+
+
+def layout(message: Message, version: int) -> tuple[Slot, ...]:
+    """The fields of a version, parents before their children.
+
+    Raises: UsageError if a field names a struct that the message does not define.
+    """
+    slots: list[Slot] = []
+    _walk(message, message.fields, version, "", slots)
+    return tuple(slots)
+
+
+def struct_fields(message: Message, field: Field) -> tuple[Field, ...] | None:
+    """The fields of the struct that a field holds, None for a primitive.
+
+    Raises: UsageError if the message does not define the struct.
+    """
+    if not field.struct:
+        return None
+    if field.fields is not None:
+        return field.fields
+    for struct in message.structs:
+        if struct.name == field.struct:
+            return struct.fields
+    raise UsageError(f"{message.name}.{field.name}: no struct {field.struct} in this schema")
+
+
+def _walk(
+    message: Message, fields: tuple[Field, ...], version: int, parent: str, slots: list[Slot]
+) -> None:
+    for field in fields:
+        if version not in field.versions:
+            continue
+        path = f"{parent}{field.name}"
+        inner = struct_fields(message, field)
+        flexible = message.flexible if field.flexible is None else field.flexible
+        slots.append(
+            Slot(
+                path=path,
+                type=field.type if inner is None else field.type.replace(field.struct, "struct"),
+                is_nullable=version in field.nullable,
+                tag=field.tag if version in field.tagged else None,
+                is_flexible=version in flexible,
+            )
+        )
+        if inner is not None:
+            _walk(message, inner, version, f"{path}.", slots)
