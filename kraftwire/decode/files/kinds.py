@@ -1,0 +1,143 @@
+"""The kinds of file that the decode tool knows, and `guess`, which tells them apart.
+
+A kind follows from the name where Kafka gives the name, and from the first bytes otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from enum import StrEnum
+from pathlib import Path
+
+from kraftwire.decode.files.names import parse_file_name
+
+__all__ = ["HEAD_SIZE", "FileKind", "guess"]
+
+# Enough for every magic, a batch header and the keys of a JSON or properties file.
+HEAD_SIZE = 4096
+
+
+class FileKind(StrEnum):
+    """A kind of file; the value is the `type` of its lines where the lines have one."""
+
+    LOG = "log"
+    SNAPSHOT = "checkpoint"
+    OFFSET_INDEX = "index"
+    TIME_INDEX = "timeindex"
+    TXN_INDEX = "txnindex"
+    PRODUCER_SNAPSHOT = "producer-snapshot"
+    QUORUM_STATE = "quorum-state"
+    META_PROPERTIES = "meta.properties"
+    PARTITION_METADATA = "partition.metadata"
+    LEADER_EPOCHS = "leader-epoch-checkpoint"
+    OFFSETS = "offset-checkpoint"
+    CLEAN_SHUTDOWN = "kafka_cleanshutdown"
+    PCAP = "pcap"
+    PCAPNG = "pcapng"
+    GZIP = "gzip"
+    XZ = "xz"
+    ZSTD = "zstd"
+    NOTHING = "nothing"
+    UNKNOWN = "unknown"
+
+    @property
+    def is_capture(self) -> bool:
+        """Whether packets are inside: the business of the capture reader."""
+        return self in (FileKind.PCAP, FileKind.PCAPNG)
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the file must be decompressed before its kind can be told."""
+        return self in (FileKind.GZIP, FileKind.XZ, FileKind.ZSTD)
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether the file is a row of record batches."""
+        return self in (FileKind.LOG, FileKind.SNAPSHOT)
+
+
+_MAGICS = (
+    (b"\xa1\xb2\xc3\xd4", FileKind.PCAP),
+    (b"\xd4\xc3\xb2\xa1", FileKind.PCAP),
+    (b"\xa1\xb2\x3c\x4d", FileKind.PCAP),
+    (b"\x4d\x3c\xb2\xa1", FileKind.PCAP),
+    (b"\x0a\x0d\x0d\x0a", FileKind.PCAPNG),
+    (b"\x1f\x8b", FileKind.GZIP),
+    (b"\xfd7zXZ\x00", FileKind.XZ),
+    (b"\x28\xb5\x2f\xfd", FileKind.ZSTD),
+)
+_BY_SUFFIX = {
+    "log": FileKind.LOG,
+    "checkpoint": FileKind.SNAPSHOT,
+    "index": FileKind.OFFSET_INDEX,
+    "timeindex": FileKind.TIME_INDEX,
+    "txnindex": FileKind.TXN_INDEX,
+    "snapshot": FileKind.PRODUCER_SNAPSHOT,
+}
+_BY_NAME = {
+    "quorum-state": FileKind.QUORUM_STATE,
+    "meta.properties": FileKind.META_PROPERTIES,
+    "partition.metadata": FileKind.PARTITION_METADATA,
+    "leader-epoch-checkpoint": FileKind.LEADER_EPOCHS,
+    "recovery-point-offset-checkpoint": FileKind.OFFSETS,
+    "replication-offset-checkpoint": FileKind.OFFSETS,
+    "log-start-offset-checkpoint": FileKind.OFFSETS,
+    "cleaner-offset-checkpoint": FileKind.OFFSETS,
+    ".kafka_cleanshutdown": FileKind.CLEAN_SHUTDOWN,
+    # An empty file that a running broker holds locked.
+    ".lock": FileKind.NOTHING,
+}
+_BY_TEXT = (
+    (rb"\s*\{.*\"leaderEpoch\"\s*:", FileKind.QUORUM_STATE),
+    (rb"\s*\{.*\"brokerEpoch\"\s*:", FileKind.CLEAN_SHUTDOWN),
+    (rb"version:\s*\d+\s*\n\s*topic_id:", FileKind.PARTITION_METADATA),
+    (rb"(?:.*\n)?(?:cluster\.id|node\.id|broker\.id|directory\.id)=", FileKind.META_PROPERTIES),
+    (rb"\d+\n\d+\n\d+ \d+\s*(?:\n|$)", FileKind.LEADER_EPOCHS),
+    (rb"\d+\n\d+\n[\w.-]+ \d+ \d+\s*(?:\n|$)", FileKind.OFFSETS),
+)
+_TEXTS = tuple((re.compile(pattern, re.DOTALL), kind) for pattern, kind in _BY_TEXT)
+
+# Base offset, length, leader epoch, magic: where every format of a batch agrees.
+_BATCH_START = struct.Struct(">qiib")
+_PRODUCER_SNAPSHOT_START = struct.Struct(">hIi")
+_PRODUCER_ENTRY_SIZE = 46
+
+
+def guess(path: str | Path, head: bytes, size: int | None = None) -> FileKind:
+    """Tell the kind of a file from its name and its first bytes.
+
+    Shape: `head` is the file's first `HEAD_SIZE` bytes, or all if it is shorter; `size` is the
+    whole file's, where it is known. A capture or a compressed file is one whatever its name.
+    """
+    name = parse_file_name(Path(path).name)
+    for magic, kind in _MAGICS:
+        if head.startswith(magic):
+            return kind
+    by_name = _BY_NAME.get(name.stem) or _BY_SUFFIX.get(name.suffix)
+    if by_name is not None:
+        return by_name
+    if _starts_with_batch(head):
+        return FileKind.SNAPSHOT if name.stem.endswith(".checkpoint") else FileKind.LOG
+    if _starts_with_producers(head, size):
+        return FileKind.PRODUCER_SNAPSHOT
+    return next((kind for text, kind in _TEXTS if text.match(head)), FileKind.UNKNOWN)
+
+
+def _starts_with_batch(head: bytes) -> bool:
+    if len(head) < _BATCH_START.size:
+        return False
+    base_offset, length, leader_epoch, magic = _BATCH_START.unpack_from(head)
+    if base_offset < 0 or magic not in (0, 1, 2):
+        return False
+    # In the legacy formats the CRC takes the place of the leader epoch, and a message may be as
+    # short as its 14 bytes of overhead.
+    return bool(length >= 49 and leader_epoch >= -1 if magic == 2 else length >= 14)
+
+
+def _starts_with_producers(head: bytes, size: int | None) -> bool:
+    if len(head) < _PRODUCER_SNAPSHOT_START.size or size is None:
+        return False
+    version, _, count = _PRODUCER_SNAPSHOT_START.unpack_from(head)
+    expected: int = _PRODUCER_SNAPSHOT_START.size + count * _PRODUCER_ENTRY_SIZE
+    return bool(version == 1 and count >= 0) and size == expected

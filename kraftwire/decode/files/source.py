@@ -1,0 +1,107 @@
+"""Bytes of a file by position, in bounded memory.
+
+Owns the window: one read of a few MiB that many small slices are cut from. A mapped file would
+be as fast, but a broker may truncate a segment or shrink an index at any time, and touching a
+page behind the new end kills the process.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO
+
+from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess
+from kraftwire.decode.files.unpack import copied, peek, unpacked
+from kraftwire.errors import StorageError
+from kraftwire.limits import FILE_WINDOW_BYTES
+
+__all__ = ["ByteSource", "open_source"]
+
+
+class ByteSource:
+    """A file's bytes; the size is asked for anew by `refresh`, so the file may grow or shrink."""
+
+    def __init__(self, path: Path, file: IO[bytes], kind: FileKind) -> None:
+        self.path = path
+        self.kind = kind
+        self._file = file
+        self._start = 0
+        self._window = memoryview(b"")
+        self.size = 0
+        self.refresh()
+
+    def refresh(self) -> int:
+        """Ask for the file's size again and forget what was read; returns the size."""
+        self.size = os.fstat(self._file.fileno()).st_size
+        self._window = memoryview(b"")
+        return self.size
+
+    def read(self, position: int, size: int) -> memoryview:
+        """Bytes from a position on; fewer than `size` only where the file ends.
+
+        Shape: the slice stays valid and unchanged however long it is kept.
+        Raises: StorageError if the operating system cannot read.
+        """
+        begin = position - self._start
+        end = begin + size
+        if begin < 0 or end > len(self._window):
+            self._fill(position, size)
+            begin, end = 0, size
+        return self._window[begin:end]
+
+    def _fill(self, position: int, size: int) -> None:
+        wanted = max(0, min(max(size, FILE_WINDOW_BYTES), self.size - position))
+        parts: list[bytes] = []
+        at = position
+        try:
+            while wanted > 0:
+                # One call may return less than asked for (Linux stops at 2 GiB).
+                part = os.pread(self._file.fileno(), wanted, at)
+                if not part:
+                    break
+                parts.append(part)
+                at += len(part)
+                wanted -= len(part)
+        except OSError as error:
+            raise StorageError(
+                f"cannot read: {error.strerror}", file=str(self.path), position=position
+            ) from error
+        self._window = memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
+        self._start = position
+
+
+@contextmanager
+def open_source(path: Path) -> Iterator[ByteSource]:
+    """Open a file of any kind; what is compressed is unpacked, what is a pipe is copied first.
+
+    Shape: the source's `kind` is that of the unpacked bytes. A capture is handed out as it is,
+    compressed or not, because its own reader unpacks it.
+    Raises: StorageError if the file cannot be opened, read or unpacked.
+    """
+    with ExitStack() as stack:
+        try:
+            file: IO[bytes] = stack.enter_context(path.open("rb"))
+        except OSError as error:
+            raise StorageError(f"cannot open: {error.strerror}", file=str(path)) from error
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            file = stack.enter_context(copied(path, file))
+        source = _source(path, file)
+        if not source.kind.is_compressed:
+            yield source
+            return
+        inner = guess(path, peek(path, file, source.kind))
+        if inner.is_capture:
+            source.kind = inner
+            yield source
+            return
+        yield _source(path, stack.enter_context(unpacked(path, file, source.kind)))
+
+
+def _source(path: Path, file: IO[bytes]) -> ByteSource:
+    source = ByteSource(path, file, FileKind.UNKNOWN)
+    source.kind = guess(path, bytes(source.read(0, HEAD_SIZE)), source.size)
+    return source

@@ -1,0 +1,224 @@
+"""The small state files of a log directory: JSON, properties, and lists of offsets.
+
+Every parser takes the file's bytes, returns what the `data` of its line holds, and says in a
+list what is odd about it. Nothing here opens a file.
+
+Source: Kafka's `FileQuorumStateStore`, `MetaProperties`, `PartitionMetadataFile`,
+`CheckpointFile`, `CleanShutdownFileHandler`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from kraftwire.decode.files.kinds import FileKind
+from kraftwire.errors import WireError
+
+__all__ = ["STATE_KINDS", "StateFile", "parse_state"]
+
+
+@dataclass(slots=True)
+class StateFile:
+    """The content of a state file, and what is odd about it as (finding id, position, detail)."""
+
+    data: dict[str, Any]
+    oddities: list[tuple[str, int, str]] = field(default_factory=list)
+
+    def note(self, id: str, position: int, detail: str) -> None:
+        """Remember an oddity."""
+        self.oddities.append((id, position, detail))
+
+
+def parse_state(kind: FileKind, content: bytes) -> StateFile:
+    """Read a state file.
+
+    Raises: WireError with the offset of the line that cannot be understood.
+    """
+    return _PARSERS[kind](content)
+
+
+_QUORUM_STATE_KEYS = {
+    0: {
+        "clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset", "currentVoters",
+        "data_version",
+    },
+    1: {"leaderId", "leaderEpoch", "votedId", "votedDirectoryId", "data_version"},
+}
+
+
+def _quorum_state(content: bytes) -> StateFile:
+    state = StateFile(_json_object(content))
+    version = state.data.get("data_version")
+    if type(version) is not int or version not in _QUORUM_STATE_KEYS:
+        raise _bad("quorum-state of an unknown version", 0, "data_version 0 or 1", version)
+    known = _QUORUM_STATE_KEYS[version]
+    for key in sorted(known - state.data.keys()):
+        state.note("missing-key", 0, f"quorum-state v{version} has no {key!r}")
+    for key in sorted(state.data.keys() - known):
+        state.note("unknown-key", 0, f"quorum-state v{version} does not define {key!r}")
+    return state
+
+
+def _clean_shutdown(content: bytes) -> StateFile:
+    # Before Kafka 3.7 the file was empty.
+    state = StateFile(_json_object(content) if content else {})
+    if content and state.data.get("version") != 0:
+        raise _bad("an unknown version", 0, "version 0", state.data.get("version"))
+    return state
+
+
+def _json_object(content: bytes) -> dict[str, Any]:
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        offset = error.pos if isinstance(error, json.JSONDecodeError) else 0
+        raise WireError(f"no JSON: {error}", offset=offset) from error
+    if not isinstance(data, dict):
+        raise _bad("no JSON object", 0, "an object", data)
+    return data
+
+
+def _meta_properties(content: bytes) -> StateFile:
+    """Values stay text, as they are in the file."""
+    state = StateFile(dict(_properties(content)))
+    version = state.data.get("version")
+    if version not in ("0", "1"):
+        raise _bad("an unknown version", 0, "version 0 or 1", version)
+    required = {"cluster.id", "node.id"} if version == "1" else set()
+    for key in sorted(required - state.data.keys()):
+        state.note("missing-key", 0, f"meta.properties v1 has no {key!r}")
+    return state
+
+
+def _properties(content: bytes) -> Iterator[tuple[str, str]]:
+    """Key and value of every line of a Java properties file (ISO 8859-1 with escapes)."""
+    position = 0
+    pending = ""
+    for raw in content.split(b"\n"):
+        line = pending + raw.decode("latin-1").rstrip("\r").lstrip(" \t\f")
+        pending = ""
+        start, position = position, position + len(raw) + 1
+        if not line or line[0] in "#!":
+            continue
+        if _ODD_BACKSLASHES.search(line):
+            pending = line[:-1]
+            continue
+        match = _PROPERTY.fullmatch(line)
+        if match is None:
+            raise _bad("no property", start, "key=value", line)
+        yield _unescape(match[1]), _unescape(match[2])
+
+
+_PROPERTY = re.compile(r"((?:\\.|[^\\=:\s])+)\s*[=:\s]?\s*(.*)", re.DOTALL)
+_ODD_BACKSLASHES = re.compile(r"(?<!\\)(?:\\\\)*\\$")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def _unescape(text: str) -> str:
+    def plain(match: re.Match[str]) -> str:
+        code = match[1]
+        return chr(int(code[1:], 16)) if len(code) == 5 else _CONTROLS.get(code, code)
+
+    return _ESCAPE.sub(plain, text)
+
+
+def _partition_metadata(content: bytes) -> StateFile:
+    data: dict[str, Any] = {}
+    for position, line in _lines(content):
+        key, colon, value = line.partition(":")
+        if not colon:
+            raise _bad("no entry", position, "key: value", line)
+        data[key.strip()] = value.strip()
+    data["version"] = _number(data.get("version", ""), 0)
+    if data["version"] != 0:
+        raise _bad("an unknown version", 0, "version 0", data["version"])
+    state = StateFile(data)
+    if "topic_id" not in data:
+        state.note("missing-key", 0, "partition.metadata has no 'topic_id'")
+    return state
+
+
+def _leader_epochs(content: bytes) -> StateFile:
+    def entry(words: list[str], position: int) -> dict[str, Any]:
+        epoch, start_offset = (_number(word, position) for word in words)
+        return {"epoch": epoch, "startOffset": start_offset}
+
+    state = _checkpoint(content, 2, entry)
+    entries = state.data["entries"]
+    for before, after in pairwise(entries):
+        if before["epoch"] >= after["epoch"] or before["startOffset"] > after["startOffset"]:
+            state.note("not-monotonic", 0, f"epoch entry {after} follows {before}")
+    return state
+
+
+def _offsets(content: bytes) -> StateFile:
+    def entry(words: list[str], position: int) -> dict[str, Any]:
+        topic, *numbers = words
+        partition, offset = (_number(word, position) for word in numbers)
+        return {"topic": topic, "partition": partition, "offset": offset}
+
+    return _checkpoint(content, 3, entry)
+
+
+def _checkpoint(
+    content: bytes, word_count: int, entry: Callable[[list[str], int], dict[str, Any]]
+) -> StateFile:
+    """Read a list of offsets: a version, the number of entries, an entry on each line."""
+    lines = list(_lines(content))
+    if len(lines) < 2:
+        raise _bad("too short", 0, "a version and a count", f"{len(lines)} lines")
+    version, count = (_number(line, position) for position, line in lines[:2])
+    if version != 0:
+        raise _bad("an unknown version", 0, "version 0", version)
+    entries = []
+    for position, line in lines[2:]:
+        words = line.split()
+        if len(words) != word_count:
+            raise _bad("no entry", position, f"{word_count} words", line)
+        entries.append(entry(words, position))
+    state = StateFile({"version": version, "entries": entries})
+    if count != len(entries):
+        position = lines[1][0]
+        state.note("wrong-count", position, f"{count} entries announced, {len(entries)} there")
+    return state
+
+
+def _lines(content: bytes) -> Iterator[tuple[int, str]]:
+    """The lines that are not empty, each with its position."""
+    position = 0
+    for raw in content.split(b"\n"):
+        try:
+            line = raw.decode("utf-8").strip()
+        except UnicodeDecodeError as error:
+            raise _bad("no text", position + error.start, "UTF-8", raw[:40]) from error
+        if line:
+            yield position, line
+        position += len(raw) + 1
+
+
+def _number(text: str, position: int) -> int:
+    # int() alone takes underscores, blanks and digits of other scripts.
+    if not re.fullmatch(r"-?\d{1,19}", text, re.ASCII):
+        raise _bad("no number", position, "digits", text)
+    return int(text)
+
+
+def _bad(problem: str, position: int, expected: str, found: object) -> WireError:
+    return WireError(problem, offset=position, expected=expected, found=repr(found)[:80])
+
+
+_PARSERS: dict[FileKind, Callable[[bytes], StateFile]] = {
+    FileKind.QUORUM_STATE: _quorum_state,
+    FileKind.META_PROPERTIES: _meta_properties,
+    FileKind.PARTITION_METADATA: _partition_metadata,
+    FileKind.LEADER_EPOCHS: _leader_epochs,
+    FileKind.OFFSETS: _offsets,
+    FileKind.CLEAN_SHUTDOWN: _clean_shutdown,
+}
+STATE_KINDS = frozenset(_PARSERS)

@@ -1,0 +1,125 @@
+"""Files that must be copied before they can be read by position: compressed ones and pipes.
+
+The copy is a temporary file, so memory stays bounded, and its size is limited, so that a few
+bytes cannot fill the disk.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import mmap
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import IO, cast
+
+from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind
+from kraftwire.errors import StorageError
+from kraftwire.limits import UNPACKED_FILE_BYTES_MAX
+
+__all__ = ["copied", "peek", "unpacked"]
+
+_CHUNK_SIZE = 1 << 20
+_PEEK_SIZE = 1 << 18
+_STUMBLES = (OSError, EOFError, zlib.error, lzma.LZMAError)
+
+
+def peek(path: Path, file: IO[bytes], kind: FileKind) -> bytes:
+    """The first unpacked bytes of a compressed file, at most `HEAD_SIZE`.
+
+    Raises: StorageError if not even these can be unpacked.
+    """
+    file.seek(0)
+    packed = file.read(_PEEK_SIZE)
+    file.seek(0)
+    try:
+        if kind is FileKind.ZSTD:
+            return _peek_zstd(packed)
+        return _reader(BytesIO(packed), kind).read(HEAD_SIZE)
+    except _STUMBLES as error:
+        raise _cannot_unpack(path, kind, error) from error
+
+
+def _peek_zstd(packed: bytes) -> bytes:
+    import cramjam
+
+    head = bytearray(HEAD_SIZE)
+    try:
+        size = cramjam.zstd.decompress_into(packed, head)
+    except cramjam.DecompressionError:
+        # The buffer is full, as it is with any longer file; or the input is cut or broken, which
+        # shows when all of it is unpacked.
+        size = HEAD_SIZE
+    return bytes(head[:size])
+
+
+@contextmanager
+def copied(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """A temporary copy of something that can be read only once, such as a pipe.
+
+    Raises: StorageError if it is longer than the limit or cannot be read.
+    """
+    with tempfile.TemporaryFile() as copy:
+        try:
+            _copy(path, file, copy)
+        except OSError as error:
+            raise StorageError(f"cannot read: {error.strerror}", file=str(path)) from error
+        yield copy
+
+
+@contextmanager
+def unpacked(path: Path, file: IO[bytes], kind: FileKind) -> Iterator[IO[bytes]]:
+    """A temporary file with the unpacked bytes.
+
+    Raises: StorageError if they are more than the limit, or if the file is cut or broken.
+    """
+    with tempfile.TemporaryFile() as plain:
+        try:
+            if kind is FileKind.ZSTD:
+                _unpack_zstd(file, plain)
+            else:
+                _copy(path, _reader(file, kind), plain)
+        except _STUMBLES as error:
+            raise _cannot_unpack(path, kind, error) from error
+        yield plain
+
+
+def _reader(file: IO[bytes], kind: FileKind) -> IO[bytes]:
+    if kind is FileKind.GZIP:
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=file, mode="rb"))
+    return lzma.LZMAFile(file)
+
+
+def _copy(path: Path, source: IO[bytes], target: IO[bytes]) -> None:
+    size = 0
+    while chunk := source.read(_CHUNK_SIZE):
+        size += len(chunk)
+        if size > UNPACKED_FILE_BYTES_MAX:
+            raise StorageError(f"longer than {UNPACKED_FILE_BYTES_MAX} bytes", file=str(path))
+        target.write(chunk)
+    target.flush()
+
+
+def _unpack_zstd(file: IO[bytes], plain: IO[bytes]) -> None:
+    import cramjam
+
+    packed = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    # A sparse file as long as the limit: what is written is the only part that takes space.
+    plain.truncate(UNPACKED_FILE_BYTES_MAX)
+    room = mmap.mmap(plain.fileno(), UNPACKED_FILE_BYTES_MAX)
+    try:
+        size = cramjam.zstd.decompress_into(packed, room)
+    except cramjam.DecompressionError as error:
+        raise EOFError(str(error)) from error
+    finally:
+        room.close()
+        packed.close()
+    plain.truncate(size)
+
+
+def _cannot_unpack(path: Path, kind: FileKind, error: Exception) -> StorageError:
+    return StorageError(f"cannot unpack {kind}: {error}", file=str(path))

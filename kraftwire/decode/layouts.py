@@ -1,0 +1,221 @@
+"""Layouts of Kafka's fixed formats, written down with `construct`, independently of the codec.
+
+The fast readers are struct calls and generated code; these layouts say the same bytes a second
+time, field by field, so that tests can hold the two together and a byte view can name every
+range. They are two orders of magnitude slower, so nothing on a hot path uses them.
+
+Nothing here knows a message schema: bodies of requests, control and metadata records belong to
+the generated classes.
+"""
+
+# Values of a construct container have no static types: hence Any.
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import pairwise
+from typing import Any
+
+import construct as c
+
+from kraftwire.errors import WireError
+
+__all__ = ["LAYOUTS", "Span", "parse", "spans"]
+
+
+def _layout(*fields: Any) -> Any:
+    """A struct that also notes where each field starts, under the field's name after an @."""
+    noted: list[Any] = []
+    for field in fields:
+        noted += [("@" + field.name) / c.Tell, field]
+    return c.Struct(*noted, "@" / c.Tell)
+
+
+_INT16, _INT32, _INT64 = c.Int16sb, c.Int32sb, c.Int64sb
+_UINT32 = c.Int32ub
+_UVARINT = c.VarInt
+_VARINT = c.ZigZag
+
+
+def _nullable(length: Any, value: Any) -> Any:
+    """A value behind its length, where a negative length stands for null."""
+    return _layout("length" / length, "value" / c.If(c.this.length >= 0, value(c.this.length)))
+
+
+# Not PaddedString, which would drop zero bytes at the end.
+_STRING = _nullable(_INT16, lambda length: c.StringEncoded(c.Bytes(length), "utf8"))
+_TAGGED_FIELD = _layout(
+    "tag" / _UVARINT,
+    "size" / _UVARINT,
+    "data" / c.Bytes(c.this.size),
+)
+_TAGGED_FIELDS = _layout(
+    "count" / _UVARINT,
+    "fields" / _TAGGED_FIELD[c.this.count],
+)
+
+_REQUEST_V0 = ("apiKey" / _INT16, "apiVersion" / _INT16, "correlationId" / _INT32)
+_REQUEST_V1 = (*_REQUEST_V0, "clientId" / _STRING)
+
+# The legacy formats and the current one agree up to the magic.
+_BATCH_START = (
+    "baseOffset" / _INT64,
+    "batchLength" / _INT32,
+)
+
+LAYOUTS: dict[str, Any] = {
+    "frame": _layout("size" / _INT32),
+    "request header v0": _layout(*_REQUEST_V0),
+    "request header v1": _layout(*_REQUEST_V1),
+    "request header v2": _layout(*_REQUEST_V1, "taggedFields" / _TAGGED_FIELDS),
+    "response header v0": _layout("correlationId" / _INT32),
+    "response header v1": _layout("correlationId" / _INT32, "taggedFields" / _TAGGED_FIELDS),
+    "record batch": _layout(
+        *_BATCH_START,
+        "partitionLeaderEpoch" / _INT32,
+        "magic" / c.Const(2, c.Int8sb),
+        "crc" / _UINT32,
+        "attributes" / _INT16,
+        "lastOffsetDelta" / _INT32,
+        "baseTimestamp" / _INT64,
+        "maxTimestamp" / _INT64,
+        "producerId" / _INT64,
+        "producerEpoch" / _INT16,
+        "baseSequence" / _INT32,
+        "recordCount" / _INT32,
+    ),
+    # Bit fields of the attributes, most significant bit first.
+    "batch attributes": c.BitStruct(
+        "unused" / c.BitsInteger(9),
+        "hasDeleteHorizon" / c.Flag,
+        "isControl" / c.Flag,
+        "isTransactional" / c.Flag,
+        "isLogAppendTime" / c.Flag,
+        "compression" / c.BitsInteger(3),
+    ),
+    "record": _layout(
+        "length" / _VARINT,
+        "attributes" / c.Int8sb,
+        "timestampDelta" / _VARINT,
+        "offsetDelta" / _VARINT,
+        "key" / _nullable(_VARINT, c.Bytes),
+        "value" / _nullable(_VARINT, c.Bytes),
+        "headerCount" / _VARINT,
+        "headers"
+        / _layout("key" / c.PascalString(_VARINT, "utf8"), "value" / _nullable(_VARINT, c.Bytes))[
+            c.this.headerCount
+        ],
+    ),
+    "message v0": _layout(
+        *_BATCH_START,
+        "crc" / _UINT32,
+        "magic" / c.Const(0, c.Int8sb),
+        "attributes" / c.Int8sb,
+        "key" / _nullable(_INT32, c.Bytes),
+        "value" / _nullable(_INT32, c.Bytes),
+    ),
+    "message v1": _layout(
+        *_BATCH_START,
+        "crc" / _UINT32,
+        "magic" / c.Const(1, c.Int8sb),
+        "attributes" / c.Int8sb,
+        "timestamp" / _INT64,
+        "key" / _nullable(_INT32, c.Bytes),
+        "value" / _nullable(_INT32, c.Bytes),
+    ),
+    "control record key": _layout("version" / _INT16, "type" / _INT16),
+    "end transaction marker": _layout("version" / _INT16, "coordinatorEpoch" / _INT32),
+    "metadata record": _layout(
+        "frameVersion" / _UVARINT, "type" / _UVARINT, "version" / _UVARINT
+    ),
+    "coordinator record key": _layout("type" / _INT16),
+    "coordinator record value": _layout("version" / _INT16),
+    "offset index entry": _layout("relativeOffset" / _INT32, "position" / _INT32),
+    "time index entry": _layout("timestamp" / _INT64, "relativeOffset" / _INT32),
+    "transaction index entry": _layout(
+        "version" / _INT16,
+        "producerId" / _INT64,
+        "firstOffset" / _INT64,
+        "lastOffset" / _INT64,
+        "lastStableOffset" / _INT64,
+    ),
+    "producer snapshot": _layout("version" / _INT16, "crc" / _UINT32, "count" / _INT32),
+    "producer snapshot entry": _layout(
+        "producerId" / _INT64,
+        "epoch" / _INT16,
+        "lastSequence" / _INT32,
+        "lastOffset" / _INT64,
+        "offsetDelta" / _INT32,
+        "timestamp" / _INT64,
+        "coordinatorEpoch" / _INT32,
+        "currentTxnFirstOffset" / _INT64,
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A field and the bytes [start, end) that hold it."""
+
+    path: str
+    start: int
+    end: int
+    value: Any
+
+
+def parse(name: str, buf: bytes | memoryview, offset: int = 0) -> dict[str, Any]:
+    """Read the layout `name` at an offset; returns the plain values, nested as the layout is.
+
+    Raises: WireError if the bytes do not follow the layout.
+    """
+    plain = _plain(_container(name, buf, offset))
+    return dict(plain)
+
+
+def spans(name: str, buf: bytes | memoryview, offset: int = 0) -> list[Span]:
+    """Read the layout `name` at an offset; returns its innermost fields in order of their bytes.
+
+    Shape: ranges count from the start of `buf`, follow each other without a gap and cover all
+    that the layout reads; the bits of a bit struct have no ranges.
+    Raises: WireError if the bytes do not follow the layout.
+    """
+    return list(_spans(_container(name, buf, offset), ""))
+
+
+def _container(name: str, buf: bytes | memoryview, offset: int) -> Any:
+    layout = LAYOUTS[name]
+    try:
+        # A stream over `bytes` shares them; positions then count from the start of the buffer.
+        stream = BytesIO(bytes(buf))
+        stream.seek(offset)
+        return layout.parse_stream(stream)
+    except (c.ConstructError, UnicodeDecodeError) as error:
+        problem = str(error).splitlines()[-1]
+        raise WireError(problem, message=name, offset=offset) from error
+
+
+def _plain(value: Any) -> Any:
+    """The values without the notes on positions; a nullable becomes its value or None."""
+    if isinstance(value, c.ListContainer):
+        return [_plain(item) for item in value]
+    if not isinstance(value, c.Container):
+        return value
+    keys = [key for key in value if not key.startswith(("@", "_"))]
+    if keys == ["length", "value"]:
+        return value["value"]
+    return {key: _plain(value[key]) for key in keys}
+
+
+def _spans(value: Any, path: str) -> Iterator[Span]:
+    keys = [key for key in value if not key.startswith(("@", "_"))]
+    starts = [value["@" + key] for key in keys] + [value["@"]]
+    for key, (start, end) in zip(keys, pairwise(starts), strict=True):
+        item, where = value[key], f"{path}.{key}" if path else key
+        if isinstance(item, c.ListContainer):
+            for index, element in enumerate(item):
+                yield from _spans(element, f"{where}[{index}]")
+        elif isinstance(item, c.Container):
+            yield from _spans(item, where)
+        elif start < end:
+            yield Span(where, start, end, item)
