@@ -1,0 +1,1 @@
+"""The tests, and the measurements that are no tests; see README.md."""

@@ -1,0 +1,145 @@
+"""Java programs of the tests: compiled once into the cache, talked to over pipes.
+
+Owns the command line of every JVM that tests start for a moment (`run_kafka_tool`) or for a
+session (`JavaPeer`). Real nodes are in `kafka_process`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tests.support.maven import CACHE, KAFKA, Release, exclusive, kafka_classpath
+
+__all__ = ["JVM_OPTIONS", "JavaPeer", "compiled_classes", "run_kafka_tool"]
+
+SOURCES = Path(__file__).with_name("java")
+
+# Short-lived JVMs start twice as fast with the quick compiler and the plain collector, and two of
+# them must fit beside a test run.
+JVM_OPTIONS = ("-Xmx512m", "-Xss2m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+_TOOL_SECONDS_MAX = 300
+
+
+def run_kafka_tool(
+    main_class: str, *args: object, check: bool = True, release: Release = KAFKA
+) -> subprocess.CompletedProcess[str]:
+    """Run a main class of Kafka's, such as ``kafka.tools.DumpLogSegments``, to its end.
+
+    Raises: AssertionError with the tool's output if it fails and `check` is set; skips or fails
+    the test where Java or the jars are missing.
+    """
+    command = ["java", *JVM_OPTIONS, "-cp", kafka_classpath(release), main_class]
+    result = subprocess.run(
+        [*command, *map(str, args)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_TOOL_SECONDS_MAX,
+        check=False,
+    )
+    shown = f"{main_class} {' '.join(map(str, args))}\n{result.stdout}\n{result.stderr}"
+    assert not check or result.returncode == 0, f"exit code {result.returncode}: {shown}"
+    return result
+
+
+@functools.cache
+def compiled_classes(release: Release = KAFKA) -> Path:
+    """The folder of tests/support/java compiled against a release, keyed by the sources' digest."""
+    classpath = kafka_classpath(release)
+    sources = sorted(SOURCES.glob("*.java"))
+    digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+    target = CACHE / f"classes-{release.version}-{digest}"
+    with exclusive(f"classes-{release.version}"):
+        if not target.exists():
+            _compile(sources, classpath, target)
+    return target
+
+
+def _compile(sources: list[Path], classpath: str, target: Path) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="classes-", dir=CACHE))
+    try:
+        command = ["javac", "-Xlint:all", "-Werror", "-d", str(folder), "-cp", classpath]
+        result = subprocess.run(
+            [*command, *map(str, sources)], capture_output=True, text=True, check=False
+        )
+        assert result.returncode == 0, result.stderr
+        folder.rename(target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class JavaPeer:
+    """Kafka's own serializer of one release in a JVM of its own; see java/Peer.java.
+
+    Order: use it as a context manager; the JVM starts on entry and ends on exit.
+    """
+
+    def __init__(self, release: Release = KAFKA) -> None:
+        self.release = release
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> JavaPeer:
+        classpath = f"{compiled_classes(self.release)}:{kafka_classpath(self.release)}"
+        self._process = subprocess.Popen(
+            ["java", *JVM_OPTIONS, "-cp", classpath, "kraftwire.Peer"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        process = self._running()
+        # Closing its input lets the program end by itself.
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.close()
+        process.wait()
+        process.stdout.close()
+
+    def ask(self, questions: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Answers to a batch of questions, in order.
+
+        Raises: AssertionError if the JVM ends before it has answered all of them.
+        """
+        process = self._running()
+        assert process.stdout is not None
+        lines = [json.dumps(question) for question in questions]
+        # The pipes are smaller than a batch: write beside reading, or both sides wait for ever.
+        writer = threading.Thread(target=self._write, args=(lines,))
+        writer.start()
+        answers = [process.stdout.readline() for _ in lines]
+        writer.join()
+        assert all(answers), "the JVM ended before it had answered everything"
+        return [json.loads(answer) for answer in answers]
+
+    def message_versions(self) -> dict[str, range]:
+        """Every message of the release and its versions, as its generated classes state them."""
+        (answer,) = self.ask([{"op": "list"}])
+        return {
+            message["name"]: range(message["low"], message["high"] + 1)
+            for message in answer["messages"]
+        }
+
+    def _write(self, lines: list[str]) -> None:
+        process = self._running()
+        assert process.stdin is not None
+        try:
+            process.stdin.writelines(f"{line}\n" for line in lines)
+            process.stdin.flush()
+        except BrokenPipeError:
+            pass  # `ask` notices the missing answers and tells more than this error would
+
+    def _running(self) -> subprocess.Popen[str]:
+        assert self._process is not None, "use JavaPeer as a context manager"
+        return self._process
