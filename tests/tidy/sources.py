@@ -1,0 +1,51 @@
+"""The files that the house rules apply to."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from functools import cache
+from pathlib import Path
+
+__all__ = ["GENERATED", "PACKAGES", "ROOT", "parse", "project_files", "python_files", "show"]
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("kraftwire", "codegen", "tools")
+GENERATED = ROOT / "kraftwire" / "messages"
+
+_NOT_OURS = {".git", ".venv", ".cache", "__pycache__", "build", "dist", ".hypothesis"}
+
+
+@cache
+def project_files() -> tuple[Path, ...]:
+    """Every file that belongs to the project, sorted: what git tracks or would offer to add."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    if listed.returncode == 0:
+        paths = (ROOT / name for name in listed.stdout.decode().split("\0") if name)
+    else:  # an unpacked source archive
+        paths = (p for p in ROOT.rglob("*") if not _NOT_OURS & set(p.relative_to(ROOT).parts))
+    return tuple(sorted(path for path in paths if path.is_file()))
+
+
+def python_files(*folders: str) -> list[Path]:
+    """The Python files under some folders of the project, all of them by default."""
+    files = (path for path in project_files() if path.suffix == ".py")
+    if not folders:
+        return list(files)
+    return [path for path in files if path.relative_to(ROOT).parts[0] in folders]
+
+
+@cache
+def parse(path: Path) -> ast.Module:
+    """The syntax tree of a Python file."""
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def show(path: Path, line: int | None = None) -> str:
+    """A place as a person would look for it."""
+    return f"{path.relative_to(ROOT)}:{line}" if line else str(path.relative_to(ROOT))

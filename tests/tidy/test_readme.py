@@ -1,0 +1,131 @@
+"""What the READMEs tell people to type works.
+
+Every ```sh block of every README.md is run from the root of a copy of the project, so that it may
+write files there. A block that cannot run says so in the line before it, as a comment
+``<!-- not run: reason -->``; there may be only few of those. Commands that start the whole gate
+or pytest are recognised and checked for what they name instead.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.sources import ROOT, project_files, show
+
+NOT_RUN_MAX = 12
+NOT_RUN = re.compile(r"<!-- not run: (?P<reason>\S.*?) -->")
+BLOCK = re.compile(r"^```sh\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
+PYTEST = re.compile(r"(?:^|/|\s)(?:python -m )?pytest\b(?P<arguments>.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block of commands."""
+
+    path: Path
+    line: int
+    code: str
+    reason_not_run: str
+
+    def __str__(self) -> str:
+        return show(self.path, self.line)
+
+
+def _blocks(path: Path) -> list[Block]:
+    text = path.read_text(encoding="utf-8")
+    blocks = []
+    for match in BLOCK.finditer(text):
+        before = text[: match.start()].rstrip("\n")
+        mark = NOT_RUN.search(before.rpartition("\n")[2])
+        line = before.count("\n") + 2
+        blocks.append(Block(path, line, match["code"], mark["reason"] if mark else ""))
+    return blocks
+
+
+READMES = [path for path in project_files() if path.name == "README.md"]
+BLOCKS = [block for path in READMES for block in _blocks(path)]
+
+
+def _recognised(command: str) -> bool:
+    """Whether a command would run this very test again; what it names must exist."""
+    words = command.split()
+    if words[:1] == ["make"]:
+        targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        missing = [w for w in words[1:] if "=" not in w and not w.startswith("-")]
+        assert set(missing) <= set(targets), f"{command}: no such target in the Makefile"
+        return True
+    match = PYTEST.search(command)
+    if match:
+        named = [word.partition("::")[0] for word in match["arguments"].split()]
+        missing = [w for w in named if w.startswith("tests") and not (ROOT / w).exists()]
+        assert not missing, f"{command}: there is no {missing}"
+        return True
+    return words[:1] == [".ci/run"]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project whose `.venv` is the environment of this run."""
+    root = tmp_path_factory.mktemp("checkout") / "kraftwire"
+    for path in project_files():
+        target = root / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target)
+    (root / ".venv").symlink_to(sys.prefix)
+    if (ROOT / ".cache").is_dir():
+        (root / ".cache").symlink_to(ROOT / ".cache")
+    return root
+
+
+@pytest.mark.parametrize("block", [b for b in BLOCKS if not b.reason_not_run], ids=str)
+def test_commands_of_the_readme_run(block: Block, checkout: Path) -> None:
+    """A command that fails for a newcomer is worse than none."""
+    lines = [line for line in block.code.splitlines() if not _recognised(line)]
+    script = "\n".join(lines)
+    if not script.strip():
+        return
+    path = f"{checkout / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=checkout,
+        env=os.environ | {"PATH": path, "PYTHONPATH": str(checkout)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, f"{script}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+
+
+def test_few_commands_are_not_run() -> None:
+    """Exceptions stay exceptions."""
+    excused = [f"{block}: {block.reason_not_run}" for block in BLOCKS if block.reason_not_run]
+    assert len(excused) <= NOT_RUN_MAX, "\n".join(excused)
+
+
+def test_commands_stand_in_blocks_that_are_run() -> None:
+    """A block marked as bash or shell would escape the test above."""
+    wrong = [
+        show(path, number)
+        for path in READMES
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.match(r"```(bash|shell|console|zsh)\b", line)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_links_of_the_readmes_lead_somewhere() -> None:
+    """A moved file takes its links along."""
+    wrong = []
+    for path in READMES:
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text()):
+            if "://" not in target and not (path.parent / target).exists():
+                wrong.append(f"{show(path)}: {target}")
+    assert not wrong, "\n".join(wrong)

@@ -1,0 +1,107 @@
+"""The wheel works by itself: nothing of the checkout is needed, nothing of it is inside."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.sources import ROOT
+
+VOTE = '{"clusterId":null,"topics":[]}'
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """An environment with the wheel in it, far from the checkout."""
+
+    folder: Path
+
+    def run(self, program: str, *arguments: str, stdin: str = "") -> str:
+        """Standard output of a program of the environment."""
+        done = subprocess.run(
+            [self.folder / "bin" / program, *arguments],
+            cwd=self.folder,
+            input=stdin,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project's wheel, built without the network."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """A new environment: the wheel, and the libraries of this run's environment behind it.
+
+    The libraries come through a path file, which does not follow the path files beside them: the
+    checkout that is installed there as editable stays out of sight.
+    """
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    python = folder / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
+    subprocess.run([*pip, "--no-index", "--disable-pip-version-check", wheel], check=True)
+    (site,) = (folder / "lib").glob("python*/site-packages")
+    (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return Installed(folder)
+
+
+def test_the_wheel_contains_only_the_package(wheel: Path) -> None:
+    """Folders called tools or tests would collide with those of other projects."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    tops = {name.partition("/")[0] for name in names}
+    (metadata,) = tops - {"kraftwire"}
+    assert metadata.endswith(".dist-info")
+    assert "kraftwire/py.typed" in names
+
+
+def test_the_wheel_is_what_runs(installed: Installed) -> None:
+    """Otherwise the tests below would test the checkout."""
+    place = installed.run("python", "-c", "import kraftwire; print(kraftwire.__file__)")
+    assert Path(place.strip()).is_relative_to(installed.folder)
+
+
+def test_every_module_of_the_wheel_can_be_imported(installed: Installed) -> None:
+    """A module that reads a file of the checkout fails here, as does a forgotten dependency."""
+    code = (
+        "import importlib, pkgutil, kraftwire\n"
+        "for module in pkgutil.walk_packages(kraftwire.__path__, 'kraftwire.'):\n"
+        "    if not module.name.startswith(('kraftwire.spark', 'kraftwire.testing')):\n"
+        "        importlib.import_module(module.name)\n"
+    )
+    installed.run("python", "-c", code)
+
+
+def test_schemas_are_shown_from_the_wheel(installed: Installed) -> None:
+    """The facts of the schemas travel inside the generated modules."""
+    assert "ReplicaDirectoryId" in installed.run("kraftwire", "schema", "VoteRequest", "2")
+
+
+def test_messages_are_encoded_and_decoded_from_the_wheel(installed: Installed) -> None:
+    """The codec needs nothing but the wheel."""
+    request = json.dumps({"name": "VoteRequest", "version": 0, "json": json.loads(VOTE)})
+    encoded = json.loads(installed.run("kraftwire", "message", "encode", stdin=request + "\n"))
+    assert encoded["hex"] == "000100"
+    line = json.dumps(encoded) + "\n"
+    decoded = json.loads(installed.run("kraftwire", "message", "decode", stdin=line))
+    assert decoded["json"] == json.loads(VOTE)
+    assert decoded["rest"] == 0
