@@ -1,0 +1,106 @@
+"""Decoding and encoding messages against kio, kafka-python and aiokafka, on identical bytes.
+
+Only what both sides can do is compared, and every codec first proves that encoding what it
+decoded gives the same bytes again, so that nobody is measured doing less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.bench.corpus import Item, load
+from tests.bench.measure import best_times, geometric_mean
+from tests.bench.peers import PEERS, Codec, ours
+from tests.bench.report import Bar, microseconds, print_bars, print_table, ratio
+
+__all__ = ["run"]
+
+OURS = "kraftwire"
+# kio's decoder is compiled (its encoder is not). These messages are large enough for a plan of
+# the whole array to pay, so there the goal is to be ahead of it.
+AHEAD_OF_COMPILED = ("FetchResponse", "MetadataResponse")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The times of one item and one operation. Units: CPU seconds per call."""
+
+    item: Item
+    operation: str
+    times: dict[str, float]
+
+    def speed_up(self, peer: str) -> float:
+        """How many times as fast as a peer we are."""
+        return self.times[peer] / self.times[OURS]
+
+    def speed_up_best(self) -> float:
+        """How many times as fast as the fastest peer we are."""
+        return min(self.speed_up(name) for name in self.times if name != OURS)
+
+
+def run() -> list[Bar]:
+    """Measure, print, and return the bars that were missed."""
+    results = [
+        Result(item, operation, times)
+        for item in load()
+        if item.kind == "message"
+        for operation, times in _measure(item)
+    ]
+    _print(results)
+    return print_bars("Messages: summary (means are geometric)", _bars(results))
+
+
+def _measure(item: Item) -> list[tuple[str, dict[str, float]]]:
+    codecs = {OURS: ours(item)}
+    for name, adapter in PEERS.items():
+        codec = adapter(item)
+        if codec is not None:
+            codecs[name] = codec
+    for name, codec in codecs.items():
+        _verify(name, codec, item)
+    return [
+        ("decode", best_times({name: codec.decode for name, codec in codecs.items()})),
+        ("encode", best_times({name: codec.encode for name, codec in codecs.items()})),
+    ]
+
+
+def _verify(name: str, codec: Codec, item: Item) -> None:
+    if bytes(codec.encode()) != item.data:
+        raise AssertionError(f"{name} does not reproduce the bytes of {item.name}")
+
+
+def _print(results: list[Result]) -> None:
+    rows = []
+    for result in results:
+        mine = result.times[OURS]
+        peers = [result.times.get(name) for name in PEERS]
+        rows.append(
+            (
+                result.item.name,
+                f"{len(result.item.data):,}",
+                result.operation,
+                microseconds(mine),
+                *(microseconds(peer) for peer in peers),
+                *(ratio(mine, peer) for peer in peers),
+            )
+        )
+    columns = ("item", "bytes", "op", "ours", *PEERS, *(f"x {name}" for name in PEERS))
+    print_table("Messages: CPU microseconds per call, then how many times faster", columns, rows)
+
+
+def _bars(results: list[Result]) -> list[Bar]:
+    encodes = [r.speed_up_best() for r in results if r.operation == "encode"]
+    decodes = [r for r in results if r.operation == "decode"]
+    python = [r.speed_up("kafka-python") for r in decodes if "kafka-python" in r.times]
+    compiled = {r.item: r.speed_up("kio") for r in decodes if "kio" in r.times}
+    bars = [
+        Bar("encode / best Python peer, mean", geometric_mean(encodes), 8, 10),
+        Bar("encode / best Python peer, worst item", min(encodes), 4),
+        Bar("decode / kafka-python, mean", geometric_mean(python), 2.7, 3),
+        Bar("decode / kafka-python, worst item", min(python), 1.4),
+        Bar("decode / kio's compiled decoder, mean", geometric_mean(compiled.values()), 0.7, 0.8),
+    ]
+    for message in AHEAD_OF_COMPILED:
+        worst = min(value for item, value in compiled.items() if item.message == message)
+        bars.append(Bar(f"decode / kio, {message}, worst item", worst, 0.7, 1))
+    return bars

@@ -1,0 +1,89 @@
+"""Clocks and statistics of the benchmarks: how to time things so that two runs agree.
+
+CPU time, not wall time, and the best of interleaved rounds: whatever else the machine does then
+disturbs all contestants alike, and the least disturbed round counts.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import os
+import resource
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Run", "best_times", "geometric_mean", "run_process"]
+
+# Many short rounds find a quiet moment on a busy machine sooner than a few long ones.
+ROUND_SECONDS = 0.004
+ROUNDS = 25
+ROUNDS_MIN = 7
+# Enough to have met a quiet moment, for calls that take long by themselves.
+CONTEST_SECONDS = 3.0
+
+
+def best_times(contestants: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    """CPU seconds per call of every contestant: the best of interleaved rounds, collector on."""
+    gc.enable()
+    repeats = {name: _repeats(call) for name, call in contestants.items()}
+    best = dict.fromkeys(contestants, math.inf)
+    end = time.perf_counter() + CONTEST_SECONDS
+    for round_number in range(ROUNDS):
+        if round_number >= ROUNDS_MIN and time.perf_counter() > end:
+            break
+        gc.collect()
+        for name, call in contestants.items():
+            best[name] = min(best[name], _time(call, repeats[name]) / repeats[name])
+    return best
+
+
+def _repeats(call: Callable[[], object]) -> int:
+    """How many calls fill one round; also warms every cache up."""
+    repeats = 1
+    while _time(call, repeats) < ROUND_SECONDS:
+        repeats *= 2
+    return repeats
+
+
+def _time(call: Callable[[], object], repeats: int) -> float:
+    start = time.process_time()
+    for _ in range(repeats):
+        call()
+    return time.process_time() - start
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """The mean of ratios: twice as fast and half as fast cancel out."""
+    logs = [math.log(value) for value in values]
+    return math.exp(sum(logs) / len(logs))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one process took. Units: seconds, bytes."""
+
+    wall_seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+    exit_code: int
+
+
+def run_process(command: Sequence[str], *, output: Path | None = None) -> Run:
+    """Run a command to its end, its standard output into a file (or nowhere)."""
+    with open(output or os.devnull, "wb") as sink:
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.DEVNULL
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Run(wall, usage.ru_utime + usage.ru_stime, _peak(usage), process.returncode)
+
+
+def _peak(usage: resource.struct_rusage) -> int:
+    return usage.ru_maxrss * 1024
