@@ -1,0 +1,189 @@
+"""Read schema files into `codegen.schema` objects, forgiving what Kafka's own files do.
+
+Accepted: comments, `versions` missing where `taggedVersions` is given, tags written as strings,
+``validVersions: none`` (the message is left out), `commonStructs` in any order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from codegen.errors import SchemaError
+from codegen.located_json import LocatedDict, parse
+from codegen.schema import ANY_VERSION, NO_VERSIONS, Field, Message, Struct, Versions
+from codegen.types import PRIMITIVES
+
+__all__ = ["load_folder", "load_text", "parse_versions"]
+
+_MESSAGE_KEYS = {
+    "apiKey", "type", "name", "validVersions", "deprecatedVersions", "flexibleVersions", "fields",
+    "commonStructs", "listeners", "latestVersionUnstable", "about", "renamedTo",
+}  # fmt: skip
+_FIELD_KEYS = {
+    "name", "type", "versions", "nullableVersions", "taggedVersions", "tag", "default",
+    "ignorable", "mapKey", "entityType", "about", "fields", "flexibleVersions", "zeroCopy",
+}  # fmt: skip
+
+
+def load_folder(folder: Path) -> list[Message]:
+    """Load every schema below a folder, sorted by name.
+
+    Raises: SchemaError for the first file that cannot be read, or if two share a name.
+    """
+    messages: dict[str, Message] = {}
+    for path in sorted(folder.rglob("*.json")):
+        if path.name == "SOURCE.json":
+            continue
+        message = load_text(path.read_text("utf-8"), path.relative_to(folder).as_posix())
+        if message is None:
+            continue
+        if message.name in messages:
+            other = messages[message.name].file
+            raise SchemaError(f"message {message.name} is also in {other}", file=message.file)
+        messages[message.name] = message
+    return [messages[name] for name in sorted(messages)]
+
+
+def load_text(text: str, file: str) -> Message | None:
+    """Load one schema; None if it has no valid version. Raises: SchemaError."""
+    return _Loader(file).message(parse(text, file), text)
+
+
+def parse_versions(text: str) -> Versions:
+    """Parse ``3``, ``0-5``, ``2+`` or ``none``. Raises: ValueError with what was found."""
+    text = text.strip()
+    if text == "none":
+        return NO_VERSIONS
+    if text.endswith("+"):
+        return Versions(int(text[:-1]), ANY_VERSION)
+    low, _, high = text.partition("-")
+    return Versions(int(low), int(high or low))
+
+
+class _Loader:
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.flexible = NO_VERSIONS
+        self.common: dict[str, LocatedDict] = {}
+        self.structs: dict[str, Struct] = {}
+        self.open_structs: list[str] = []
+
+    def fail(self, problem: str, data: Any, key: str = "", path: str = "") -> SchemaError:
+        line = data.line_of(key) if isinstance(data, LocatedDict) else 0
+        return SchemaError(problem, file=self.file, line=line, path=path)
+
+    def message(self, data: Any, text: str) -> Message | None:
+        if not isinstance(data, LocatedDict):
+            raise self.fail("a schema is one JSON object", data)
+        self.known_keys(data, _MESSAGE_KEYS, "")
+        name = self.get(data, "name", str)
+        versions = self.versions(data, "validVersions", "")
+        if not versions:
+            return None
+        self.flexible = self.versions(data, "flexibleVersions", "", NO_VERSIONS)
+        for common in data.get("commonStructs", []):
+            self.common[self.get(common, "name", str)] = common
+        root = Struct(name, [], versions, data.get("about", ""), data.line)
+        root.fields = self.fields(data, versions, name)
+        return Message(
+            name=name,
+            kind=self.get(data, "type", str),
+            api_key=data.get("apiKey", -1),
+            versions=versions,
+            flexible=self.flexible,
+            unstable=data.get("latestVersionUnstable", False),
+            listeners=tuple(data.get("listeners", ())),
+            renamed_to=data.get("renamedTo", ""),
+            about=root.about,
+            root=root,
+            structs=[*self.structs.values(), root],
+            file=self.file,
+            digest=hashlib.sha256(text.encode()).hexdigest()[:16],
+        )
+
+    def known_keys(self, data: LocatedDict, known: set[str], path: str) -> None:
+        for key in data:
+            if key not in known:
+                raise self.fail(f"unknown key {key!r}", data, key, path)
+
+    def get(self, data: LocatedDict, key: str, kind: type, path: str = "") -> Any:
+        if key not in data:
+            raise self.fail(f"key {key!r} is missing", data, path=path)
+        if not isinstance(data[key], kind):
+            found = type(data[key]).__name__
+            raise self.fail(f"{key!r} must be a {kind.__name__}, is a {found}", data, key, path)
+        return data[key]
+
+    def versions(
+        self, data: LocatedDict, key: str, path: str, default: Versions | None = None
+    ) -> Versions:
+        if key not in data and default is not None:
+            return default
+        text = self.get(data, key, str, path)
+        try:
+            return parse_versions(text)
+        except ValueError:
+            problem = f"{key!r} must look like 3, 0-5, 2+ or none, is {text!r}"
+            raise self.fail(problem, data, key, path) from None
+
+    def fields(self, data: LocatedDict, versions: Versions, path: str) -> list[Field]:
+        listed = self.get(data, "fields", list, path)
+        return [self.field(item, versions, path) for item in listed]
+
+    def field(self, data: Any, parent: Versions, parent_path: str) -> Field:
+        if not isinstance(data, LocatedDict):
+            raise self.fail("a field is a JSON object", data, path=parent_path)
+        name = self.get(data, "name", str, parent_path)
+        path = f"{parent_path}.{name}"
+        self.known_keys(data, _FIELD_KEYS, path)
+        type_text = self.get(data, "type", str, path)
+        tagged = self.versions(data, "taggedVersions", path, NO_VERSIONS)
+        versions = self.versions(data, "versions", path, tagged or None)
+        result = Field(
+            name=name,
+            type=type_text.removeprefix("[]"),
+            is_array=type_text.startswith("[]"),
+            versions=versions,
+            nullable=self.versions(data, "nullableVersions", path, NO_VERSIONS),
+            tagged=tagged,
+            tag=self.tag(data, path),
+            default=data.get("default"),
+            has_default="default" in data,
+            ignorable=data.get("ignorable", False),
+            map_key=data.get("mapKey", False),
+            entity_type=data.get("entityType", ""),
+            flexible=self.versions(data, "flexibleVersions", path, self.flexible),
+            own_flexible="flexibleVersions" in data,
+            about=data.get("about", ""),
+            line=data.line,
+        )
+        if result.type not in PRIMITIVES:
+            used = Versions(max(parent.low, versions.low), min(parent.high, versions.high))
+            result.struct = self.struct(result.type, data, used, path)
+        return result
+
+    def tag(self, data: LocatedDict, path: str) -> int:
+        try:
+            return int(data.get("tag", -1))
+        except ValueError:
+            raise self.fail(f"tag {data['tag']!r} is no number", data, "tag", path) from None
+
+    def struct(self, name: str, data: LocatedDict, used: Versions, path: str) -> Struct:
+        source = data if "fields" in data else self.common.get(name)
+        if source is None:
+            problem = f"type {name!r} is neither primitive nor a struct of this schema"
+            raise self.fail(problem, data, "type", path)
+        if name in self.open_structs:
+            raise self.fail(f"struct {name!r} contains itself", data, "type", path)
+        if name in self.structs:
+            if "fields" in data:
+                raise self.fail(f"struct {name!r} is defined twice", data, "fields", path)
+            return self.structs[name]
+        self.open_structs.append(name)
+        result = Struct(name, [], used, source.get("about", ""), source.line)
+        result.fields = self.fields(source, used, path)
+        self.open_structs.pop()
+        self.structs[name] = result
+        return result

@@ -1,0 +1,57 @@
+"""Runs of fixed-width values: one `struct` call reads or writes as many as stand together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from codegen.types import FIXED
+
+__all__ = ["PackerSet", "Run"]
+
+_SIZES = {kind.code: kind.size for kind in FIXED.values()} | {"B": 1, "x": 1}
+_LETTERS = {"16s": "U", "?": "o"}
+
+
+@dataclass
+class PackerSet:
+    """The `struct` formats that a module uses, each under a readable name."""
+
+    formats: dict[str, str] = field(default_factory=dict)
+
+    def name(self, prefix: str, codes: list[str]) -> str:
+        """Global name of the function for these codes; prefix is ``get`` or ``put``."""
+        name = prefix + "_" + "".join(_LETTERS.get(code, code) for code in codes)
+        method = "unpack_from" if prefix == "get" else "pack"
+        self.formats[name] = f'Packer(">{"".join(codes)}").{method}'
+        return name
+
+
+@dataclass
+class Run:
+    """Values that stand together: parallel lists of codes and Python expressions or targets."""
+
+    codes: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+
+    def add(self, code: str, name: str) -> None:
+        """Append one value."""
+        self.codes.append(code)
+        self.names.append(name)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole run."""
+        return sum(_SIZES[code] for code in self.codes)
+
+    @property
+    def arguments(self) -> str:
+        """The expressions that have one; padding has none."""
+        return ", ".join(name for name in self.names if name)
+
+    def __bool__(self) -> bool:
+        return bool(self.codes)
+
+    def clear(self) -> None:
+        """Forget all values."""
+        self.codes.clear()
+        self.names.clear()

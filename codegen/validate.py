@@ -1,0 +1,140 @@
+"""Rules that a schema must follow, numbered; a broken one names file, line and field path.
+
+They are the rules of Kafka's own schema format (its message generator refuses the same) plus what
+our code relies on. `RULES` is the list; `codegen/README.md` explains each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from codegen.errors import SchemaError
+from codegen.layout import default_of
+from codegen.schema import Field, Message, Struct
+from codegen.types import FIXED
+
+__all__ = ["RULES", "validate"]
+
+_KINDS = {
+    "request", "response", "header", "metadata", "data", "coordinator-key", "coordinator-value",
+}  # fmt: skip
+_NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
+Problem = str
+MessageRule = Callable[[Message], Problem]
+FieldRule = Callable[[Message, Struct, Field], Problem]
+
+MESSAGE_RULES: dict[str, MessageRule] = {
+    "M1": lambda m: "" if _NAME.fullmatch(m.name) else f"name {m.name!r} is not CamelCase",
+    "M2": lambda m: "" if m.kind in _KINDS else f"type {m.kind!r} is none of {sorted(_KINDS)}",
+    "M3": lambda m: (
+        "a request or response needs an apiKey of 0 or more"
+        if m.kind in ("request", "response") and m.api_key < 0
+        else ""
+    ),
+    "M4": lambda m: "validVersions must have an end" if m.versions.high > 1000 else "",
+    "M5": lambda m: (
+        "flexibleVersions must reach to the end: once flexible, always flexible"
+        if m.flexible and m.flexible.high < m.versions.high
+        else ""
+    ),
+}
+
+FIELD_RULES: dict[str, FieldRule] = {
+    "F1": lambda m, s, f: "" if _NAME.fullmatch(f.name.capitalize()) else "the name is no word",
+    "F2": lambda m, s, f: (
+        "" if f.tagged.within(f.versions) else f"taggedVersions {f.tagged} exceed {f.versions}"
+    ),
+    "F3": lambda m, s, f: (
+        f"taggedVersions {f.tagged} need flexible versions, which are {m.flexible}"
+        if f.tagged and not f.tagged.within(m.flexible)
+        else ""
+    ),
+    "F4": lambda m, s, f: "a tag needs taggedVersions" if f.tag >= 0 and not f.tagged else "",
+    "F5": lambda m, s, f: "taggedVersions need a tag" if f.tagged and f.tag < 0 else "",
+    "F6": lambda m, s, f: (
+        f"type {f.type} cannot be null"
+        if f.nullable and not f.is_array and f.type in FIXED
+        else ""
+    ),
+    "F7": lambda m, s, f: (
+        "default null needs nullableVersions that cover all versions"
+        if f.default == "null" and not _covers(f, m)
+        else ""
+    ),
+    "F8": lambda m, s, f: _default_problem(f),
+    "F9": lambda m, s, f: (
+        f"arrays of {f.type} are not supported" if f.is_array and f.type == "records" else ""
+    ),
+    "F10": lambda m, s, f: (
+        f"an array or struct has no default but null, is {f.default!r}"
+        if (f.is_array or f.struct) and f.default not in (None, "", "null")
+        else ""
+    ),
+}
+
+RULES = (*MESSAGE_RULES, *FIELD_RULES, "S1", "S2", "S3")
+
+
+def validate(message: Message) -> None:
+    """Check one message. Raises: SchemaError for the first broken rule."""
+    for rule, check_message in MESSAGE_RULES.items():
+        problem = check_message(message)
+        if problem:
+            raise SchemaError(
+                problem, file=message.file, line=message.root.line, path=message.name, rule=rule
+            )
+    for struct in message.structs:
+        _validate_struct(message, struct)
+
+
+def _validate_struct(message: Message, struct: Struct) -> None:
+    for rule, problem, line in _struct_problems(struct):
+        raise SchemaError(problem, file=message.file, line=line, path=struct.name, rule=rule)
+    for field in struct.fields:
+        for rule, check_field in FIELD_RULES.items():
+            problem = check_field(message, struct, field)
+            if problem:
+                raise SchemaError(
+                    problem,
+                    file=message.file,
+                    line=field.line,
+                    path=f"{struct.name}.{field.name}",
+                    rule=rule,
+                )
+
+
+def _struct_problems(struct: Struct) -> Iterator[tuple[str, str, int]]:
+    names: set[str] = set()
+    tags: dict[int, str] = {}
+    for field in struct.fields:
+        if field.attribute in names:
+            yield "S1", f"field {field.name} stands twice", field.line
+        names.add(field.attribute)
+        if field.tag >= 0 and field.tag in tags:
+            yield "S2", f"tag {field.tag} of {field.name} is also {tags[field.tag]}'s", field.line
+        tags[field.tag] = field.name
+    missing = [tag for tag in range(len(tags) - (-1 in tags)) if tag not in tags]
+    if missing:
+        yield "S3", f"tags must be 0, 1, 2 ... without a hole; {missing[0]} is missing", struct.line
+
+
+def _covers(field: Field, message: Message) -> bool:
+    low = max(field.versions.low, message.versions.low)
+    high = min(field.versions.high, message.versions.high)
+    return low > high or (field.nullable.low <= low and field.nullable.high >= high)
+
+
+def _default_problem(field: Field) -> str:
+    try:
+        text = default_of(field)
+    except ValueError:
+        return f"default {field.default!r} is no value of type {field.type_text}"
+    if field.type in FIXED and not field.is_array and field.type.startswith(("int", "uint")):
+        bits = FIXED[field.type].size * 8
+        low, high = (0, 2**bits - 1) if field.type[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        if text != "None" and not low <= int(text) <= high:
+            return f"default {text} does not fit {field.type}"
+    return ""
+
+

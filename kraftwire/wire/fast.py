@@ -1,0 +1,223 @@
+"""What the generated decoders and encoders call: lengths above 127, small arrays, tagged fields.
+
+Everything here is check-free where a check would cost time: a bad byte raises any of the
+exceptions that `kraftwire.wire.message` catches, and the slow reader then says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct as Packer
+from typing import Any
+
+from kraftwire.wire.varint import read_uvarint, uvarint
+
+__all__ = [
+    "EMPTY",
+    "LENGTH",
+    "PACK",
+    "STRING_LENGTH",
+    "UNPACK",
+    "ZERO_UUID",
+    "Packer",
+    "compact_blobs",
+    "compact_strings",
+    "long_length",
+    "long_string",
+    "new",
+    "plain_blobs",
+    "plain_strings",
+    "put_blobs",
+    "put_strings",
+    "put_tags",
+    "put_uuids",
+    "read_uvarint",
+    "tag_count",
+    "unknown_tags",
+    "uuids",
+]
+
+ZERO_UUID = bytes(16)
+
+# Stands for "a fresh default" in constructors, so that every object gets a list of its own.
+EMPTY: Any = ()
+
+new: Callable[[type[Any]], Any] = object.__new__
+
+_STRING_SIZE_MAX = 0x7FFF
+_CACHED_COUNT_MAX = 512
+# A section of tagged fields may hold this many unknown ones beyond one for each eight bytes left.
+_FREE_TAGS = 64
+
+
+class _Packers(dict[int, Any]):
+    """Functions of `struct` for arrays of one code, by element count; small counts are kept."""
+
+    def __init__(self, code: str, method: str) -> None:
+        super().__init__()
+        self._code = code
+        self._method = method
+
+    def __missing__(self, count: int) -> Any:
+        function = getattr(Packer(f">{count}{self._code}"), self._method)
+        if count <= _CACHED_COUNT_MAX:
+            self[count] = function
+        return function
+
+
+class _Lengths(dict[int, bytes]):
+    """Compact lengths (actual length plus one) as bytes; small ones are kept."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__((length, uvarint(length)) for length in range(128))
+        self._limit = limit
+
+    def __missing__(self, length: int) -> bytes:
+        if not 0 <= length <= self._limit:
+            raise ValueError
+        return uvarint(length)
+
+
+LENGTH = _Lengths(0x7FFFFFFF)
+STRING_LENGTH = _Lengths(_STRING_SIZE_MAX + 1)
+
+UNPACK = {code: _Packers(code, "unpack_from") for code in "?bhHiIqd"}
+PACK = {code: _Packers(code, "pack") for code in "?bhHiIqd"}
+
+
+def long_length(buf: bytes, position: int, first: int) -> tuple[int, int]:
+    """The rest of a compact length whose first byte is `first`; a zero (null) stumbles here."""
+    if first < 128:
+        raise ValueError
+    return read_uvarint(buf, position - 1)
+
+
+def long_string(buf: bytes, position: int, first: int) -> tuple[int, int]:
+    """As `long_length`, for a string, which Kafka limits to 32767 bytes."""
+    length, position = long_length(buf, position, first)
+    if length > _STRING_SIZE_MAX + 1:
+        raise ValueError
+    return length, position
+
+
+def compact_strings(buf: bytes, position: int, count: int) -> tuple[list[str], int]:
+    """An array of compact strings."""
+    out = []
+    for _ in range(count):
+        n = buf[position]
+        position += 1
+        if not 0 < n < 128:
+            n, position = long_string(buf, position, n)
+        out.append(buf[position : (position := position + n - 1)].decode())
+    return out, position
+
+
+def plain_strings(buf: bytes, position: int, count: int) -> tuple[list[str], int]:
+    """An array of strings with 16-bit lengths."""
+    out = []
+    for _ in range(count):
+        n = (buf[position] << 8) + buf[position + 1]
+        position += 2
+        if n > _STRING_SIZE_MAX:
+            raise ValueError
+        out.append(buf[position : (position := position + n)].decode())
+    return out, position
+
+
+def compact_blobs(buf: bytes, position: int, count: int) -> tuple[list[bytes], int]:
+    """An array of compact byte strings."""
+    out = []
+    for _ in range(count):
+        n = buf[position]
+        position += 1
+        if not 0 < n < 128:
+            n, position = long_length(buf, position, n)
+        out.append(buf[position : (position := position + n - 1)])
+    return out, position
+
+
+def plain_blobs(buf: bytes, position: int, count: int) -> tuple[list[bytes], int]:
+    """An array of byte strings with 32-bit lengths."""
+    out = []
+    for _ in range(count):
+        (n,) = UNPACK["i"][1](buf, position)
+        position += 4
+        if n < 0:
+            raise ValueError
+        out.append(buf[position : (position := position + n)])
+    return out, position
+
+
+def uuids(buf: bytes, position: int, count: int) -> tuple[list[bytes], int]:
+    """An array of uuids."""
+    end = position + 16 * count
+    if end > len(buf):
+        raise ValueError
+    return [buf[at : at + 16] for at in range(position, end, 16)], end
+
+
+def unknown_tags(buf: bytes, position: int, count: int) -> tuple[dict[int, bytes], int]:
+    """A section of tagged fields of which none is known; `count` is its first byte."""
+    if count > 127:
+        count, position = read_uvarint(buf, position - 1)
+        if count > _FREE_TAGS + (len(buf) - position) // 8:
+            raise ValueError
+    tags = {}
+    for _ in range(count):
+        tag, position = read_uvarint(buf, position)
+        size, position = read_uvarint(buf, position)
+        if size > len(buf) - position:
+            raise ValueError
+        tags[tag] = buf[position : (position := position + size)]
+    return tags, position
+
+
+def tag_count(buf: bytes, position: int, first: int) -> tuple[int, int]:
+    """Number of tagged fields, whose first byte is `first`, refused if absurd."""
+    if first < 128:
+        return first, position
+    count, position = read_uvarint(buf, position - 1)
+    if count > _FREE_TAGS + (len(buf) - position) // 8:
+        raise ValueError
+    return count, position
+
+
+def put_strings(values: list[str], out: bytearray, compact: bool) -> None:
+    """The elements of an array of strings."""
+    for value in values:
+        data = value.encode()
+        if len(data) > _STRING_SIZE_MAX:
+            raise ValueError
+        out += uvarint(len(data) + 1) if compact else len(data).to_bytes(2, "big")
+        out += data
+
+
+def put_blobs(values: list[bytes], out: bytearray, compact: bool) -> None:
+    """The elements of an array of byte strings."""
+    for value in values:
+        out += uvarint(len(value) + 1) if compact else len(value).to_bytes(4, "big")
+        out += value
+
+
+def put_uuids(values: list[bytes], out: bytearray) -> None:
+    """The elements of an array of uuids."""
+    for value in values:
+        if len(value) != 16:
+            raise ValueError
+        out += value
+
+
+def put_tags(
+    out: bytearray, known: dict[int, bytearray], unknown: dict[int, bytes] | None
+) -> None:
+    """Replace the zero that ends `out` by a section of tagged fields, in ascending order."""
+    del out[-1]
+    tags: dict[int, bytes | bytearray] = dict(known)
+    for tag, data in (unknown or {}).items():
+        if tag in tags or tag < 0:
+            raise ValueError
+        tags[tag] = data
+    out += uvarint(len(tags))
+    for tag in sorted(tags):
+        out += uvarint(tag) + uvarint(len(tags[tag]))
+        out += tags[tag]

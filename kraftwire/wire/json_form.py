@@ -1,0 +1,216 @@
+"""JSON in and out as Kafka's generated converters print and read it.
+
+Keys are camelCase, bytes are base64, uuids are url-safe base64 without padding, tagged fields at
+their default are left out. Fields of type records are base64 here, where Kafka's converters print
+an empty string.
+
+Source: Kafka's `JsonConverterGenerator`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from kraftwire.errors import WireError
+from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
+from kraftwire.wire.sizes import fresh_default, is_at_default, is_optional_struct
+
+__all__ = ["from_json", "to_json", "uuid_from_text", "uuid_to_text"]
+
+_INT_BITS = {"int8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32, "int64": 64}
+
+
+def uuid_to_text(value: bytes) -> str:
+    """A uuid as Kafka prints it: 22 characters of url-safe base64."""
+    return base64.urlsafe_b64encode(value)[:22].decode()
+
+
+def uuid_from_text(text: str) -> bytes:
+    """Parse Kafka's form of a uuid. Raises: WireError unless it stands for 16 bytes."""
+    try:
+        value = base64.b64decode(text + "==", altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        value = b""
+    if len(value) != 16:
+        raise WireError("bad uuid", expected="22 characters of url-safe base64", found=repr(text))
+    return value
+
+
+def to_json(facts: MessageFacts, message: Any, version: int) -> dict[str, Any]:
+    """A message as JSON. Raises: WireError if the version cannot carry a value."""
+    return _struct_to_json(facts.root, message, version, facts, "")
+
+
+def _struct_to_json(
+    struct: StructFacts, value: Any, version: int, facts: MessageFacts, path: str
+) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for each in struct.fields:
+        held = getattr(value, each.attribute)
+        if version not in each.versions:
+            if not each.is_ignorable and not is_at_default(each, held):
+                raise _refusal(facts, version, f"{path}{each.attribute}", each, held)
+        elif version not in each.tagged or not is_at_default(each, held):
+            out[each.name] = _value_to_json(each, held, version, facts, path)
+    return out
+
+
+def _refusal(
+    facts: MessageFacts, version: int, path: str, each: FieldFacts, held: Any
+) -> WireError:
+    return WireError(
+        f"version {version} cannot carry the field (it has {each.versions})",
+        message=facts.name,
+        version=version,
+        path=path,
+        expected=f"the default {each.default!r}",
+        found=f"{held!r:.60}",
+    )
+
+
+def _value_to_json(
+    each: FieldFacts, value: Any, version: int, facts: MessageFacts, path: str
+) -> Any:
+    if value is None:
+        if is_optional_struct(each) and each.struct:
+            value = each.struct.cls()
+        else:
+            return None
+    if each.struct is None:
+        plain = _PLAIN.get(each.type)
+        if plain is None:
+            return list(value) if each.is_array else value
+        return [plain(item) for item in value] if each.is_array else plain(value)
+    if not each.is_array:
+        return _struct_to_json(each.struct, value, version, facts, f"{path}{each.attribute}.")
+    return [
+        _struct_to_json(each.struct, item, version, facts, f"{path}{each.attribute}[{index}].")
+        for index, item in enumerate(value)
+    ]
+
+
+def _base64(value: Any) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _float_to_json(value: float) -> Any:
+    # JSON has no infinity; Jackson prints these words in quotes.
+    if value != value or value in (float("inf"), float("-inf")):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+    return value
+
+
+# How a primitive looks in JSON; those not listed are what they are.
+_PLAIN = {
+    "bytes": _base64,
+    "records": _base64,
+    "uuid": uuid_to_text,
+    "float64": _float_to_json,
+}
+
+
+def from_json(facts: MessageFacts, data: Any, version: int) -> Any:
+    """Build a message from JSON.
+
+    Raises: WireError naming the key that is missing, unknown or of the wrong type.
+    """
+    return _FromJson(facts, version).struct(facts.root, data, "")
+
+
+class _FromJson:
+    def __init__(self, facts: MessageFacts, version: int) -> None:
+        self.facts = facts
+        self.version = version
+
+    def fail(self, problem: str, path: str, *, expected: str = "", found: Any = "") -> WireError:
+        return WireError(
+            problem,
+            message=self.facts.name,
+            version=self.version,
+            path=path,
+            expected=expected,
+            found=f"{found!r:.60}" if expected else "",
+        )
+
+    def struct(self, struct: StructFacts, data: Any, path: str) -> Any:
+        if not isinstance(data, dict):
+            raise self.fail("wrong type", path, expected="a JSON object", found=data)
+        value = object.__new__(struct.cls)
+        value.unknown_tagged_fields = None
+        known = set()
+        for each in struct.fields:
+            where = f"{path}.{each.name}" if path else each.name
+            present = self.version in each.versions
+            if present and each.name in data:
+                held = self.field(each, data[each.name], where)
+                known.add(each.name)
+            elif present and self.version not in each.tagged:
+                raise self.fail("the key is missing", where)
+            else:
+                held = fresh_default(each)
+            setattr(value, each.attribute, held)
+        for key in data:
+            if key not in known:
+                raise self.fail(
+                    "unknown key",
+                    f"{path}.{key}" if path else str(key),
+                    expected=f"a field of {struct.name} in version {self.version}",
+                    found=key,
+                )
+        return value
+
+    def field(self, each: FieldFacts, data: Any, path: str) -> Any:
+        if data is None:
+            if self.version in each.nullable:
+                return None
+            raise self.fail("null is not allowed", path, expected=each.type_text, found=data)
+        if not each.is_array:
+            return self.one(each, data, path)
+        if not isinstance(data, list):
+            raise self.fail("wrong type", path, expected="a JSON array", found=data)
+        return [self.one(each, item, f"{path}[{index}]") for index, item in enumerate(data)]
+
+    def one(self, each: FieldFacts, data: Any, path: str) -> Any:
+        if each.struct:
+            return self.struct(each.struct, data, path)
+        if each.type in _INT_BITS:
+            return self.integer(each.type, data, path)
+        if each.type == "bool":
+            return self.typed(data, bool, "true or false", path)
+        if each.type == "string":
+            return self.typed(data, str, "a string", path)
+        if each.type == "float64":
+            return self.float64(data, path)
+        text = self.typed(data, str, "a base64 string", path)
+        if each.type == "uuid":
+            try:
+                return uuid_from_text(text)
+            except WireError as error:
+                raise self.fail("bad uuid", path, expected=error.expected, found=text) from None
+        try:
+            return base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            raise self.fail("bad base64", path, expected="base64", found=text) from None
+
+    def typed(self, data: Any, kind: type, expected: str, path: str) -> Any:
+        if not isinstance(data, kind):
+            raise self.fail("wrong type", path, expected=expected, found=data)
+        return data
+
+    def integer(self, type_name: str, data: Any, path: str) -> int:
+        bits = _INT_BITS[type_name]
+        low, high = (0, 2**bits) if type_name[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+        if isinstance(data, bool) or not isinstance(data, int) or not low <= data < high:
+            raise self.fail("wrong value", path, expected=type_name, found=data)
+        return data
+
+    def float64(self, data: Any, path: str) -> float:
+        if data in ("NaN", "Infinity", "-Infinity"):
+            return float(data)
+        if isinstance(data, bool) or not isinstance(data, int | float):
+            raise self.fail("wrong value", path, expected="a number", found=data)
+        return float(data)
+
+

@@ -1,0 +1,345 @@
+"""The slow reader: follows a schema's facts byte by byte and can say where it is.
+
+It serves two purposes with one walk: it annotates every field with its byte range, and it finds
+the exact place and reason when a fast generated decoder stumbles. What it accepts is what the
+generated decoders accept.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+from kraftwire.errors import UsageError, WireError
+from kraftwire.limits import ELEMENT_BYTES_MIN, ELEMENT_FREE_COUNT
+from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
+from kraftwire.wire.sizes import FIXED_CODES, FIXED_SIZES, fresh_default, min_struct_size
+from kraftwire.wire.varint import read_uvarint
+
+__all__ = ["Annotation", "annotate", "read_message"]
+
+_STRING_SIZE_MAX = 0x7FFF
+_FREE_TAGS = 64
+_ONE_BYTE_SIZE_MAX = 127
+
+
+@dataclass(slots=True)
+class Annotation:
+    """A field, or part of one, and the bytes ``[start, end)`` it was read from.
+
+    Shape: `value` is set on leaves only; `type` is the schema's, or length, tag, count.
+    """
+
+    path: str
+    name: str
+    type: str
+    start: int
+    end: int = 0
+    value: Any = None
+    children: list[Annotation] = field(default_factory=list)
+
+
+def read_message(
+    facts: MessageFacts, buf: bytes, version: int, offset: int = 0
+) -> tuple[Any, int]:
+    """Decode slowly; returns the message and the position behind it.
+
+    Raises: WireError naming field path, offset, what was expected and found.
+    """
+    reader = _Reader(facts, buf, version, offset, None)
+    return reader.struct(facts.root), reader.position
+
+
+def annotate(
+    facts: MessageFacts, buf: bytes | memoryview, version: int, offset: int = 0
+) -> tuple[Annotation, int]:
+    """Decode into a tree of annotations; returns it and the position behind the message.
+
+    Raises: WireError as `read_message`; its `partial` attribute then holds the tree so far.
+    """
+    if version not in facts.versions:
+        raise UsageError(f"{facts.name} has versions {facts.versions}, not {version!r}")
+    root = Annotation("", facts.name, facts.kind, offset)
+    reader = _Reader(facts, bytes(buf), version, offset, root)
+    try:
+        reader.struct(facts.root)
+    except WireError as error:
+        root.end = reader.position
+        error.partial = root  # type: ignore[attr-defined]
+        raise
+    root.end = reader.position
+    return root, reader.position
+
+
+class _Reader:
+    def __init__(
+        self, facts: MessageFacts, buf: bytes, version: int, offset: int, tree: Annotation | None
+    ) -> None:
+        self.facts = facts
+        self.buf = buf
+        self.version = version
+        self.position = offset
+        self.path: list[str | int] = []
+        self.budget = ELEMENT_FREE_COUNT + (len(buf) - offset) // ELEMENT_BYTES_MIN
+        self.node = tree
+
+    # -- errors and annotations ------------------------------------------------------------
+
+    def path_text(self) -> str:
+        text = ""
+        for part in self.path:
+            text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        return text
+
+    def fail(self, problem: str, *, at: int, expected: str = "", found: str = "") -> WireError:
+        return WireError(
+            problem,
+            message=self.facts.name,
+            version=self.version,
+            path=self.path_text(),
+            offset=at,
+            expected=expected,
+            found=found,
+        )
+
+    def open(self, name: str, type_text: str) -> Annotation | None:
+        if self.node is None:
+            return None
+        child = Annotation(self.path_text(), name, type_text, self.position)
+        self.node.children.append(child)
+        parent, self.node = self.node, child
+        return parent
+
+    def close(self, parent: Annotation | None, value: Any = None) -> None:
+        if self.node is not None and parent is not None:
+            self.node.end = self.position
+            if not self.node.children or self.node.type in ("string", "bytes", "records"):
+                self.node.value = value
+            self.node = parent
+
+    # -- bytes -------------------------------------------------------------------------------
+
+    def take(self, size: int, what: str) -> bytes:
+        start = self.position
+        left = len(self.buf) - start
+        if size > left:
+            raise self.fail(
+                f"need {size} bytes for {what} at offset {start}, have {max(left, 0)}",
+                at=start,
+                expected=f"{size} bytes",
+                found=f"{max(left, 0)}",
+            )
+        self.position = start + size
+        return self.buf[start : self.position]
+
+    def fixed(self, type_name: str) -> Any:
+        data = self.take(FIXED_SIZES[type_name], type_name)
+        return data if type_name == "uuid" else struct.unpack(FIXED_CODES[type_name], data)[0]
+
+    def uvarint(self, what: str) -> int:
+        parent = self.open(what, "unsigned varint")
+        try:
+            value, self.position = read_uvarint(self.buf, self.position)
+        except WireError as error:
+            raise self.fail(
+                f"{what}: {error.problem}",
+                at=self.position,
+                expected=error.expected,
+                found=error.found,
+            ) from None
+        self.close(parent, value)
+        return value
+
+    def length(self, facts: FieldFacts, *, bits: int) -> int:
+        """The length before a value, -1 for null."""
+        start = self.position
+        if self.version in facts.flexible:
+            value = self.uvarint("length") - 1
+        else:
+            parent = self.open("length", f"int{bits}")
+            value = self.fixed(f"int{bits}")
+            self.close(parent, value)
+        if value < 0 and self.version not in facts.nullable:
+            raise self.fail(
+                "null where the version allows none",
+                at=start,
+                expected="a length of 0 or more",
+                found=str(value),
+            )
+        return max(value, -1)
+
+    # -- values ------------------------------------------------------------------------------
+
+    def struct(self, facts: StructFacts) -> Any:
+        value = object.__new__(facts.cls)
+        tagged: dict[int, FieldFacts] = {}
+        for each in facts.fields:
+            present = self.version in each.versions
+            if present and self.version not in each.tagged:
+                self.path.append(each.attribute)
+                setattr(value, each.attribute, self.field(each))
+                self.path.pop()
+            else:
+                setattr(value, each.attribute, fresh_default(each))
+                if present:
+                    tagged[each.tag] = each
+        value.unknown_tagged_fields = None
+        if self.version in self.facts.flexible:
+            self.tags(value, tagged)
+        return value
+
+    def tags(self, value: Any, known: dict[int, FieldFacts]) -> None:
+        count = self.uvarint("tagged fields")
+        limit = _FREE_TAGS + (len(self.buf) - self.position) // 8
+        if count > max(limit, _ONE_BYTE_SIZE_MAX):
+            raise self.fail(
+                "too many tagged fields for the bytes left",
+                at=self.position,
+                expected=f"at most {limit}",
+                found=str(count),
+            )
+        unknown: dict[int, bytes] = {}
+        for _ in range(count):
+            self.tag(value, known, unknown)
+        if unknown:
+            value.unknown_tagged_fields = unknown
+
+    def tag(self, value: Any, known: dict[int, FieldFacts], unknown: dict[int, bytes]) -> None:
+        tag = self.uvarint("tag")
+        size = self.uvarint("size")
+        start = self.position
+        facts = known.get(tag)
+        self.path.append(facts.attribute if facts else f"tag {tag}")
+        if size > len(self.buf) - start:
+            self.take(size, "a tagged field")
+        if facts is None:
+            parent = self.open(f"tag {tag}", "unknown tagged field")
+            unknown[tag] = self.take(size, "a tagged field")
+            self.close(parent, unknown[tag])
+        else:
+            setattr(value, facts.attribute, self.field(facts))
+            if self.position != start + size:
+                raise self.fail(
+                    "a tagged field is not as long as it says",
+                    at=start,
+                    expected=f"{size} bytes",
+                    found=str(self.position - start),
+                )
+        self.path.pop()
+
+    def field(self, facts: FieldFacts) -> Any:
+        parent = self.open(facts.name, facts.type_text)
+        if facts.is_array:
+            value = self.array(facts)
+        elif facts.struct:
+            value = self.nested(facts)
+        else:
+            value = self.element(facts, nullable=True)
+        self.close(parent, value)
+        return value
+
+    def nested(self, facts: FieldFacts) -> Any:
+        if self.version in facts.nullable:
+            parent = self.open("present", "int8")
+            marker = self.fixed("int8")
+            self.close(parent, marker)
+            if marker < 0:
+                return None
+        return self.one_struct(facts)
+
+    def one_struct(self, facts: FieldFacts) -> Any:
+        assert facts.struct is not None
+        # A single struct goes through the same budget as an array of one.
+        self.spend(1, facts)
+        return self.struct(facts.struct)
+
+    def element(self, facts: FieldFacts, *, nullable: bool) -> Any:
+        if facts.type in FIXED_SIZES:
+            return self.fixed(facts.type)
+        bits = 16 if facts.type == "string" else 32
+        start = self.position
+        size = self.length(facts, bits=bits)
+        if size < 0:
+            if nullable:
+                return None
+            raise self.fail("null element in an array", at=start)
+        if facts.type == "string":
+            return self.string(size)
+        data = self.take(size, facts.type)
+        return memoryview(self.buf)[self.position - size : self.position] if (
+            facts.type == "records"
+        ) else data
+
+    def string(self, size: int) -> str:
+        if size > _STRING_SIZE_MAX:
+            raise self.fail(
+                "string too long",
+                at=self.position,
+                expected=f"at most {_STRING_SIZE_MAX} bytes",
+                found=str(size),
+            )
+        start = self.position
+        data = self.take(size, "string")
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            raise self.fail(
+                "the string is no UTF-8",
+                at=start + error.start,
+                expected="UTF-8",
+                found=f"0x{data[error.start : error.end].hex()}",
+            ) from None
+
+    def array(self, facts: FieldFacts) -> Any:
+        start = self.position
+        count = self.length(facts, bits=32)
+        if count < 0:
+            return None
+        least = self.least(facts)
+        left = len(self.buf) - self.position
+        if count * least > left:
+            raise self.fail(
+                f"an array of {count} elements needs {count * least} bytes at offset "
+                f"{self.position}, have {left}",
+                at=start,
+                expected=f"at most {left // least} elements",
+                found=str(count),
+            )
+        if facts.struct:
+            self.spend(count, facts)
+        return [self.array_element(facts, index) for index in range(count)]
+
+    def array_element(self, facts: FieldFacts, index: int) -> Any:
+        self.path.append(index)
+        parent = self.open(f"[{index}]", facts.type)
+        value = self.struct(facts.struct) if facts.struct else self.element(facts, nullable=False)
+        self.close(parent, value)
+        self.path.pop()
+        return value
+
+    def least(self, facts: FieldFacts) -> int:
+        """Fewest bytes that one element takes, never 0."""
+        if facts.struct:
+            return max(1, self.struct_size(facts.struct))
+        if facts.type in FIXED_SIZES:
+            return FIXED_SIZES[facts.type]
+        if self.version in facts.flexible:
+            return 1
+        return 2 if facts.type == "string" else 4
+
+    def struct_size(self, facts: StructFacts) -> int:
+        return min_struct_size(facts, self.version, self.version in self.facts.flexible)
+
+    def spend(self, count: int, facts: FieldFacts) -> None:
+        assert facts.struct is not None
+        if self.struct_size(facts.struct) >= ELEMENT_BYTES_MIN:
+            return
+        if count > self.budget:
+            raise self.fail(
+                "too many small elements for the size of the message",
+                at=self.position,
+                expected=f"at most {self.budget} more",
+                found=str(count),
+            )
+        self.budget -= count

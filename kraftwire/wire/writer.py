@@ -1,0 +1,186 @@
+"""The slow writer: encodes by a schema's facts and says which field does not fit, and why.
+
+A generated encoder that stumbles hands over to it. What both can write is byte for byte the same.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from kraftwire.errors import WireError
+from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
+from kraftwire.wire.sizes import FIXED_CODES, is_at_default, is_optional_struct
+from kraftwire.wire.varint import uvarint
+
+__all__ = ["write_message"]
+
+_STRING_SIZE_MAX = 0x7FFF
+_BYTES = (bytes, bytearray, memoryview)
+
+
+def write_message(facts: MessageFacts, message: Any, version: int) -> bytes:
+    """Encode slowly. Raises: WireError naming the field path, what was expected and found."""
+    writer = _Writer(facts, version)
+    writer.struct(facts.root, message)
+    return bytes(writer.out)
+
+
+class _Writer:
+    def __init__(self, facts: MessageFacts, version: int) -> None:
+        self.facts = facts
+        self.version = version
+        self.out = bytearray()
+        self.path: list[str | int] = []
+
+    def fail(self, problem: str, *, expected: str = "", value: Any = None) -> WireError:
+        text = ""
+        for part in self.path:
+            text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        found = f"{type(value).__name__} {value!r:.60}" if expected else ""
+        return WireError(
+            problem,
+            message=self.facts.name,
+            version=self.version,
+            path=text,
+            expected=expected,
+            found=found,
+        )
+
+    def struct(self, facts: StructFacts, value: Any) -> None:
+        if value.__class__ is not facts.cls:
+            raise self.fail("wrong type", expected=facts.name, value=value)
+        tags: dict[int, bytes] = {}
+        for each in facts.fields:
+            self.path.append(each.attribute)
+            held = self.attribute(value, each)
+            if self.version not in each.versions:
+                if not each.is_ignorable and not is_at_default(each, held):
+                    raise self.fail(
+                        f"version {self.version} cannot carry the field (it has "
+                        f"{each.versions})",
+                        expected=f"the default {each.default!r}",
+                        value=held,
+                    )
+            elif self.version not in each.tagged:
+                self.field(each, held)
+            elif not is_at_default(each, held):
+                tags[each.tag] = self.apart(each, held)
+            self.path.pop()
+        self.tags(tags, value.unknown_tagged_fields)
+
+    def attribute(self, value: Any, facts: FieldFacts) -> Any:
+        try:
+            return getattr(value, facts.attribute)
+        except AttributeError:
+            raise self.fail("the attribute was deleted") from None
+
+    def apart(self, facts: FieldFacts, value: Any) -> bytes:
+        """Encode one tagged field into a buffer of its own."""
+        outer, self.out = self.out, bytearray()
+        self.field(facts, value)
+        inner, self.out = self.out, outer
+        return bytes(inner)
+
+    def tags(self, known: dict[int, bytes], unknown: dict[int, bytes] | None) -> None:
+        if self.version not in self.facts.flexible:
+            if unknown:
+                raise self.fail(
+                    "a version without tagged fields cannot carry unknown ones",
+                    expected="none",
+                    value=unknown,
+                )
+            return
+        tags = dict(known)
+        for tag, data in (unknown or {}).items():
+            if tag in known or not isinstance(tag, int) or tag < 0 or not isinstance(data, _BYTES):
+                raise self.fail(
+                    "bad unknown tagged field",
+                    expected="a free tag of 0 or more, with bytes",
+                    value=(tag, data),
+                )
+            tags[tag] = bytes(data)
+        self.out += uvarint(len(tags))
+        for tag in sorted(tags):
+            self.out += uvarint(tag) + uvarint(len(tags[tag])) + tags[tag]
+
+    def field(self, facts: FieldFacts, value: Any) -> None:
+        if facts.is_array:
+            self.array(facts, value)
+        elif facts.struct:
+            self.nested(facts, value)
+        else:
+            self.element(facts, value, nullable=self.version in facts.nullable)
+
+    def nested(self, facts: FieldFacts, value: Any) -> None:
+        assert facts.struct is not None
+        if self.version in facts.nullable:
+            self.out += b"\xff" if value is None else b"\x01"
+            if value is None:
+                return
+        if value is None and is_optional_struct(facts):
+            value = facts.struct.cls()
+        self.struct(facts.struct, value)
+
+    def array(self, facts: FieldFacts, value: Any) -> None:
+        if value is None and self.version in facts.nullable:
+            self.length(facts, -1, bits=32)
+            return
+        if not isinstance(value, list | tuple):
+            raise self.fail("wrong type", expected=f"a list of {facts.type}", value=value)
+        self.length(facts, len(value), bits=32)
+        for index, item in enumerate(value):
+            self.path.append(index)
+            if facts.struct:
+                self.struct(facts.struct, item)
+            else:
+                self.element(facts, item, nullable=False)
+            self.path.pop()
+
+    def length(self, facts: FieldFacts, size: int, *, bits: int) -> None:
+        if self.version in facts.flexible:
+            self.out += uvarint(size + 1)
+        else:
+            self.out += size.to_bytes(bits // 8, "big", signed=True)
+
+    def element(self, facts: FieldFacts, value: Any, *, nullable: bool) -> None:
+        if facts.type in FIXED_CODES:
+            self.fixed(facts, value)
+            return
+        bits = 16 if facts.type == "string" else 32
+        if value is None and nullable:
+            self.length(facts, -1, bits=bits)
+            return
+        data = self.string(value) if facts.type == "string" else self.blob(facts, value)
+        self.length(facts, len(data), bits=bits)
+        self.out += data
+
+    def fixed(self, facts: FieldFacts, value: Any) -> None:
+        if facts.type == "uuid" and (not isinstance(value, _BYTES) or len(value) != 16):
+            raise self.fail("wrong value", expected="16 bytes", value=value)
+        try:
+            self.out += struct.pack(FIXED_CODES[facts.type], value)
+        except (struct.error, OverflowError, TypeError):
+            raise self.fail("wrong value", expected=facts.type, value=value) from None
+
+    def string(self, value: Any) -> bytes:
+        if not isinstance(value, str):
+            raise self.fail("wrong type", expected="str", value=value)
+        try:
+            data = value.encode()
+        except UnicodeEncodeError:
+            raise self.fail("not encodable", expected="UTF-8 text", value=value) from None
+        if len(data) > _STRING_SIZE_MAX:
+            raise self.fail(
+                f"string of {len(data)} bytes",
+                expected=f"at most {_STRING_SIZE_MAX} bytes",
+                value=value,
+            )
+        return data
+
+    def blob(self, facts: FieldFacts, value: Any) -> bytes:
+        if not isinstance(value, _BYTES):
+            raise self.fail("wrong type", expected=facts.type, value=value)
+        return bytes(value)
+
+
