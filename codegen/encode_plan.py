@@ -88,7 +88,15 @@ class EncodePlanner:
             kind = "uuid_array"
         value = "s" if item.kind == "string" else _local(item.attribute)
         steps.append(
-            Step("length", target=source, nullable=item.nullable, compact=item.compact, value=value)
+            Step(
+                "length",
+                target=source,
+                nullable=item.nullable,
+                compact=item.compact,
+                value=value,
+                # The attribute may be None in other versions; here that raises, as it should.
+                is_unchecked=item.may_be_none and not item.nullable,
+            )
         )
         self._flush_length(item, steps, run)
         function = self.functions[item.layout].name if item.layout else ""

@@ -32,6 +32,7 @@ class Item:
     compact: bool
     layout: Layout | None
     default: str
+    may_be_none: bool
 
     @property
     def min_size(self) -> int:
@@ -128,6 +129,7 @@ def _item(message: Message, field: Field, version: int) -> Item:
         compact=version in field.flexible,
         layout=layout,
         default=default_of(field),
+        may_be_none=bool(field.nullable),
     )
 
 

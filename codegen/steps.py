@@ -24,6 +24,7 @@ class Step:
     long_packer: str = ""
     long_arguments: str = ""
     value: str = ""
+    is_unchecked: bool = False
 
 
 @dataclass

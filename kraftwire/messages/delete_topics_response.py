@@ -274,7 +274,7 @@ def encode_deletable_topic_result_0_array(items: Iterable[DeletableTopicResult],
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        s = o.name.encode()
+        s = o.name.encode()  # type: ignore[union-attr]
         n = len(s)
         out += put_h(n)
         out += s
@@ -310,7 +310,7 @@ def encode_delete_topics_response_1(o: DeleteTopicsResponse) -> bytes:
 def encode_deletable_topic_result_4_array(items: Iterable[DeletableTopicResult], out: bytearray) -> None:
     # Versions 4.
     for o in items:
-        s = o.name.encode()
+        s = o.name.encode()  # type: ignore[union-attr]
         n = len(s) + 1
         out += STRING_LENGTH[n]
         out += s
@@ -336,7 +336,7 @@ def encode_delete_topics_response_4(o: DeleteTopicsResponse) -> bytes:
 def encode_deletable_topic_result_5_array(items: Iterable[DeletableTopicResult], out: bytearray) -> None:
     # Versions 5.
     for o in items:
-        s = o.name.encode()
+        s = o.name.encode()  # type: ignore[union-attr]
         n = len(s) + 1
         out += STRING_LENGTH[n]
         out += s

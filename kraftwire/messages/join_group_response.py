@@ -402,7 +402,7 @@ def encode_join_group_response_0(o: JoinGroupResponse) -> bytes:
     if o.skip_assignment or o.unknown_tagged_fields:
         raise ValueError
     out = bytearray()
-    s = o.protocol_name.encode()
+    s = o.protocol_name.encode()  # type: ignore[union-attr]
     n = len(s)
     out += put_hih(o.error_code, o.generation_id, n)
     out += s
@@ -427,7 +427,7 @@ def encode_join_group_response_2(o: JoinGroupResponse) -> bytes:
     if o.skip_assignment or o.unknown_tagged_fields:
         raise ValueError
     out = bytearray()
-    s = o.protocol_name.encode()
+    s = o.protocol_name.encode()  # type: ignore[union-attr]
     n = len(s)
     out += put_ihih(o.throttle_time_ms, o.error_code, o.generation_id, n)
     out += s
@@ -472,7 +472,7 @@ def encode_join_group_response_5(o: JoinGroupResponse) -> bytes:
     if o.skip_assignment or o.unknown_tagged_fields:
         raise ValueError
     out = bytearray()
-    s = o.protocol_name.encode()
+    s = o.protocol_name.encode()  # type: ignore[union-attr]
     n = len(s)
     out += put_ihih(o.throttle_time_ms, o.error_code, o.generation_id, n)
     out += s
@@ -518,7 +518,7 @@ def encode_join_group_response_6(o: JoinGroupResponse) -> bytes:
     if o.skip_assignment:
         raise ValueError
     out = bytearray()
-    s = o.protocol_name.encode()
+    s = o.protocol_name.encode()  # type: ignore[union-attr]
     n = len(s) + 1
     out += put_ihiB(o.throttle_time_ms, o.error_code, o.generation_id, n) if n < 128 else put_ihi(o.throttle_time_ms, o.error_code, o.generation_id) + STRING_LENGTH[n]
     out += s

@@ -285,7 +285,7 @@ def encode_metadata_request_topic_0_array(items: Iterable[MetadataRequestTopic],
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        s = o.name.encode()
+        s = o.name.encode()  # type: ignore[union-attr]
         n = len(s)
         out += put_h(n)
         out += s
@@ -297,7 +297,7 @@ def encode_metadata_request_0(o: MetadataRequest) -> bytes:
         raise ValueError
     out = bytearray()
     topics = o.topics
-    n = len(topics)
+    n = len(topics)  # type: ignore[arg-type]
     out += put_i(n)
     if topics:
         encode_metadata_request_topic_0_array(topics, out)
@@ -348,7 +348,7 @@ def encode_metadata_request_8(o: MetadataRequest) -> bytes:
 def encode_metadata_request_topic_9_array(items: Iterable[MetadataRequestTopic], out: bytearray) -> None:
     # Versions 9.
     for o in items:
-        s = o.name.encode()
+        s = o.name.encode()  # type: ignore[union-attr]
         n = len(s) + 1
         out += STRING_LENGTH[n]
         out += s

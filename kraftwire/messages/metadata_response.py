@@ -920,7 +920,7 @@ def encode_metadata_response_topic_0_array(items: Iterable[MetadataResponseTopic
     for o in items:
         if o.topic_authorized_operations != -2147483648 or o.unknown_tagged_fields:
             raise ValueError
-        s = o.name.encode()
+        s = o.name.encode()  # type: ignore[union-attr]
         n = len(s)
         out += put_hh(o.error_code, n)
         out += s
@@ -969,7 +969,7 @@ def encode_metadata_response_topic_1_array(items: Iterable[MetadataResponseTopic
     for o in items:
         if o.topic_authorized_operations != -2147483648 or o.unknown_tagged_fields:
             raise ValueError
-        s = o.name.encode()
+        s = o.name.encode()  # type: ignore[union-attr]
         n = len(s)
         out += put_hh(o.error_code, n)
         out += s
@@ -1069,7 +1069,7 @@ def encode_metadata_response_topic_5_array(items: Iterable[MetadataResponseTopic
     for o in items:
         if o.topic_authorized_operations != -2147483648 or o.unknown_tagged_fields:
             raise ValueError
-        s = o.name.encode()
+        s = o.name.encode()  # type: ignore[union-attr]
         n = len(s)
         out += put_hh(o.error_code, n)
         out += s
@@ -1129,7 +1129,7 @@ def encode_metadata_response_topic_7_array(items: Iterable[MetadataResponseTopic
     for o in items:
         if o.topic_authorized_operations != -2147483648 or o.unknown_tagged_fields:
             raise ValueError
-        s = o.name.encode()
+        s = o.name.encode()  # type: ignore[union-attr]
         n = len(s)
         out += put_hh(o.error_code, n)
         out += s
@@ -1167,7 +1167,7 @@ def encode_metadata_response_topic_8_array(items: Iterable[MetadataResponseTopic
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        s = o.name.encode()
+        s = o.name.encode()  # type: ignore[union-attr]
         n = len(s)
         out += put_hh(o.error_code, n)
         out += s
@@ -1244,7 +1244,7 @@ def encode_metadata_response_partition_9_array(items: Iterable[MetadataResponseP
 def encode_metadata_response_topic_9_array(items: Iterable[MetadataResponseTopic], out: bytearray) -> None:
     # Versions 9.
     for o in items:
-        s = o.name.encode()
+        s = o.name.encode()  # type: ignore[union-attr]
         n = len(s) + 1
         out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
         out += s
@@ -1284,7 +1284,7 @@ def encode_metadata_response_9(o: MetadataResponse) -> bytes:
 def encode_metadata_response_topic_10_array(items: Iterable[MetadataResponseTopic], out: bytearray) -> None:
     # Versions 10-11.
     for o in items:
-        s = o.name.encode()
+        s = o.name.encode()  # type: ignore[union-attr]
         n = len(s) + 1
         out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
         out += s

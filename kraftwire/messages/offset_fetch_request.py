@@ -520,7 +520,7 @@ def encode_offset_fetch_request_0(o: OffsetFetchRequest) -> bytes:
     out += put_h(n)
     out += s
     topics = o.topics
-    n = len(topics)
+    n = len(topics)  # type: ignore[arg-type]
     out += put_i(n)
     if topics:
         encode_offset_fetch_request_topic_0_array(topics, out)

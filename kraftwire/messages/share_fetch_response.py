@@ -543,7 +543,7 @@ def encode_partition_data_1_array(items: Iterable[PartitionData], out: bytearray
         out += s
         encode_leader_id_and_epoch_0_array((o.current_leader,), out)
         records = o.records
-        n = len(records) + 1
+        n = len(records) + 1  # type: ignore[arg-type]
         out += LENGTH[n]
         if records:
             out += records

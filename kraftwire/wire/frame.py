@@ -21,7 +21,7 @@ def frame(payload: bytes) -> bytes:
     return _LENGTH.pack(len(payload)) + payload
 
 
-def frame_size(prefix: bytes | memoryview, *, limit: int = FRAME_SIZE_MAX) -> int:
+def frame_size(prefix: bytes | bytearray | memoryview, *, limit: int = FRAME_SIZE_MAX) -> int:
     """Payload size that a length prefix announces.
 
     Shape: prefix holds at least four bytes. Raises: WireError if negative or above the limit.

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
-from kraftwire.errors import UsageError, WireError
+from kraftwire.errors import UsageError, WireError, check
 from kraftwire.limits import ELEMENT_BYTES_MIN, ELEMENT_FREE_COUNT, GC_PAUSE_BYTES
 from kraftwire.wire.facts import MessageFacts, Versions, load
 
@@ -38,7 +38,7 @@ Encoder = Callable[[Any], bytes]
 class Struct:
     """A struct of a message: plain attributes, compared and printed by value."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
@@ -106,7 +106,9 @@ class Message(Struct):
     def _decode_slowly(cls, data: bytes, version: int, offset: int) -> tuple[Self, int]:
         from kraftwire.wire.reader import read_message
 
-        return read_message(cls.facts(), data, version, offset)  # type: ignore[return-value]
+        message, end = read_message(cls.facts(), data, version, offset)
+        check(isinstance(message, cls), "the reader builds the class of its facts")
+        return message, end
 
     def encode(self, version: int) -> bytes:
         """Write the message as Kafka's serializer does.
@@ -144,7 +146,8 @@ class Message(Struct):
         from kraftwire.wire.json_form import from_json
 
         cls._check_version(version)
-        return from_json(cls.facts(), data, version)  # type: ignore[return-value]
+        message: Self = from_json(cls.facts(), data, version)
+        return message
 
     @classmethod
     def facts(cls) -> MessageFacts:
