@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 __all__ = [
+    "BATCH_SIZE_MAX",
     "ELEMENT_BYTES_MIN",
     "ELEMENT_FREE_COUNT",
     "FILE_WINDOW_BYTES",
     "FINDING_HEX_BYTES",
     "FRAME_SIZE_MAX",
     "GC_PAUSE_BYTES",
+    "RECORDS_RATIO_MAX",
+    "RECORDS_SIZE_FREE",
     "RECORDS_SIZE_MAX",
+    "RESUME_BYTES_RATIO",
+    "RESYNC_BATCH_BYTES_MAX",
+    "STATE_FILE_BYTES_MAX",
     "UNPACKED_FILE_BYTES_MAX",
 ]
 
@@ -20,6 +26,16 @@ FRAME_SIZE_MAX = 100 * 1024 * 1024
 # most message.max.bytes (1 MiB by default) on the wire, and honest data shrinks far less than
 # this allows.
 RECORDS_SIZE_MAX = 256 * 1024 * 1024
+
+# Below that, a batch may expand to RECORDS_SIZE_FREE and RECORDS_RATIO_MAX bytes more for each of
+# its own: a producer's batch and a snapshot's hold at most a few MiB, and only zstd packs zeros
+# more tightly. A bomb of ten kilobytes stops after 26 MiB instead of the full size.
+RECORDS_SIZE_FREE = 16 * 1024 * 1024
+RECORDS_RATIO_MAX = 1024
+
+# Looking for the next whole batch behind a damaged one computes CRCs of candidates; at most this
+# many bytes for each byte of the buffer, so that planted headers cannot make it quadratic.
+RESUME_BYTES_RATIO = 8
 
 # A Python object costs 50 to 150 bytes while the smallest struct on the wire takes two. Arrays of
 # such small structs may hold ELEMENT_FREE_COUNT elements plus one for each ELEMENT_BYTES_MIN
@@ -32,7 +48,7 @@ ELEMENT_FREE_COUNT = 10_000
 GC_PAUSE_BYTES = 4096
 
 # Files are read through a window this long: few system calls, and little memory for many files.
-FILE_WINDOW_BYTES = 4 * 1024 * 1024
+FILE_WINDOW_BYTES = 1024 * 1024
 
 # A compressed file or a pipe is copied to disk before it is decoded, at most this much of it:
 # twice the largest segment that Kafka can write (positions are signed 32-bit integers).
@@ -40,3 +56,15 @@ UNPACKED_FILE_BYTES_MAX = 4 * 1024 * 1024 * 1024
 
 # A finding shows this much of the bytes it is about.
 FINDING_HEX_BYTES = 64
+
+# In damaged bytes, a header that announces a batch longer than this is believed only if another
+# header follows the batch: checking the CRC of every long candidate would take time without bound.
+RESYNC_BATCH_BYTES_MAX = 1024 * 1024
+
+# State files are read whole. The largest real one lists every partition of a broker: about 60
+# bytes for each, so this allows a million of them.
+STATE_FILE_BYTES_MAX = 64 * 1024 * 1024
+
+# A header in a file that announces a longer batch is damaged. Kafka itself sets no bound, but no
+# batch comes to a broker in a longer frame than FRAME_SIZE_MAX unless it is configured otherwise.
+BATCH_SIZE_MAX = 256 * 1024 * 1024

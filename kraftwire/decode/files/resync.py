@@ -1,0 +1,78 @@
+"""Finding the next batch in damaged bytes: a plausible header, confirmed by the batch's CRC."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from kraftwire.decode.files.headers import (
+    HEADER_SIZE,
+    OVERHEAD,
+    BatchHeader,
+    crc_of,
+    read_header,
+)
+from kraftwire.decode.files.source import ByteSource
+from kraftwire.limits import FILE_WINDOW_BYTES, RESYNC_BATCH_BYTES_MAX
+
+__all__ = ["find_batch", "zeros_end"]
+
+_MAGIC_AT = 16
+# A magic with what follows it in a header: CRC, attributes, and the last offset delta of the
+# current format, which is not negative.
+_CURRENT = re.compile(rb"\x02(?=.{4}\x00[\x00-\x7f][\x00-\x7f])", re.DOTALL)
+_ANY = re.compile(
+    rb"\x02(?=.{4}\x00[\x00-\x7f][\x00-\x7f])|[\x00\x01](?=[\x00-\x04\x08-\x0c])", re.DOTALL
+)
+
+
+def find_batch(source: ByteSource, position: int, *, with_legacy: bool) -> int | None:
+    """The position of the first batch at or behind `position` whose CRC is right, or None.
+
+    Shape: messages of the legacy formats are looked for only if asked: their headers have so few
+    fixed bytes that the search takes an order of magnitude longer.
+    """
+    # A batch may begin with the zeros of a small base offset and of a short length.
+    start = max(position, zeros_end(source, position) - (OVERHEAD - 1))
+    pattern = _ANY if with_legacy else _CURRENT
+    for candidate in _candidates(source, start, pattern):
+        if _is_batch(source, candidate):
+            return candidate
+    return None
+
+
+def zeros_end(source: ByteSource, position: int) -> int:
+    """The position of the first byte at or behind `position` that is not zero, or the end."""
+    while chunk := bytes(source.read(position, FILE_WINDOW_BYTES)):
+        rest = chunk.lstrip(b"\x00")
+        position += len(chunk) - len(rest)
+        if rest:
+            break
+    return position
+
+
+def _candidates(source: ByteSource, start: int, pattern: re.Pattern[bytes]) -> Iterator[int]:
+    """Positions whose bytes look like a header, in order."""
+    while source.size - start > OVERHEAD:
+        window = source.read(start, FILE_WINDOW_BYTES)
+        for match in pattern.finditer(window, _MAGIC_AT):
+            yield start + match.start() - _MAGIC_AT
+        if start + len(window) >= source.size:
+            return
+        # The last header that could begin in this window may end behind it.
+        start += len(window) - HEADER_SIZE
+
+
+def _is_batch(source: ByteSource, position: int) -> bool:
+    header = read_header(source.read(position, HEADER_SIZE))
+    if header is None or not header.is_strict or position + header.size > source.size:
+        return False
+    if header.size > RESYNC_BATCH_BYTES_MAX and not _is_followed(source, position + header.size):
+        return False
+    batch = source.read(position, header.size)
+    return len(batch) == header.size and crc_of(batch, header.magic) == header.crc
+
+
+def _is_followed(source: ByteSource, end: int) -> bool:
+    following: BatchHeader | None = read_header(source.read(end, HEADER_SIZE))
+    return end == source.size or (following is not None and following.is_strict)

@@ -1,0 +1,202 @@
+"""Cutting a segment into batches, whatever state it is in.
+
+Every byte of the file ends up in a batch or in a finding. The walk trusts a header as long as
+its batch's CRC is right; where it is not, the next batch is looked for, and what lies between
+is reported and left behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kraftwire.decode.files.headers import (
+    HEADER_SIZE,
+    OVERHEAD,
+    BatchHeader,
+    crc_of,
+    read_header,
+)
+from kraftwire.decode.files.report import FindingSink
+from kraftwire.decode.files.resync import find_batch, zeros_end
+from kraftwire.decode.files.source import ByteSource
+from kraftwire.limits import BATCH_SIZE_MAX, FINDING_HEX_BYTES
+
+__all__ = ["FoundBatch", "Scanner"]
+
+
+@dataclass(slots=True)
+class FoundBatch:
+    """A batch's bytes and where they were found; `is_valid` says whether the CRC is right."""
+
+    position: int
+    header: BatchHeader
+    data: memoryview
+    is_valid: bool
+
+
+class Scanner:
+    """Walks the batches of a segment or snapshot.
+
+    Order: `position` is where the walk stands; iterating again continues from there.
+    """
+
+    def __init__(self, source: ByteSource, sink: FindingSink) -> None:
+        self.position = 0
+        self._source = source
+        self._sink = sink
+        self._seen_magics: set[int] = set()
+
+    def batches(self) -> Iterator[FoundBatch]:
+        """The batches from the present position to the end of the file."""
+        while self.position < self._source.size:
+            found = self.intact() or self._recover()
+            if found is not None:
+                self.pass_by(found)
+                yield found
+
+    def pass_by(self, found: FoundBatch) -> None:
+        """Go on behind a batch."""
+        self._seen_magics.add(found.header.magic)
+        self.position = found.position + found.header.size
+
+    def intact(self) -> FoundBatch | None:
+        """The batch at the present position if it is complete and its CRC is right."""
+        position = self.position
+        header = self._header_at(position)
+        if header is None or position + header.size > self._source.size:
+            return None
+        data = self._source.read(position, header.size)
+        # The file may have become shorter since its size was asked for.
+        if len(data) < header.size or crc_of(data, header.magic) != header.crc:
+            return None
+        return FoundBatch(position, header, data, True)
+
+    def is_unfinished(self) -> bool:
+        """Whether what follows may be a batch that is still being written."""
+        position, size = self.position, self._source.size
+        header = self._header_at(position)
+        if header is not None:
+            return position + header.size >= size
+        rest = size - position
+        return rest < HEADER_SIZE or zeros_end(self._source, position) == size
+
+    def _recover(self) -> FoundBatch | None:
+        """Make the best of a damaged place: a batch, or None having gone past it."""
+        position = self.position
+        header = self._header_at(position)
+        if header is None:
+            self._skip_unknown(position)
+            return None
+        if position + header.size > self._source.size:
+            return self._longer_than_file(position, header)
+        return self._damaged(position, header)
+
+    def _damaged(self, position: int, header: BatchHeader) -> FoundBatch | None:
+        """A batch with a wrong CRC: either its content is damaged or its length is."""
+        end = position + header.size
+        if end < self._source.size and self._header_at(end) is None:
+            following = self._find(position + 1)
+            repaired = self._with_length(position, header, following)
+            if repaired is not None:
+                return repaired
+            if following is not None and following < end:
+                self._skip_to(following)
+                return None
+        data = self._source.read(position, header.size)
+        self._sink.add(
+            "crc-mismatch",
+            position,
+            f"the CRC is {crc_of(data, header.magic)}, the batch at offset {header.base_offset} "
+            f"says {header.crc}",
+            size=header.size,
+            is_loss=True,
+        )
+        return FoundBatch(position, header, data, False)
+
+    def _longer_than_file(self, position: int, header: BatchHeader) -> FoundBatch | None:
+        """The end of an active segment, or a damaged length if another batch follows."""
+        following = self._find(position + 1)
+        repaired = self._with_length(position, header, following)
+        if repaired is not None:
+            return repaired
+        if following is not None:
+            self._skip_to(following)
+        else:
+            base = header.base_offset
+            self._cut(position, f"a batch of {header.size} bytes with base offset {base}")
+        return None
+
+    def _with_length(
+        self, position: int, header: BatchHeader, end: int | None
+    ) -> FoundBatch | None:
+        """The batch with the length that makes its CRC right, if it ends where the next begins."""
+        size = (self._source.size if end is None else end) - position
+        if not HEADER_SIZE <= size <= BATCH_SIZE_MAX or header.size == size:
+            return None
+        data = self._source.read(position, size)
+        if len(data) < size or crc_of(data, header.magic) != header.crc:
+            return None
+        self._sink.add(
+            "wrong-length",
+            position,
+            f"the batch says {header.size} bytes, its CRC covers {size}",
+            size=OVERHEAD,
+            rest=data[:OVERHEAD],
+            is_loss=True,
+        )
+        fixed = bytearray(data)
+        fixed[8:OVERHEAD] = (size - OVERHEAD).to_bytes(4, "big")
+        return FoundBatch(position, header._replace(size=size), memoryview(bytes(fixed)), True)
+
+    def _skip_unknown(self, position: int) -> None:
+        """No header here: the first bytes of one, the zeros of a hole, or something else."""
+        size = self._source.size - position
+        if size < HEADER_SIZE and self._may_begin_header(position, size):
+            self._cut(position, "a batch's header")
+            return
+        following = self._find(position + 1)
+        self._skip_to(self._source.size if following is None else following)
+
+    def _may_begin_header(self, position: int, size: int) -> bool:
+        head = self._source.read(position, size)
+        return any(head) and head[0] < 0x80 and (size <= 16 or head[16] <= 2)
+
+    def _cut(self, position: int, of_what: str) -> None:
+        size = self._source.size - position
+        self._sink.add(
+            "batch-cut",
+            position,
+            f"the file ends {size} bytes into {of_what}",
+            size=size,
+            rest=self._source.read(position, min(size, FINDING_HEX_BYTES)),
+        )
+        self.position = self._source.size
+
+    def _skip_to(self, end: int) -> None:
+        """Report the bytes up to `end` and go on there."""
+        position, size = self.position, end - self.position
+        is_last = end == self._source.size
+        zeros = min(zeros_end(self._source, position), end) - position
+        self.position = end
+        if zeros == size and is_last:
+            # A segment may be preallocated (log.preallocate), and a crash may leave such a tail.
+            self._sink.add("zero-tail", position, f"{size} bytes of zeros to the end", size=size)
+            return
+        start = position + zeros % size
+        self._sink.add(
+            "hole" if zeros > OVERHEAD else "garbage",
+            position,
+            f"no batch for {size} bytes, the first {zeros} of them zeros; "
+            + ("none follows" if is_last else f"the next begins at {end}"),
+            size=size,
+            rest=self._source.read(start, min(end - start, FINDING_HEX_BYTES)),
+            is_loss=True,
+        )
+
+    def _header_at(self, position: int) -> BatchHeader | None:
+        return read_header(self._source.read(position, HEADER_SIZE))
+
+    def _find(self, position: int) -> int | None:
+        with_legacy = not self._seen_magics or bool(self._seen_magics & {0, 1})
+        return find_batch(self._source, position, with_legacy=with_legacy)
