@@ -1,0 +1,1 @@
+"""Record a real Kafka under load into a capture file; see README.md."""

@@ -1,0 +1,35 @@
+"""``python -m tools.record_load FILE [--megabytes N]``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tools.record_load.load import record
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Record a capture and print what is in it."""
+    parser = argparse.ArgumentParser(prog="python -m tools.record_load", description=__doc__)
+    parser.add_argument("file", type=Path, help="the pcap file to write")
+    parser.add_argument("--megabytes", type=int, default=220, help="its size (default: 220)")
+    options = parser.parse_args(arguments)
+    start = time.monotonic()
+    # Written beside its place and renamed, so that a broken recording is never taken for one.
+    part = options.file.with_suffix(".part")
+    with tempfile.TemporaryDirectory(prefix="record-load-") as folder:
+        capture, mix = record(part, options.megabytes * 1_000_000, Path(folder))
+    part.rename(options.file)
+    print("\n".join(mix.lines()))
+    print(
+        f"{options.file}: {capture.size / 1e6:.1f} MB, {capture.packet_count:,} packets, "
+        f"recorded in {time.monotonic() - start:.0f} s"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
