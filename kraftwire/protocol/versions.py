@@ -1,0 +1,81 @@
+"""Which versions of an API the schemas know, and which header stands before its body.
+
+Owns the exceptions to the rules "flexible body, flexible header" and "a response is in the version
+of its request". What a node or a peer offers is decided elsewhere.
+
+Source: Kafka's `ApiMessageType.requestHeaderVersion` and `responseHeaderVersion`.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from kraftwire import messages
+from kraftwire.protocol.error_codes import ErrorCode
+
+__all__ = [
+    "API_VERSIONS_KEY",
+    "answered_version",
+    "nearest_version",
+    "request_header_version",
+    "response_header_version",
+]
+
+API_VERSIONS_KEY = 18
+_CONTROLLED_SHUTDOWN_KEY = 7
+
+# The start of an ApiVersions answer in version 0: error code, number of APIs; each takes six bytes.
+_ANSWER_START = struct.Struct(">hi")
+_ANSWER_API_SIZE = 6
+
+
+def request_header_version(api_key: int, api_version: int) -> int:
+    """Version of the header before a request: 2 if the body is flexible, else 1.
+
+    Shape: an API or version that no schema knows counts as flexible from the version on from which
+    the known ones are; an unknown API is taken for a new one and thus for flexible.
+    """
+    if api_version >= messages.API_FLEXIBLE.get(api_key, 0):
+        return 2
+    # The oldest request of all is sent without a client id.
+    return 0 if api_key == _CONTROLLED_SHUTDOWN_KEY and api_version == 0 else 1
+
+
+def response_header_version(api_key: int, api_version: int) -> int:
+    """Version of the header before a response: 1 if the body is flexible, else 0.
+
+    Shape: always 0 for ApiVersions, because a client must be able to read the answer of a server
+    that is older than the client (KIP-511).
+    """
+    if api_key == API_VERSIONS_KEY:
+        return 0
+    return int(api_version >= messages.API_FLEXIBLE.get(api_key, 0))
+
+
+def nearest_version(api_key: int, api_version: int) -> int | None:
+    """The version itself if the schemas know it, else the nearest they know; None without API."""
+    known = messages.API_VERSIONS.get(api_key)
+    if known is None:
+        return None
+    low, high = known
+    return min(max(api_version, low), high)
+
+
+def answered_version(
+    payload: bytes | memoryview, position: int, api_key: int, api_version: int
+) -> int:
+    """Version in which a response is written: the request's, but for one case.
+
+    Shape: `position` is that of the body. A server that lacks the requested version of ApiVersions
+    answers in version 0 with UNSUPPORTED_VERSION (KIP-511). In all later versions the bytes behind
+    that error code cannot be those of version 0: a compact array would be null there, and a
+    throttle time would make the answer longer.
+    """
+    if api_key != API_VERSIONS_KEY or not api_version:
+        return api_version
+    if len(payload) < position + _ANSWER_START.size:
+        return api_version
+    error, count = _ANSWER_START.unpack_from(payload, position)
+    size = position + _ANSWER_START.size + count * _ANSWER_API_SIZE
+    is_oldest = error == ErrorCode.UNSUPPORTED_VERSION and size == len(payload)
+    return 0 if is_oldest else api_version
