@@ -1,0 +1,40 @@
+"""Every message in every version, as Kafka's own serializer wrote it: read, written, printed."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftwire.messages import find
+from tests.support.vectors import canonical, vectors
+
+every_message = pytest.mark.parametrize("name", sorted(vectors()))
+
+
+def test_the_vectors_are_complete() -> None:
+    """A vector lost on the way would weaken all other tests of this module in silence."""
+    assert sum(map(len, vectors().values())) == 2547
+
+
+@every_message
+def test_kafkas_bytes_decode_to_what_kafka_prints(name: str) -> None:
+    """Reading is right if the JSON is that of Kafka's converter and no byte is left."""
+    for vector in vectors()[name]:
+        message, end = find(name).decode(vector.data, vector.version)
+        assert canonical(message.to_json(vector.version)) == canonical(vector.printed), vector
+        assert end == len(vector.data), vector
+
+
+@every_message
+def test_json_encodes_to_kafkas_bytes(name: str) -> None:
+    """Writing is right if the bytes are Kafka's, also where a tagged default is spelled out."""
+    for vector in vectors()[name]:
+        message = find(name).from_json(vector.given, vector.version)
+        assert message.encode(vector.version).hex() == vector.data.hex(), vector
+
+
+@every_message
+def test_decoded_messages_encode_to_the_same_bytes(name: str) -> None:
+    """What a node stores or forwards must be what it received."""
+    for vector in vectors()[name]:
+        message, _ = find(name).decode(vector.data, vector.version)
+        assert message.encode(vector.version).hex() == vector.data.hex(), vector
