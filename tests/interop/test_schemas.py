@@ -1,0 +1,43 @@
+"""The facts in schemas/ are those in the jars of the releases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.maven import KAFKA, OLD_CLIENTS, kafka_classpath
+from tools.import_schemas.__main__ import import_releases
+from tools.import_schemas.jars import Release, read_releases
+from tools.import_schemas.tree import changed_files, read_source, read_tree
+
+SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
+MODULES = (
+    "clients",
+    "group-coordinator",
+    "metadata",
+    "raft",
+    "share-coordinator",
+    "storage",
+    "transaction-coordinator",
+)
+
+
+def _releases() -> list[Release]:
+    """The followed release in full, and of the older one the clients, which have all requests."""
+    jars = []
+    for release, modules in ((KAFKA, MODULES), (OLD_CLIENTS, ("clients",))):
+        folder = Path(kafka_classpath(release)).parent
+        jars += [folder / f"kafka-{module}-{release.version}.jar" for module in modules]
+    return read_releases(jars)
+
+
+def test_importing_the_releases_again_changes_no_schema() -> None:
+    """A fact edited by hand would make us read bytes as Kafka does not."""
+    files, lost = import_releases(_releases(), read_tree(SCHEMAS))
+    # SOURCE.json also lists the older release's other jars, which the test does without.
+    assert [path for path in changed_files(SCHEMAS, files) if path != "SOURCE.json"] == []
+    assert lost == []
+
+
+def test_the_source_names_the_releases_that_are_tested_against() -> None:
+    """Schemas of one release and tests against another would prove nothing."""
+    assert read_source(SCHEMAS) == [KAFKA.version, OLD_CLIENTS.version]

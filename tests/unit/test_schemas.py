@@ -1,0 +1,42 @@
+"""The files in schemas/: their form, their completeness, their texts.
+
+tests/interop compares their facts with Kafka's jars.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.vectors import vectors
+from tools.import_schemas.render import render_schema
+from tools.import_schemas.texts import collect_texts
+from tools.import_schemas.tree import FOLDERS, read_tree
+from tools.import_schemas.versions import EMPTY
+
+SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
+
+
+def test_every_file_in_schemas_is_as_the_import_writes_it() -> None:
+    """A hand-edited file keeps the layout, so that the next import shows facts only."""
+    messages = read_tree(SCHEMAS)
+    for path in [path for folder in FOLDERS for path in (SCHEMAS / folder).glob("*.json")]:
+        assert path.read_text(encoding="utf-8") == render_schema(messages[path.stem]), path
+
+
+def test_schemas_have_exactly_the_versions_that_kafka_can_write() -> None:
+    """The vectors hold every message in every version of both releases."""
+    ours = {
+        (name, version)
+        for name, message in read_tree(SCHEMAS).items()
+        for version in message.valid.without(EMPTY)
+    }
+    theirs = {(name, vector.version) for name, rows in vectors().items() for vector in rows}
+    assert ours == theirs
+
+
+def test_every_message_says_what_it_is_for() -> None:
+    """`kraftwire schema` shows these lines; one that is too long would wrap."""
+    for name, message in read_tree(SCHEMAS).items():
+        texts = collect_texts(message)
+        assert texts.get(""), name
+        assert not [text for text in texts.values() if len(text) > 90 or "\n" in text], name
