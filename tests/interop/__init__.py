@@ -1,0 +1,1 @@
+"""Tests in which real Kafka is the judge."""

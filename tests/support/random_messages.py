@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
 from typing import Any
 
 from kraftwire.wire.facts import FieldFacts, StructFacts
@@ -97,14 +98,15 @@ class _Maker:
             return self.struct(field.struct)
         if field.type in _INTEGER_BITS:
             return self.integer(*_INTEGER_BITS[field.type])
-        return {
+        makers: dict[str, Callable[[], Any]] = {
             "bool": lambda: self.source.random() < 0.5,
             "float64": lambda: self.source.choice(_FLOATS),
             "uuid": lambda: self.source.choice([bytes(16), self.source.randbytes(16)]),
             "string": self.text,
             "bytes": lambda: self.source.randbytes(self.length()),
             "records": lambda: self.source.randbytes(self.length()),
-        }[field.type]()
+        }
+        return makers[field.type]()
 
     def integer(self, bits: int, is_signed: bool) -> int:
         """Extremes, small numbers (most defaults are among them) and any number."""

@@ -1,0 +1,1 @@
+"""Tests of one module each, without processes, network or Java."""
