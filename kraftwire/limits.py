@@ -10,6 +10,8 @@ __all__ = [
     "FINDING_HEX_BYTES",
     "FRAME_SIZE_MAX",
     "GC_PAUSE_BYTES",
+    "MESSAGE_LINE_BYTES_MAX",
+    "RECORDS_CHUNK_COUNT",
     "RECORDS_RATIO_MAX",
     "RECORDS_SIZE_FREE",
     "RECORDS_SIZE_MAX",
@@ -32,6 +34,10 @@ RECORDS_SIZE_MAX = 256 * 1024 * 1024
 # more tightly. A bomb of ten kilobytes stops after 26 MiB instead of the full size.
 RECORDS_SIZE_FREE = 16 * 1024 * 1024
 RECORDS_RATIO_MAX = 1024
+
+# Iterating over a batch turns this many records at a time into objects, so that the memory of a
+# batch with millions of tiny records stays near that of its bytes.
+RECORDS_CHUNK_COUNT = 4096
 
 # Looking for the next whole batch behind a damaged one computes CRCs of candidates; at most this
 # many bytes for each byte of the buffer, so that planted headers cannot make it quadratic.
@@ -68,3 +74,7 @@ STATE_FILE_BYTES_MAX = 64 * 1024 * 1024
 # A header in a file that announces a longer batch is damaged. Kafka itself sets no bound, but no
 # batch comes to a broker in a longer frame than FRAME_SIZE_MAX unless it is configured otherwise.
 BATCH_SIZE_MAX = 256 * 1024 * 1024
+
+# `kraftwire message` refuses a longer line: the largest frame has twice its size in hex digits,
+# and up to a few times that as JSON.
+MESSAGE_LINE_BYTES_MAX = 8 * FRAME_SIZE_MAX

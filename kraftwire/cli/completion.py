@@ -1,0 +1,44 @@
+"""Shell completion: the table of commands as a click group, loaded only for that."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import CompletionItem
+
+from kraftwire.cli.main import COMMANDS, load
+
+__all__ = ["group"]
+
+
+class _LazyGroup(click.Group):
+    """Completes names from the table; imports a command when its own words are completed."""
+
+    def shell_complete(  # click passes the context whether or not it is needed
+        self,
+        ctx: click.Context,
+        incomplete: str,  # noqa: ARG002
+    ) -> list[CompletionItem]:
+        return [
+            CompletionItem(name, help=help_line)
+            for name, (_, help_line) in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+
+    def get_command(
+        self,
+        ctx: click.Context,
+        cmd_name: str,  # noqa: ARG002
+    ) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = load(cmd_name)
+        if isinstance(command, click.Command):
+            return command
+        # A plain function takes one word, of those it lists.
+        choice = click.Choice(getattr(command, "actions", ()))
+        return click.Command(cmd_name, params=[click.Argument(["action"], type=choice)])
+
+
+def group() -> click.Group:
+    """The whole command line as one click group."""
+    return _LazyGroup("kraftwire")

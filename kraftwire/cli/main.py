@@ -1,0 +1,161 @@
+"""The program `kraftwire`: finds the command, runs it, and says errors in one line.
+
+Owns the table of commands. A command's module, and click with it, is imported when that command
+is called, so that ``kraftwire --help`` and ``kraftwire message`` start at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from kraftwire import __version__
+from kraftwire.errors import KraftwireError, UsageError
+
+__all__ = ["COMMANDS", "help_text", "load", "main"]
+
+# Name -> where it is defined and what it is for. The attribute is a click command, or a function
+# that takes the arguments behind the command's name and returns the exit code.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "decode": (
+        "kraftwire.cli.decode:decode",
+        "Show what is in captures, log segments, snapshots and state files.",
+    ),
+    "message": (
+        "kraftwire.cli.message:message",
+        "Translate messages between bytes and JSON, one per line.",
+    ),
+    "schema": (
+        "kraftwire.cli.schema:schema",
+        "Show messages, their byte layout, and what changed between versions.",
+    ),
+}
+
+_EXIT_FAILED = 1
+_EXIT_USAGE = 2
+# What a shell reports of a program that SIGINT or SIGPIPE ended.
+_EXIT_INTERRUPTED = 130
+_EXIT_BROKEN_PIPE = 141
+
+_HELP = """\
+Usage: kraftwire COMMAND [OPTIONS] [ARGUMENTS]
+
+Apache Kafka's KRaft protocol: messages, captures, logs.
+
+Commands:
+{commands}
+
+Options:
+  -h, --help     Show this text; after a command, show that command's options.
+  -V, --version  Show the version.
+
+Try:
+  kraftwire schema Fetch 12..17
+  echo '{{"name": "RequestHeader", "version": 1, "hex": "00120000000000070000"}}' |
+    kraftwire message decode
+
+Completion of commands and options, for bash (zsh and fish likewise):
+  eval "$(_KRAFTWIRE_COMPLETE=bash_source kraftwire)"
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    if "_KRAFTWIRE_COMPLETE" in os.environ:
+        from kraftwire.cli.completion import group
+
+        group().main(prog_name="kraftwire")
+    try:
+        code = _run(sys.argv[1:] if arguments is None else arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _drop_output()
+        return _EXIT_BROKEN_PIPE
+    except KraftwireError as error:
+        _say(str(error))
+        return _EXIT_USAGE if isinstance(error, UsageError) else _EXIT_FAILED
+    except OSError as error:
+        _drop_output()
+        _say(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return _EXIT_FAILED
+    return code
+
+
+def help_text() -> str:
+    """What ``kraftwire --help`` prints."""
+    width = max(map(len, COMMANDS)) + 2
+    lines = [f"  {name:{width}}{help_line}" for name, (_, help_line) in COMMANDS.items()]
+    return _HELP.format(commands="\n".join(lines))
+
+
+def load(name: str) -> object:
+    """The command behind a name of the table."""
+    from importlib import import_module
+
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def _run(arguments: list[str]) -> int:
+    first, *rest = arguments or ["--help"]
+    if first == "help":
+        first, rest = (rest[0], ["--help"]) if rest else ("--help", [])
+    if first in ("-h", "--help"):
+        print(help_text(), end="")
+        return 0
+    if first in ("-V", "--version"):
+        print(f"kraftwire {__version__}")
+        return 0
+    if first not in COMMANDS:
+        raise UsageError(_unknown(first))
+    command = load(first)
+    if callable(command) and not hasattr(command, "make_context"):
+        return int(command(rest))
+    return _run_click(command, f"kraftwire {first}", rest)
+
+
+def _unknown(name: str) -> str:
+    from difflib import get_close_matches
+
+    kind = "option" if name.startswith("-") else "command"
+    near = get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else "see kraftwire --help"
+    return f"there is no {kind} {name!r}; {hint}"
+
+
+def _run_click(command: object, program: str, arguments: list[str]) -> int:
+    import click
+
+    assert isinstance(command, click.Command)
+    try:
+        with command.make_context(program, arguments) as context:
+            result = command.invoke(context)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.UsageError as error:
+        _say(f"{error.format_message()} See {program} --help.", program)
+        return _EXIT_USAGE
+    except click.ClickException as error:
+        _say(error.format_message(), program)
+        return error.exit_code
+    return result if isinstance(result, int) else 0
+
+
+def _say(text: str, program: str = "kraftwire") -> None:
+    """One line on standard error, whatever the text holds."""
+    print(f"{program}: {' '.join(text.split())}", file=sys.stderr)
+
+
+def _drop_output() -> None:
+    """Send what is still buffered nowhere: flushing it at exit would fail a second time."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return  # not a real file: there is nothing to flush to
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,206 @@
+"""`kraftwire message`: messages between bytes and JSON, one JSON object per line.
+
+Owns the line format: what a line must hold, what its answer holds, and that no line, however bad,
+ends the run. The codec behind it is `kraftwire.messages`. Imports no click, to start at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from binascii import unhexlify
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+from kraftwire.errors import KraftwireError, UsageError
+from kraftwire.limits import MESSAGE_LINE_BYTES_MAX
+
+__all__ = ["HELP", "answer", "message", "translate"]
+
+HELP = """\
+Usage: kraftwire message decode|encode
+
+Translate messages between bytes and JSON. Reads one JSON object per line from standard input and
+writes one line for each, in the same order, as soon as it is read.
+
+  decode   {"name", "version", "hex"}   to  {"name", "version", "json", "rest"}
+  encode   {"name", "version", "json"}  to  {"name", "version", "hex"}
+
+  name     the schema's name: VoteRequest, RequestHeader, LeaderChangeMessage, OffsetCommitKey;
+           `kraftwire schema` lists them
+  version  a number
+  hex      the body's bytes, without frame and header
+  json     the body as Kafka's JSON converters print it, with fields of type records as base64
+  rest     how many bytes are left behind the message
+
+Other keys are ignored. The answer to a bad line is {"name", "version", "error"}, and the run goes
+on. Exit code: 0 if every line was translated, 3 if one was not, 2 for wrong usage.
+
+Example:
+  echo '{"name": "RequestHeader", "version": 1, "hex": "00120000000000070000"}' |
+    kraftwire message decode
+"""
+
+Answer = dict[str, Any]
+_EXIT_SOME_FAILED = 3
+_NAME_SIZE_MAX = 200
+
+
+def message(arguments: list[str]) -> int:
+    """Run ``kraftwire message``; returns the exit code. Raises: UsageError."""
+    if "-h" in arguments or "--help" in arguments:
+        print(HELP, end="")
+        return 0
+    if len(arguments) != 1 or arguments[0] not in _ACTIONS:
+        found = f"found {' '.join(arguments)!r}" if arguments else "found nothing"
+        raise UsageError(f"message wants decode or encode, {found}; see kraftwire message --help")
+    stdin = sys.stdin.buffer
+    if stdin.isatty():
+        print("kraftwire: reading JSON from the terminal, one object per line", file=sys.stderr)
+    is_fine = translate(arguments[0], stdin, sys.stdout.buffer)
+    return 0 if is_fine else _EXIT_SOME_FAILED
+
+
+def translate(action: str, source: BinaryIO, target: BinaryIO) -> bool:
+    """Answer every line of the source; returns whether all of them were translated.
+
+    Order: an answer is flushed before the next line is read, unless the source is a file, so that
+    another program can ask and wait.
+    """
+    is_waited_for = not _is_file(source)
+    is_fine = True
+    for line in _lines(source):
+        reply = answer(action, line)
+        is_fine &= "error" not in reply
+        target.write(_to_text(reply).encode() + b"\n")
+        if is_waited_for:
+            target.flush()
+    target.flush()
+    return is_fine
+
+
+def answer(action: str, line: bytes) -> Answer:
+    """The answer to one line; whatever is wrong with the line is its `error`."""
+    reply: Answer = {"name": None, "version": None}
+    try:
+        request = _parse(line)
+        reply["name"] = _scalar(request.get("name"))
+        reply["version"] = _scalar(request.get("version"))
+        reply |= _ACTIONS[action](request)
+    except KraftwireError as error:
+        reply["error"] = str(error)
+    except RecursionError:
+        reply["error"] = "the JSON is nested too deeply"
+    return reply
+
+
+def _decode(request: Answer) -> Answer:
+    name, version = _name_and_version(request)
+    data = _bytes(_required(request, "hex"))
+    from kraftwire.messages import find
+
+    decoded, end = find(name).decode(data, version)
+    return {"json": decoded.to_json(version), "rest": len(data) - end}
+
+
+def _encode(request: Answer) -> Answer:
+    name, version = _name_and_version(request)
+    data = _required(request, "json")
+    from kraftwire.messages import find
+
+    return {"hex": find(name).from_json(data, version).encode(version).hex()}
+
+
+_ACTIONS: dict[str, Callable[[Answer], Answer]] = {"decode": _decode, "encode": _encode}
+# For the completion of shells.
+message.actions = tuple(_ACTIONS)  # type: ignore[attr-defined]
+
+
+def _parse(line: bytes) -> Answer:
+    if len(line) > MESSAGE_LINE_BYTES_MAX:
+        raise UsageError(f"the line is longer than {MESSAGE_LINE_BYTES_MAX} bytes")
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the line is no UTF-8 at byte {error.start}") from None
+    try:
+        request = _from_text(text)
+    except json.JSONDecodeError as error:
+        detail = f"{error.msg} at column {error.colno}" if text.strip() else "the line is empty"
+        raise UsageError(f"the line is no JSON: {detail}") from None
+    except ValueError as error:
+        # NaN and Infinity, which are no JSON, and integers too long for Python to read.
+        raise UsageError(f"the line is no JSON: {error}") from None
+    if not isinstance(request, dict):
+        raise UsageError(f"a line must be a JSON object, found {_kind(request)}")
+    return request
+
+
+def _required(request: Answer, key: str) -> Any:
+    if key not in request:
+        raise UsageError(f"the key {key!r} is missing")
+    return request[key]
+
+
+def _name_and_version(request: Answer) -> tuple[str, int]:
+    name, version = _required(request, "name"), _required(request, "version")
+    if not isinstance(name, str) or len(name) > _NAME_SIZE_MAX:
+        raise UsageError(f"'name' must be a message's name, found {_kind(name)}")
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise UsageError(f"'version' must be an integer, found {_kind(version)}")
+    return name, version
+
+
+def _bytes(text: Any) -> bytes:
+    if not isinstance(text, str):
+        raise UsageError(f"'hex' must be a string, found {_kind(text)}")
+    try:
+        return unhexlify(text)
+    except ValueError:
+        pass
+    for position, digit in enumerate(text):
+        if digit not in "0123456789abcdefABCDEF":
+            raise UsageError(f"'hex' has {digit!r} at position {position}, which is no hex digit")
+    raise UsageError(f"'hex' has {len(text)} digits, two are needed for each byte")
+
+
+def _kind(value: Any) -> str:
+    """A JSON value in an error's words; long ones by their type alone."""
+    if isinstance(value, str) and len(value) > _NAME_SIZE_MAX:
+        return f"a string of {len(value)} characters"
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "an array"
+    return json.dumps(value)
+
+
+def _scalar(value: Any) -> Any:
+    """A value that an answer may repeat: nothing nested, nothing that JSON cannot say."""
+    if isinstance(value, dict | list) or value in (float("inf"), float("-inf")):
+        return None
+    return value
+
+
+def _refuse_constant(word: str) -> Any:
+    raise ValueError(f"{word} is not allowed")
+
+
+_from_text = json.JSONDecoder(parse_constant=_refuse_constant).decode
+_to_text = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+def _lines(source: BinaryIO) -> Iterator[bytes]:
+    """Lines without end in memory are cut off just beyond the limit."""
+    while line := source.readline(MESSAGE_LINE_BYTES_MAX + 1):
+        piece = line
+        while len(piece) > MESSAGE_LINE_BYTES_MAX and not piece.endswith(b"\n"):
+            piece = source.readline(MESSAGE_LINE_BYTES_MAX + 1)
+        yield line
+
+
+def _is_file(source: BinaryIO) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(source.fileno()).st_mode)
+    except OSError:  # not a real file at all
+        return False
