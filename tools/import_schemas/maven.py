@@ -46,8 +46,8 @@ def _run_maven(release: str, modules: list[str], cache: Path) -> None:
     project = cache / f"kafka-{release}.pom.xml"
     project.write_text(_project(release, modules), encoding="utf-8")
     command = [
-        "mvn", "-q", "-B", "-f", str(project), "dependency:copy-dependencies",
-        f"-DoutputDirectory={cache.resolve()}",
+        "mvn", "-q", "-B", "-Dstyle.color=never", "-f", str(project),
+        "dependency:copy-dependencies", f"-DoutputDirectory={cache.resolve()}",
     ]  # fmt: skip
     try:
         done = subprocess.run(
