@@ -117,10 +117,11 @@ def guess(path: str | Path, head: bytes, size: int | None = None) -> FileKind:
     by_name = _BY_NAME.get(name.stem) or _BY_SUFFIX.get(name.suffix)
     if by_name is not None:
         return by_name
-    if _starts_with_batch(head):
-        return FileKind.SNAPSHOT if name.stem.endswith(".checkpoint") else FileKind.LOG
+    # Before batches: as a base offset, the version of a producer snapshot would be absurd.
     if _starts_with_producers(head, size):
         return FileKind.PRODUCER_SNAPSHOT
+    if _starts_with_batch(head):
+        return FileKind.SNAPSHOT if name.stem.endswith(".checkpoint") else FileKind.LOG
     return next((kind for text, kind in _TEXTS if text.match(head)), FileKind.UNKNOWN)
 
 

@@ -24,14 +24,21 @@ from kraftwire.limits import BATCH_SIZE_MAX, FINDING_HEX_BYTES
 
 __all__ = ["FoundBatch", "Scanner"]
 
+_GUESS_FACTOR = 4
+
 
 @dataclass(slots=True)
 class FoundBatch:
-    """A batch's bytes and where they were found; `is_valid` says whether the CRC is right."""
+    """A batch that was found at `position` of the file.
+
+    Shape: its bytes are `buffer[start : start + header.size]`; `is_valid` says whether the CRC
+    is right.
+    """
 
     position: int
     header: BatchHeader
-    data: memoryview
+    buffer: bytes
+    start: int
     is_valid: bool
 
 
@@ -46,6 +53,10 @@ class Scanner:
         self._source = source
         self._sink = sink
         self._seen_magics: set[int] = set()
+        # The last search: from where, and what it found.
+        self._search: tuple[int, int | None] | None = None
+        # Bytes that may still be spent on CRCs over lengths that no header vouches for.
+        self._guess_budget = _GUESS_FACTOR * source.size + BATCH_SIZE_MAX
 
     def batches(self) -> Iterator[FoundBatch]:
         """The batches from the present position to the end of the file."""
@@ -62,15 +73,7 @@ class Scanner:
 
     def intact(self) -> FoundBatch | None:
         """The batch at the present position if it is complete and its CRC is right."""
-        position = self.position
-        header = self._header_at(position)
-        if header is None or position + header.size > self._source.size:
-            return None
-        data = self._source.read(position, header.size)
-        # The file may have become shorter since its size was asked for.
-        if len(data) < header.size or crc_of(data, header.magic) != header.crc:
-            return None
-        return FoundBatch(position, header, data, True)
+        return self._intact_at(self.position)
 
     def is_unfinished(self) -> bool:
         """Whether what follows may be a batch that is still being written."""
@@ -80,6 +83,16 @@ class Scanner:
             return position + header.size >= size
         rest = size - position
         return rest < HEADER_SIZE or zeros_end(self._source, position) == size
+
+    def _intact_at(self, position: int) -> FoundBatch | None:
+        header = self._header_at(position)
+        if header is None or position + header.size > self._source.size:
+            return None
+        data = self._source.read(position, header.size)
+        # The file may have become shorter since its size was asked for.
+        if len(data) < header.size or crc_of(data, header.magic) != header.crc:
+            return None
+        return self._found(position, header, is_valid=True)
 
     def _recover(self) -> FoundBatch | None:
         """Make the best of a damaged place: a batch, or None having gone past it."""
@@ -95,7 +108,7 @@ class Scanner:
     def _damaged(self, position: int, header: BatchHeader) -> FoundBatch | None:
         """A batch with a wrong CRC: either its content is damaged or its length is."""
         end = position + header.size
-        if end < self._source.size and self._header_at(end) is None:
+        if end < self._source.size and self._intact_at(end) is None:
             following = self._find(position + 1)
             repaired = self._with_length(position, header, following)
             if repaired is not None:
@@ -112,7 +125,7 @@ class Scanner:
             size=header.size,
             is_loss=True,
         )
-        return FoundBatch(position, header, data, False)
+        return self._found(position, header, is_valid=False)
 
     def _longer_than_file(self, position: int, header: BatchHeader) -> FoundBatch | None:
         """The end of an active segment, or a damaged length if another batch follows."""
@@ -132,10 +145,11 @@ class Scanner:
     ) -> FoundBatch | None:
         """The batch with the length that makes its CRC right, if it ends where the next begins."""
         size = (self._source.size if end is None else end) - position
-        if not HEADER_SIZE <= size <= BATCH_SIZE_MAX or header.size == size:
+        if not HEADER_SIZE <= size <= min(BATCH_SIZE_MAX, self._guess_budget):
             return None
+        self._guess_budget -= size
         data = self._source.read(position, size)
-        if len(data) < size or crc_of(data, header.magic) != header.crc:
+        if len(data) < size or header.size == size or crc_of(data, header.magic) != header.crc:
             return None
         self._sink.add(
             "wrong-length",
@@ -147,7 +161,7 @@ class Scanner:
         )
         fixed = bytearray(data)
         fixed[8:OVERHEAD] = (size - OVERHEAD).to_bytes(4, "big")
-        return FoundBatch(position, header._replace(size=size), memoryview(bytes(fixed)), True)
+        return FoundBatch(position, header._replace(size=size), bytes(fixed), 0, True)
 
     def _skip_unknown(self, position: int) -> None:
         """No header here: the first bytes of one, the zeros of a hole, or something else."""
@@ -194,9 +208,20 @@ class Scanner:
             is_loss=True,
         )
 
+    def _found(self, position: int, header: BatchHeader, *, is_valid: bool) -> FoundBatch:
+        buffer, start = self._source.locate(position, header.size)
+        return FoundBatch(position, header, buffer, start, is_valid)
+
     def _header_at(self, position: int) -> BatchHeader | None:
         return read_header(self._source.read(position, HEADER_SIZE))
 
     def _find(self, position: int) -> int | None:
+        """The next intact batch; a search that is still good is not made again."""
+        if self._search is not None:
+            start, found = self._search
+            if start <= position and (found is None or position <= found):
+                return found
         with_legacy = not self._seen_magics or bool(self._seen_magics & {0, 1})
-        return find_batch(self._source, position, with_legacy=with_legacy)
+        found = find_batch(self._source, position, with_legacy=with_legacy)
+        self._search = (position, found)
+        return found

@@ -28,16 +28,18 @@ class ByteSource:
     def __init__(self, path: Path, file: IO[bytes], kind: FileKind) -> None:
         self.path = path
         self.kind = kind
-        self._file = file
-        self._start = 0
-        self._window = memoryview(b"")
+        self.file = file
         self.size = 0
+        self._start = 0
+        self._window = b""
+        self._view = memoryview(b"")
         self.refresh()
 
     def refresh(self) -> int:
         """Ask for the file's size again and forget what was read; returns the size."""
-        self.size = os.fstat(self._file.fileno()).st_size
-        self._window = memoryview(b"")
+        self.size = os.fstat(self.file.fileno()).st_size
+        self._window = b""
+        self._view = memoryview(b"")
         return self.size
 
     def read(self, position: int, size: int) -> memoryview:
@@ -51,7 +53,15 @@ class ByteSource:
         if begin < 0 or end > len(self._window):
             self._fill(position, size)
             begin, end = 0, size
-        return self._window[begin:end]
+        return self._view[begin:end]
+
+    def locate(self, position: int, size: int) -> tuple[bytes, int]:
+        """A buffer that holds `read(position, size)`, and where in the buffer that begins.
+
+        Shape: for readers that are faster with `bytes` than with a view. Raises: as `read`.
+        """
+        self.read(position, size)
+        return self._window, position - self._start
 
     def _fill(self, position: int, size: int) -> None:
         wanted = max(0, min(max(size, FILE_WINDOW_BYTES), self.size - position))
@@ -60,7 +70,7 @@ class ByteSource:
         try:
             while wanted > 0:
                 # One call may return less than asked for (Linux stops at 2 GiB).
-                part = os.pread(self._file.fileno(), wanted, at)
+                part = os.pread(self.file.fileno(), wanted, at)
                 if not part:
                     break
                 parts.append(part)
@@ -70,7 +80,8 @@ class ByteSource:
             raise StorageError(
                 f"cannot read: {error.strerror}", file=str(self.path), position=position
             ) from error
-        self._window = memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
+        self._window = parts[0] if len(parts) == 1 else b"".join(parts)
+        self._view = memoryview(self._window)
         self._start = position
 
 
