@@ -46,8 +46,8 @@ def _run_maven(release: str, modules: list[str], cache: Path) -> None:
     project = cache / f"kafka-{release}.pom.xml"
     project.write_text(_project(release, modules), encoding="utf-8")
     command = [
-        "mvn", "-q", "-B", "-Dstyle.color=never", "-f", str(project),
-        "dependency:copy-dependencies", f"-DoutputDirectory={cache.resolve()}",
+        "mvn", "-q", "-B", "-f", str(project), "dependency:copy-dependencies",
+        f"-DoutputDirectory={cache.resolve()}",
     ]  # fmt: skip
     try:
         done = subprocess.run(
@@ -60,8 +60,10 @@ def _run_maven(release: str, modules: list[str], cache: Path) -> None:
     except subprocess.TimeoutExpired as error:
         raise UsageError(f"Maven took more than {_TIMEOUT_S} s for Kafka {release}") from error
     if done.returncode:
-        said = [line for line in done.stdout.splitlines() if "ERROR" in line]
-        raise UsageError(f"Maven could not fetch Kafka {release}: {said[0] if said else done}")
+        # Older Mavens put colour codes in front of the word even in batch mode.
+        said = [line.partition("ERROR] ")[2] for line in done.stdout.splitlines()]
+        reason = next(filter(None, said), f"exit code {done.returncode}")
+        raise UsageError(f"Maven could not fetch Kafka {release}: {reason}")
 
 
 def _project(release: str, modules: list[str]) -> str:
