@@ -1,0 +1,1 @@
+"""Damaged and hostile bytes; see README.md."""
