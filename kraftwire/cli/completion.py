@@ -13,10 +13,10 @@ __all__ = ["group"]
 class _LazyGroup(click.Group):
     """Completes names from the table; imports a command when its own words are completed."""
 
-    def shell_complete(  # click passes the context whether or not it is needed
+    def shell_complete(
         self,
-        ctx: click.Context,
-        incomplete: str,  # noqa: ARG002
+        ctx: click.Context,  # noqa: ARG002
+        incomplete: str,
     ) -> list[CompletionItem]:
         return [
             CompletionItem(name, help=help_line)
@@ -26,8 +26,8 @@ class _LazyGroup(click.Group):
 
     def get_command(
         self,
-        ctx: click.Context,
-        cmd_name: str,  # noqa: ARG002
+        ctx: click.Context,  # noqa: ARG002
+        cmd_name: str,
     ) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None

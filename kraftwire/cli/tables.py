@@ -1,0 +1,75 @@
+"""Aligned text: tables whose last column wraps to the terminal, headings, colour where wanted.
+
+Owns how text looks, not what it says. Without a terminal nothing is wrapped or coloured, so that
+other programs can read it line by line.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+
+import click
+
+__all__ = ["heading", "paragraph", "show", "table"]
+
+_GAP = "  "
+_LAST_COLUMN_WIDTH_MIN = 24
+
+
+def show(lines: Iterable[str]) -> None:
+    """Print lines, without colour unless standard output is a terminal that wants it."""
+    is_plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ
+    click.echo("\n".join(lines), color=not is_plain)
+
+
+def heading(text: str) -> str:
+    """A line that stands out on a terminal."""
+    return click.style(text, bold=True)
+
+
+def paragraph(text: str, *, first: str = "", indent: str = "") -> list[str]:
+    """Text wrapped to the terminal; `first` stands before it, `indent` before its other lines."""
+    width = _width()
+    if width is None:
+        return [first + text]
+    return textwrap.wrap(
+        text,
+        max(width, len(indent) + _LAST_COLUMN_WIDTH_MIN),
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    ) or [first]
+
+
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Iterable[int] = ()
+) -> list[str]:
+    """Columns below their titles; those numbered in `right` are aligned to the right.
+
+    Shape: every row has as many cells as head; the last column wraps.
+    """
+    to_right = set(right)
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = [click.style(_line(head, widths, to_right)[0], underline=True)]
+    for row in rows:
+        lines += _line(row, widths, to_right)
+    return lines
+
+
+def _line(cells: Sequence[str], widths: list[int], right: set[int]) -> list[str]:
+    parts = [
+        cell.rjust(width) if number in right else cell.ljust(width)
+        for number, (cell, width) in enumerate(zip(cells[:-1], widths[:-1], strict=True))
+    ]
+    first = "".join(part + _GAP for part in parts)
+    if not cells[-1]:
+        return [first.rstrip()]
+    return paragraph(cells[-1], first=first, indent=" " * len(first))
+
+
+def _width() -> int | None:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
