@@ -143,9 +143,17 @@ class _FromJson:
         for each in struct.fields:
             where = f"{path}.{each.name}" if path else each.name
             present = self.version in each.versions
-            if present and each.name in data:
-                held = self.field(each, data[each.name], where)
+            if each.name in data:
                 known.add(each.name)
+                if present:
+                    held = self.field(each, data[each.name], where)
+                elif each.is_ignorable:
+                    held = fresh_default(each)
+                else:
+                    raise self.fail(
+                        f"version {self.version} cannot carry the field (it has {each.versions})",
+                        where,
+                    )
             elif present and self.version not in each.tagged:
                 raise self.fail("the key is missing", where)
             else:
