@@ -8,6 +8,7 @@ from codegen.layout import Item, Layout
 from codegen.names import snake
 from codegen.packers import PackerSet, Run
 from codegen.steps import DecodeFunction, Step, TagBranch, TagsFunction
+from codegen.sweep_plan import plan_sweep
 from codegen.types import FIXED
 
 __all__ = ["DecodePlanner"]
@@ -55,6 +56,7 @@ class DecodePlanner:
             takes_budget=takes_budget or is_root,
             tags=tags,
             uses_view=any(item.kind == "records" for item in layout.items),
+            sweep=None if is_root else plan_sweep(layout, self.packers),
         )
 
     def _steps(self, layout: Layout) -> list[Step]:

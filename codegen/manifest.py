@@ -25,9 +25,14 @@ def manifest_values(messages: list[Message]) -> dict[str, Any]:
     return {
         "modules": sorted(modules.items()),
         "apis": [_api(requests[key], responses, key) for key in sorted(requests)],
-        "metadata": sorted((m.api_key, m.name) for m in messages if m.kind == "metadata"),
+        "metadata": sorted((m.api_key, m.name) for m in messages if _is_metadata(m)),
         "coordinators": _coordinators(messages),
     }
+
+
+def _is_metadata(message: Message) -> bool:
+    # The records of remote log storage number their types on their own, outside this folder.
+    return message.kind == "metadata" and message.file.startswith("metadata/")
 
 
 def _by_key(messages: list[Message], kind: str) -> dict[int, Message]:

@@ -9,6 +9,7 @@ from codegen.types import FIXED
 __all__ = ["PackerSet", "Run"]
 
 _SIZES = {kind.code: kind.size for kind in FIXED.values()} | {"B": 1, "x": 1}
+_METHODS = {"get": "unpack_from", "sweep": "iter_unpack", "put": "pack"}
 _LETTERS = {"16s": "U", "?": "o"}
 
 
@@ -19,9 +20,9 @@ class PackerSet:
     formats: dict[str, str] = field(default_factory=dict)
 
     def name(self, prefix: str, codes: list[str]) -> str:
-        """Global name of the function for these codes; prefix is ``get`` or ``put``."""
+        """Global name of the function for these codes; prefix is ``get``, ``sweep`` or ``put``."""
         name = prefix + "_" + "".join(_LETTERS.get(code, code) for code in codes)
-        method = "unpack_from" if prefix == "get" else "pack"
+        method = _METHODS[prefix]
         self.formats[name] = f'Packer(">{"".join(codes)}").{method}'
         return name
 

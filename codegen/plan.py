@@ -51,6 +51,7 @@ class ModulePlan:
     encoder_table: str
     packers: dict[str, str]
     array_codes: list[str]
+    number_codes: list[str]
     facts: str
     exported: str
     imports: list[str] = field(default_factory=list)
@@ -79,6 +80,9 @@ def plan_module(message: Message) -> ModulePlan:
         encoder_table=_fill(encoder_table, 4),
         packers=dict(sorted(packers.formats.items())),
         array_codes=sorted(codes),
+        number_codes=sorted(
+            {a.code for f in decoders if f.sweep for a in f.sweep.arrays if a.code}
+        ),
         facts=_facts(message),
         exported=_wrap(sorted(struct.name for struct in message.structs), 4),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["DecodeFunction", "EncodeFunction", "Step", "TagBranch", "TagsFunction"]
+__all__ = ["DecodeFunction", "EncodeFunction", "Step", "Sweep", "TagBranch", "TagsFunction"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,34 @@ class TagsFunction:
     defaults: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class SweepArray:
+    """An array or records field within a sweep: its length, its bytes, and what they become."""
+
+    attribute: str
+    length: str
+    data: str
+    code: str
+    size: int
+    compact: bool
+    nullable: bool
+    empty: str
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Elements of equal size read by one `iter_unpack`.
+
+    With `arrays`, their lengths in the first element are taken for all and checked for each.
+    """
+
+    packer: str
+    targets: str
+    is_flexible: bool
+    arrays: tuple[SweepArray, ...] = ()
+    format: str = ""
+
+
 @dataclass
 class DecodeFunction:
     """Reads `count` structs, or one message where `is_root`."""
@@ -62,6 +90,7 @@ class DecodeFunction:
     takes_budget: bool
     tags: TagsFunction | None
     uses_view: bool
+    sweep: Sweep | None = None
 
 
 @dataclass

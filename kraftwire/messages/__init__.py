@@ -313,13 +313,9 @@ API_FLEXIBLE: dict[int, int] = {
 # Type id of a metadata record -> name.
 METADATA_RECORDS: dict[int, str] = {
     0: "RegisterBrokerRecord",
-    0: "RemoteLogSegmentMetadataRecord",
-    1: "RemoteLogSegmentMetadataUpdateRecord",
     1: "UnregisterBrokerRecord",
-    2: "RemotePartitionDeleteMetadataRecord",
     2: "TopicRecord",
     3: "PartitionRecord",
-    3: "RemoteLogSegmentMetadataSnapshotRecord",
     4: "ConfigRecord",
     5: "PartitionChangeRecord",
     7: "FenceBrokerRecord",

@@ -39,6 +39,8 @@ put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
 put_ihx = Packer(">ihx").pack
 put_ii = Packer(">ii").pack
+sweep_ih = Packer(">ih").iter_unpack
+sweep_ihB = Packer(">ihB").iter_unpack
 
 
 class AddPartitionsToTxnPartitionResult(Struct):
@@ -132,12 +134,12 @@ def decode_add_partitions_to_txn_partition_result_0_array(
         raise ValueError
     left -= count
     out: list[AddPartitionsToTxnPartitionResult] = []
-    for _ in range(count):
+    for row in sweep_ih(buf[pos : pos + 6 * count]):
         o: AddPartitionsToTxnPartitionResult = new(AddPartitionsToTxnPartitionResult)
-        o.partition_index, o.partition_error_code = get_ih(buf, pos)
-        pos += 6
+        o.partition_index, o.partition_error_code = row
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 6 * len(out)
     return out, pos, left
 
 
@@ -188,8 +190,17 @@ def decode_add_partitions_to_txn_partition_result_3_array(
         raise ValueError
     left -= count
     out: list[AddPartitionsToTxnPartitionResult] = []
-    for _ in range(count):
+    for row in sweep_ihB(buf[pos : pos + 7 * count]):
         o: AddPartitionsToTxnPartitionResult = new(AddPartitionsToTxnPartitionResult)
+        o.partition_index, o.partition_error_code, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 7 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(AddPartitionsToTxnPartitionResult)
         o.partition_index, o.partition_error_code, n = get_ihB(buf, pos)
         pos += 7
         o.unknown_tagged_fields = None

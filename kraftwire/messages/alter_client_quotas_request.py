@@ -17,6 +17,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -170,8 +171,26 @@ def decode_entry_data_0_array(
     if count * 8 > len(buf) - pos:
         raise ValueError
     out: list[EntryData] = []
+    if count > 3:
+        out, pos, left = decode_entry_data_0_array(buf, pos, 1, left)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.entity)
+        n1_ = len(o.ops)
+        rows, size = sweep_rows(">ii", (), buf, pos, count if n0_ < 1 and n1_ < 1 else 0)
+        for row in rows:
+            o = new(EntryData)
+            n0, n1 = row
+            if n0 != n0_ or n1 != n1_:
+                break
+            o.entity = []
+            o.ops = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: EntryData = new(EntryData)
+        o = new(EntryData)
         n, = get_i(buf, pos)
         pos += 4
         if n < 0:
@@ -261,8 +280,26 @@ def decode_entry_data_1_array(
         raise ValueError
     left -= count
     out: list[EntryData] = []
+    if count > 3:
+        out, pos, left = decode_entry_data_1_array(buf, pos, 1, left + 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.entity) + 1
+        n1_ = len(o.ops) + 1
+        rows, size = sweep_rows(">BBB", (), buf, pos, count if n0_ < 2 and n1_ < 2 else 0)
+        for row in rows:
+            o = new(EntryData)
+            n0, n1, n = row
+            if n0 != n0_ or n1 != n1_ or n:
+                break
+            o.entity = []
+            o.ops = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: EntryData = new(EntryData)
+        o = new(EntryData)
         n = buf[pos]
         pos += 1
         if not 0 < n < 128:

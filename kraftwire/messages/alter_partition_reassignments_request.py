@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    NUMBERS,
     PACK,
     STRING_LENGTH,
     UNPACK,
@@ -19,6 +20,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -33,6 +35,7 @@ put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
 put_io = Packer(">i?").pack
 put_ioB = Packer(">i?B").pack
+NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
 
@@ -107,8 +110,24 @@ def decode_reassignable_partition_0_array(
         raise ValueError
     left -= count
     out: list[ReassignablePartition] = []
+    if count > 3:
+        out, pos, left = decode_reassignable_partition_0_array(buf, pos, 1, left + 1)
+        o = out[0]
+        count -= 1
+        n0_ = 0 if o.replicas is None else len(o.replicas) + 1
+        rows, size = sweep_rows(">iB%dsB", (4 * max(n0_ - 1, 0), ), buf, pos, count if n0_ < 128 else 0)
+        for row in rows:
+            o = new(ReassignablePartition)
+            o.partition_index, n0, b0, n = row
+            if n0 != n0_ or n:
+                break
+            o.replicas = [*NUMBERS_i[b0]] if n0 else None
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: ReassignablePartition = new(ReassignablePartition)
+        o = new(ReassignablePartition)
         o.partition_index, n = get_iB(buf, pos)
         pos += 5
         if n > 127:

@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    NUMBERS,
     PACK,
     STRING_LENGTH,
     UNPACK,
@@ -20,6 +21,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -42,6 +44,8 @@ put_iq = Packer(">iq").pack
 put_iqB = Packer(">iqB").pack
 put_iqx = Packer(">iqx").pack
 put_ix = Packer(">ix").pack
+sweep_iqB = Packer(">iqB").iter_unpack
+NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
 
@@ -144,8 +148,26 @@ def decode_partition_data_0_array(
     if count * 14 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
+    if count > 3:
+        out, pos = decode_partition_data_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.new_isr) + 1
+        rows, size = sweep_rows(">iiB%dsiB", (4 * max(n0_ - 1, 0), ), buf, pos, count if n0_ < 128 else 0)
+        for row in rows:
+            o = new(PartitionData)
+            o.partition_index, o.leader_epoch, n0, b0, o.partition_epoch, n = row
+            if n0 != n0_ or n:
+                break
+            o.new_isr = [*NUMBERS_i[b0]]
+            o.new_isr_with_epochs = []
+            o.leader_recovery_state = 0
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: PartitionData = new(PartitionData)
+        o = new(PartitionData)
         o.new_isr_with_epochs = []
         o.leader_recovery_state = 0
         o.partition_index, o.leader_epoch, n = get_iiB(buf, pos)
@@ -216,8 +238,25 @@ def decode_partition_data_1_array(
     if count * 15 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
+    if count > 3:
+        out, pos = decode_partition_data_1_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.new_isr) + 1
+        rows, size = sweep_rows(">iiB%dsbiB", (4 * max(n0_ - 1, 0), ), buf, pos, count if n0_ < 128 else 0)
+        for row in rows:
+            o = new(PartitionData)
+            o.partition_index, o.leader_epoch, n0, b0, o.leader_recovery_state, o.partition_epoch, n = row
+            if n0 != n0_ or n:
+                break
+            o.new_isr = [*NUMBERS_i[b0]]
+            o.new_isr_with_epochs = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: PartitionData = new(PartitionData)
+        o = new(PartitionData)
         o.new_isr_with_epochs = []
         o.partition_index, o.leader_epoch, n = get_iiB(buf, pos)
         pos += 9
@@ -287,8 +326,25 @@ def decode_topic_data_2_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[TopicData] = []
+    if count > 3:
+        out, pos = decode_topic_data_2_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(TopicData)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.topic_name = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: TopicData = new(TopicData)
+        o = new(TopicData)
         o.topic_name = ""
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
@@ -327,8 +383,17 @@ def decode_broker_state_3_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[BrokerState] = []
-    for _ in range(count):
+    for row in sweep_iqB(buf[pos : pos + 13 * count]):
         o: BrokerState = new(BrokerState)
+        o.broker_id, o.broker_epoch, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 13 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(BrokerState)
         o.broker_id, o.broker_epoch, n = get_iqB(buf, pos)
         pos += 13
         o.unknown_tagged_fields = None
@@ -345,8 +410,25 @@ def decode_partition_data_3_array(
     if count * 15 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
+    if count > 3:
+        out, pos = decode_partition_data_3_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.new_isr_with_epochs) + 1
+        rows, size = sweep_rows(">iiBbiB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(PartitionData)
+            o.partition_index, o.leader_epoch, n0, o.leader_recovery_state, o.partition_epoch, n = row
+            if n0 != n0_ or n:
+                break
+            o.new_isr_with_epochs = []
+            o.new_isr = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: PartitionData = new(PartitionData)
+        o = new(PartitionData)
         o.new_isr = []
         o.partition_index, o.leader_epoch, n = get_iiB(buf, pos)
         pos += 9
@@ -369,8 +451,25 @@ def decode_topic_data_3_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[TopicData] = []
+    if count > 3:
+        out, pos = decode_topic_data_3_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(TopicData)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.topic_name = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: TopicData = new(TopicData)
+        o = new(TopicData)
         o.topic_name = ""
         o.topic_id, n = get_UB(buf, pos)
         pos += 17

@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    NUMBERS,
     PACK,
     STRING_LENGTH,
     UNPACK,
@@ -20,6 +21,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -41,6 +43,7 @@ put_ihB = Packer(">ihB").pack
 put_ihii = Packer(">ihii").pack
 put_ihiiB = Packer(">ihiiB").pack
 put_ix = Packer(">ix").pack
+NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
 
@@ -127,8 +130,25 @@ def decode_partition_data_0_array(
     if count * 20 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
+    if count > 3:
+        out, pos = decode_partition_data_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.isr) + 1
+        rows, size = sweep_rows(">ihiiB%dsiB", (4 * max(n0_ - 1, 0), ), buf, pos, count if n0_ < 128 else 0)
+        for row in rows:
+            o = new(PartitionData)
+            o.partition_index, o.error_code, o.leader_id, o.leader_epoch, n0, b0, o.partition_epoch, n = row
+            if n0 != n0_ or n:
+                break
+            o.isr = [*NUMBERS_i[b0]]
+            o.leader_recovery_state = 0
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: PartitionData = new(PartitionData)
+        o = new(PartitionData)
         o.leader_recovery_state = 0
         o.partition_index, o.error_code, o.leader_id, o.leader_epoch, n = get_ihiiB(buf, pos)
         pos += 15
@@ -198,8 +218,24 @@ def decode_partition_data_1_array(
     if count * 21 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
+    if count > 3:
+        out, pos = decode_partition_data_1_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.isr) + 1
+        rows, size = sweep_rows(">ihiiB%dsbiB", (4 * max(n0_ - 1, 0), ), buf, pos, count if n0_ < 128 else 0)
+        for row in rows:
+            o = new(PartitionData)
+            o.partition_index, o.error_code, o.leader_id, o.leader_epoch, n0, b0, o.leader_recovery_state, o.partition_epoch, n = row
+            if n0 != n0_ or n:
+                break
+            o.isr = [*NUMBERS_i[b0]]
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: PartitionData = new(PartitionData)
+        o = new(PartitionData)
         o.partition_index, o.error_code, o.leader_id, o.leader_epoch, n = get_ihiiB(buf, pos)
         pos += 15
         if not 0 < n < 128:
@@ -268,8 +304,25 @@ def decode_topic_data_2_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[TopicData] = []
+    if count > 3:
+        out, pos = decode_topic_data_2_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(TopicData)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.topic_name = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: TopicData = new(TopicData)
+        o = new(TopicData)
         o.topic_name = ""
         o.topic_id, n = get_UB(buf, pos)
         pos += 17

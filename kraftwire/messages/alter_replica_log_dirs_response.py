@@ -38,6 +38,8 @@ put_iB = Packer(">iB").pack
 put_ih = Packer(">ih").pack
 put_ihx = Packer(">ihx").pack
 put_ii = Packer(">ii").pack
+sweep_ih = Packer(">ih").iter_unpack
+sweep_ihB = Packer(">ihB").iter_unpack
 
 
 class AlterReplicaLogDirPartitionResult(Struct):
@@ -108,12 +110,12 @@ def decode_alter_replica_log_dir_partition_result_0_array(
         raise ValueError
     left -= count
     out: list[AlterReplicaLogDirPartitionResult] = []
-    for _ in range(count):
+    for row in sweep_ih(buf[pos : pos + 6 * count]):
         o: AlterReplicaLogDirPartitionResult = new(AlterReplicaLogDirPartitionResult)
-        o.partition_index, o.error_code = get_ih(buf, pos)
-        pos += 6
+        o.partition_index, o.error_code = row
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 6 * len(out)
     return out, pos, left
 
 
@@ -162,8 +164,17 @@ def decode_alter_replica_log_dir_partition_result_2_array(
         raise ValueError
     left -= count
     out: list[AlterReplicaLogDirPartitionResult] = []
-    for _ in range(count):
+    for row in sweep_ihB(buf[pos : pos + 7 * count]):
         o: AlterReplicaLogDirPartitionResult = new(AlterReplicaLogDirPartitionResult)
+        o.partition_index, o.error_code, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 7 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(AlterReplicaLogDirPartitionResult)
         o.partition_index, o.error_code, n = get_ihB(buf, pos)
         pos += 7
         o.unknown_tagged_fields = None

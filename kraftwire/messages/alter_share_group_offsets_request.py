@@ -28,6 +28,7 @@ __all__ = [
 
 get_iqB = Packer(">iqB").unpack_from
 put_iqx = Packer(">iqx").pack
+sweep_iqB = Packer(">iqB").iter_unpack
 
 
 class AlterShareGroupOffsetsRequestPartition(Struct):
@@ -97,8 +98,17 @@ def decode_alter_share_group_offsets_request_partition_0_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[AlterShareGroupOffsetsRequestPartition] = []
-    for _ in range(count):
+    for row in sweep_iqB(buf[pos : pos + 13 * count]):
         o: AlterShareGroupOffsetsRequestPartition = new(AlterShareGroupOffsetsRequestPartition)
+        o.partition_index, o.start_offset, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 13 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(AlterShareGroupOffsetsRequestPartition)
         o.partition_index, o.start_offset, n = get_iqB(buf, pos)
         pos += 13
         o.unknown_tagged_fields = None

@@ -46,6 +46,8 @@ put_i = Packer(">i").pack
 put_ix = Packer(">ix").pack
 put_o = Packer(">?").pack
 put_q = Packer(">q").pack
+sweep_hhh = Packer(">hhh").iter_unpack
+sweep_hhhB = Packer(">hhhB").iter_unpack
 
 
 class ApiVersion(Struct):
@@ -152,12 +154,12 @@ def decode_api_version_0_array(
         raise ValueError
     left -= count
     out: list[ApiVersion] = []
-    for _ in range(count):
+    for row in sweep_hhh(buf[pos : pos + 6 * count]):
         o: ApiVersion = new(ApiVersion)
-        o.api_key, o.min_version, o.max_version = get_hhh(buf, pos)
-        pos += 6
+        o.api_key, o.min_version, o.max_version = row
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 6 * len(out)
     return out, pos, left
 
 
@@ -204,8 +206,17 @@ def decode_api_version_3_array(
         raise ValueError
     left -= count
     out: list[ApiVersion] = []
-    for _ in range(count):
+    for row in sweep_hhhB(buf[pos : pos + 7 * count]):
         o: ApiVersion = new(ApiVersion)
+        o.api_key, o.min_version, o.max_version, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 7 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(ApiVersion)
         o.api_key, o.min_version, o.max_version, n = get_hhhB(buf, pos)
         pos += 7
         o.unknown_tagged_fields = None

@@ -16,6 +16,7 @@ from kraftwire.wire.fast import (
     long_length,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -31,6 +32,7 @@ put_UB = Packer(">16sB").pack
 put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
 put_ihx = Packer(">ihx").pack
+sweep_ihB = Packer(">ihB").iter_unpack
 
 
 class PartitionData(Struct):
@@ -121,8 +123,17 @@ def decode_partition_data_0_array(
         raise ValueError
     left -= count
     out: list[PartitionData] = []
-    for _ in range(count):
+    for row in sweep_ihB(buf[pos : pos + 7 * count]):
         o: PartitionData = new(PartitionData)
+        o.partition_index, o.error_code, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 7 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(PartitionData)
         o.partition_index, o.error_code, n = get_ihB(buf, pos)
         pos += 7
         o.unknown_tagged_fields = None
@@ -139,8 +150,24 @@ def decode_topic_data_0_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[TopicData] = []
+    if count > 3:
+        out, pos, left = decode_topic_data_0_array(buf, pos, 1, left)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(TopicData)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: TopicData = new(TopicData)
+        o = new(TopicData)
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
         if not 0 < n < 128:
@@ -162,8 +189,24 @@ def decode_directory_data_0_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[DirectoryData] = []
+    if count > 3:
+        out, pos, left = decode_directory_data_0_array(buf, pos, 1, left)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.topics) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(DirectoryData)
+            o.id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.topics = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: DirectoryData = new(DirectoryData)
+        o = new(DirectoryData)
         o.id, n = get_UB(buf, pos)
         pos += 17
         if not 0 < n < 128:

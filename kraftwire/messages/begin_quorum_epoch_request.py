@@ -38,6 +38,8 @@ put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
 put_iUiix = Packer(">i16siix").pack
 put_iii = Packer(">iii").pack
+sweep_iUiiB = Packer(">i16siiB").iter_unpack
+sweep_iii = Packer(">iii").iter_unpack
 
 
 class PartitionData(Struct):
@@ -136,13 +138,13 @@ def decode_partition_data_0_array(
     if count * 12 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
-    for _ in range(count):
+    for row in sweep_iii(buf[pos : pos + 12 * count]):
         o: PartitionData = new(PartitionData)
+        o.partition_index, o.leader_id, o.leader_epoch = row
         o.voter_directory_id = ZERO_UUID
-        o.partition_index, o.leader_id, o.leader_epoch = get_iii(buf, pos)
-        pos += 12
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 12 * len(out)
     return out, pos
 
 
@@ -195,8 +197,17 @@ def decode_partition_data_1_array(
     if count * 29 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
-    for _ in range(count):
+    for row in sweep_iUiiB(buf[pos : pos + 29 * count]):
         o: PartitionData = new(PartitionData)
+        o.partition_index, o.voter_directory_id, o.leader_id, o.leader_epoch, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 29 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(PartitionData)
         o.partition_index, o.voter_directory_id, o.leader_id, o.leader_epoch, n = get_iUiiB(buf, pos)
         pos += 29
         o.unknown_tagged_fields = None

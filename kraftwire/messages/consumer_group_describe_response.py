@@ -22,6 +22,7 @@ from kraftwire.wire.fast import (
     new,
     put_strings,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -217,8 +218,24 @@ def decode_assignment_0_array(
         raise ValueError
     left -= count
     out: list[Assignment] = []
+    if count > 3:
+        out, pos, left = decode_assignment_0_array(buf, pos, 1, left + 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.topic_partitions) + 1
+        rows, size = sweep_rows(">BB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(Assignment)
+            n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.topic_partitions = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: Assignment = new(Assignment)
+        o = new(Assignment)
         n = buf[pos]
         pos += 1
         if not 0 < n < 128:

@@ -20,6 +20,7 @@ from kraftwire.wire.fast import (
     put_strings,
     put_tags,
     read_uvarint,
+    sweep_rows,
     tag_count,
     unknown_tags,
 )
@@ -149,8 +150,24 @@ def decode_classic_member_metadata_0_array(
         raise ValueError
     left -= count
     out: list[ClassicMemberMetadata] = []
+    if count > 3:
+        out, pos, left = decode_classic_member_metadata_0_array(buf, pos, 1, left + 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.supported_protocols) + 1
+        rows, size = sweep_rows(">iBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(ClassicMemberMetadata)
+            o.session_timeout_ms, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.supported_protocols = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: ClassicMemberMetadata = new(ClassicMemberMetadata)
+        o = new(ClassicMemberMetadata)
         o.session_timeout_ms, n = get_iB(buf, pos)
         pos += 5
         if not 0 < n < 128:

@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    NUMBERS,
     PACK,
     STRING_LENGTH,
     UNPACK,
@@ -19,6 +20,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -39,6 +41,7 @@ put_iB = Packer(">iB").pack
 put_ii = Packer(">ii").pack
 put_io = Packer(">i?").pack
 put_iox = Packer(">i?x").pack
+NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
 
@@ -113,8 +116,24 @@ def decode_create_partitions_assignment_0_array(
         raise ValueError
     left -= count
     out: list[CreatePartitionsAssignment] = []
+    if count > 3:
+        out, pos, left = decode_create_partitions_assignment_0_array(buf, pos, 1, left + 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.broker_ids)
+        rows, size = sweep_rows(">i%ds", (4 * max(n0_, 0), ), buf, pos, count if n0_ < 128 else 0)
+        for row in rows:
+            o = new(CreatePartitionsAssignment)
+            n0, b0 = row
+            if n0 != n0_:
+                break
+            o.broker_ids = [*NUMBERS_i[b0]]
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: CreatePartitionsAssignment = new(CreatePartitionsAssignment)
+        o = new(CreatePartitionsAssignment)
         n, = get_i(buf, pos)
         pos += 4
         if n < 0:
@@ -173,8 +192,24 @@ def decode_create_partitions_assignment_2_array(
         raise ValueError
     left -= count
     out: list[CreatePartitionsAssignment] = []
+    if count > 3:
+        out, pos, left = decode_create_partitions_assignment_2_array(buf, pos, 1, left + 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.broker_ids) + 1
+        rows, size = sweep_rows(">B%dsB", (4 * max(n0_ - 1, 0), ), buf, pos, count if n0_ < 128 else 0)
+        for row in rows:
+            o = new(CreatePartitionsAssignment)
+            n0, b0, n = row
+            if n0 != n0_ or n:
+                break
+            o.broker_ids = [*NUMBERS_i[b0]]
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: CreatePartitionsAssignment = new(CreatePartitionsAssignment)
+        o = new(CreatePartitionsAssignment)
         n = buf[pos]
         pos += 1
         if not 0 < n < 128:

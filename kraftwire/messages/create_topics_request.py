@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    NUMBERS,
     PACK,
     STRING_LENGTH,
     UNPACK,
@@ -19,6 +20,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -44,6 +46,7 @@ put_ihi = Packer(">ihi").pack
 put_ii = Packer(">ii").pack
 put_io = Packer(">i?").pack
 put_iox = Packer(">i?x").pack
+NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
 
@@ -142,8 +145,24 @@ def decode_creatable_replica_assignment_0_array(
     if count * 8 > len(buf) - pos:
         raise ValueError
     out: list[CreatableReplicaAssignment] = []
+    if count > 3:
+        out, pos = decode_creatable_replica_assignment_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.broker_ids)
+        rows, size = sweep_rows(">ii%ds", (4 * max(n0_, 0), ), buf, pos, count if n0_ < 128 else 0)
+        for row in rows:
+            o = new(CreatableReplicaAssignment)
+            o.partition_index, n0, b0 = row
+            if n0 != n0_:
+                break
+            o.broker_ids = [*NUMBERS_i[b0]]
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: CreatableReplicaAssignment = new(CreatableReplicaAssignment)
+        o = new(CreatableReplicaAssignment)
         o.partition_index, n = get_ii(buf, pos)
         pos += 8
         if n < 0:
@@ -244,8 +263,24 @@ def decode_creatable_replica_assignment_5_array(
         raise ValueError
     left -= count
     out: list[CreatableReplicaAssignment] = []
+    if count > 3:
+        out, pos, left = decode_creatable_replica_assignment_5_array(buf, pos, 1, left + 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.broker_ids) + 1
+        rows, size = sweep_rows(">iB%dsB", (4 * max(n0_ - 1, 0), ), buf, pos, count if n0_ < 128 else 0)
+        for row in rows:
+            o = new(CreatableReplicaAssignment)
+            o.partition_index, n0, b0, n = row
+            if n0 != n0_ or n:
+                break
+            o.broker_ids = [*NUMBERS_i[b0]]
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: CreatableReplicaAssignment = new(CreatableReplicaAssignment)
+        o = new(CreatableReplicaAssignment)
         o.partition_index, n = get_iB(buf, pos)
         pos += 5
         if not 0 < n < 128:

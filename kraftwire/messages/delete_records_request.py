@@ -35,6 +35,8 @@ put_i = Packer(">i").pack
 put_iq = Packer(">iq").pack
 put_iqx = Packer(">iqx").pack
 put_ix = Packer(">ix").pack
+sweep_iq = Packer(">iq").iter_unpack
+sweep_iqB = Packer(">iqB").iter_unpack
 
 
 class DeleteRecordsPartition(Struct):
@@ -104,12 +106,12 @@ def decode_delete_records_partition_0_array(
     if count * 12 > len(buf) - pos:
         raise ValueError
     out: list[DeleteRecordsPartition] = []
-    for _ in range(count):
+    for row in sweep_iq(buf[pos : pos + 12 * count]):
         o: DeleteRecordsPartition = new(DeleteRecordsPartition)
-        o.partition_index, o.offset = get_iq(buf, pos)
-        pos += 12
+        o.partition_index, o.offset = row
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 12 * len(out)
     return out, pos
 
 
@@ -159,8 +161,17 @@ def decode_delete_records_partition_2_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[DeleteRecordsPartition] = []
-    for _ in range(count):
+    for row in sweep_iqB(buf[pos : pos + 13 * count]):
         o: DeleteRecordsPartition = new(DeleteRecordsPartition)
+        o.partition_index, o.offset, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 13 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(DeleteRecordsPartition)
         o.partition_index, o.offset, n = get_iqB(buf, pos)
         pos += 13
         o.unknown_tagged_fields = None

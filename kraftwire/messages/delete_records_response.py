@@ -37,6 +37,8 @@ put_iB = Packer(">iB").pack
 put_ii = Packer(">ii").pack
 put_iqh = Packer(">iqh").pack
 put_iqhx = Packer(">iqhx").pack
+sweep_iqh = Packer(">iqh").iter_unpack
+sweep_iqhB = Packer(">iqhB").iter_unpack
 
 
 class DeleteRecordsPartitionResult(Struct):
@@ -108,12 +110,12 @@ def decode_delete_records_partition_result_0_array(
     if count * 14 > len(buf) - pos:
         raise ValueError
     out: list[DeleteRecordsPartitionResult] = []
-    for _ in range(count):
+    for row in sweep_iqh(buf[pos : pos + 14 * count]):
         o: DeleteRecordsPartitionResult = new(DeleteRecordsPartitionResult)
-        o.partition_index, o.low_watermark, o.error_code = get_iqh(buf, pos)
-        pos += 14
+        o.partition_index, o.low_watermark, o.error_code = row
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 14 * len(out)
     return out, pos
 
 
@@ -161,8 +163,17 @@ def decode_delete_records_partition_result_2_array(
     if count * 15 > len(buf) - pos:
         raise ValueError
     out: list[DeleteRecordsPartitionResult] = []
-    for _ in range(count):
+    for row in sweep_iqhB(buf[pos : pos + 15 * count]):
         o: DeleteRecordsPartitionResult = new(DeleteRecordsPartitionResult)
+        o.partition_index, o.low_watermark, o.error_code, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 15 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(DeleteRecordsPartitionResult)
         o.partition_index, o.low_watermark, o.error_code, n = get_iqhB(buf, pos)
         pos += 15
         o.unknown_tagged_fields = None

@@ -18,6 +18,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -31,6 +32,7 @@ get_iB = Packer(">iB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
 put_ix = Packer(">ix").pack
+sweep_iB = Packer(">iB").iter_unpack
 
 
 class PartitionData(Struct):
@@ -99,8 +101,17 @@ def decode_partition_data_0_array(
         raise ValueError
     left -= count
     out: list[PartitionData] = []
-    for _ in range(count):
+    for row in sweep_iB(buf[pos : pos + 5 * count]):
         o: PartitionData = new(PartitionData)
+        o.partition, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 5 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(PartitionData)
         o.partition, n = get_iB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -117,8 +128,24 @@ def decode_delete_state_data_0_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[DeleteStateData] = []
+    if count > 3:
+        out, pos, left = decode_delete_state_data_0_array(buf, pos, 1, left)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(DeleteStateData)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: DeleteStateData = new(DeleteStateData)
+        o = new(DeleteStateData)
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
         if not 0 < n < 128:

@@ -49,6 +49,8 @@ put_iqqo = Packer(">iqq?").pack
 put_iqqox = Packer(">iqq?x").pack
 put_qqox = Packer(">qq?x").pack
 put_qqx = Packer(">qqx").pack
+sweep_iqqo = Packer(">iqq?").iter_unpack
+sweep_iqqoB = Packer(">iqq?B").iter_unpack
 
 
 class DescribeLogDirsPartition(Struct):
@@ -151,12 +153,12 @@ def decode_describe_log_dirs_partition_0_array(
     if count * 21 > len(buf) - pos:
         raise ValueError
     out: list[DescribeLogDirsPartition] = []
-    for _ in range(count):
+    for row in sweep_iqqo(buf[pos : pos + 21 * count]):
         o: DescribeLogDirsPartition = new(DescribeLogDirsPartition)
-        o.partition_index, o.partition_size, o.offset_lag, o.is_future_key = get_iqqo(buf, pos)
-        pos += 21
+        o.partition_index, o.partition_size, o.offset_lag, o.is_future_key = row
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 21 * len(out)
     return out, pos
 
 
@@ -232,8 +234,17 @@ def decode_describe_log_dirs_partition_2_array(
     if count * 22 > len(buf) - pos:
         raise ValueError
     out: list[DescribeLogDirsPartition] = []
-    for _ in range(count):
+    for row in sweep_iqqoB(buf[pos : pos + 22 * count]):
         o: DescribeLogDirsPartition = new(DescribeLogDirsPartition)
+        o.partition_index, o.partition_size, o.offset_lag, o.is_future_key, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 22 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(DescribeLogDirsPartition)
         o.partition_index, o.partition_size, o.offset_lag, o.is_future_key, n = get_iqqoB(buf, pos)
         pos += 22
         o.unknown_tagged_fields = None

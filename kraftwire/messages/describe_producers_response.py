@@ -33,6 +33,7 @@ put_iB = Packer(">iB").pack
 put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
 put_qiiqiqx = Packer(">qiiqiqx").pack
+sweep_qiiqiqB = Packer(">qiiqiqB").iter_unpack
 
 
 class ProducerState(Struct):
@@ -134,8 +135,17 @@ def decode_producer_state_0_array(
     if count * 37 > len(buf) - pos:
         raise ValueError
     out: list[ProducerState] = []
-    for _ in range(count):
+    for row in sweep_qiiqiqB(buf[pos : pos + 37 * count]):
         o: ProducerState = new(ProducerState)
+        o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.coordinator_epoch, o.current_txn_start_offset, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 37 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(ProducerState)
         o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.coordinator_epoch, o.current_txn_start_offset, n = get_qiiqiqB(buf, pos)
         pos += 37
         o.unknown_tagged_fields = None

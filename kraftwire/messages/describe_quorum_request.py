@@ -27,6 +27,7 @@ __all__ = [
 
 get_iB = Packer(">iB").unpack_from
 put_ix = Packer(">ix").pack
+sweep_iB = Packer(">iB").iter_unpack
 
 
 class PartitionData(Struct):
@@ -93,8 +94,17 @@ def decode_partition_data_0_array(
         raise ValueError
     left -= count
     out: list[PartitionData] = []
-    for _ in range(count):
+    for row in sweep_iB(buf[pos : pos + 5 * count]):
         o: PartitionData = new(PartitionData)
+        o.partition_index, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 5 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(PartitionData)
         o.partition_index, n = get_iB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None

@@ -18,6 +18,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -49,6 +50,9 @@ put_iiq = Packer(">iiq").pack
 put_iiqB = Packer(">iiqB").pack
 put_iqqqx = Packer(">iqqqx").pack
 put_iqx = Packer(">iqx").pack
+sweep_iUqqqB = Packer(">i16sqqqB").iter_unpack
+sweep_iqB = Packer(">iqB").iter_unpack
+sweep_iqqqB = Packer(">iqqqB").iter_unpack
 
 
 class ReplicaState(Struct):
@@ -198,8 +202,20 @@ def decode_replica_state_0_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[ReplicaState] = []
-    for _ in range(count):
+    for row in sweep_iqB(buf[pos : pos + 13 * count]):
         o: ReplicaState = new(ReplicaState)
+        o.replica_id, o.log_end_offset, n = row
+        if n:
+            break
+        o.replica_directory_id = ZERO_UUID
+        o.last_fetch_timestamp = -1
+        o.last_caught_up_timestamp = -1
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 13 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(ReplicaState)
         o.replica_directory_id = ZERO_UUID
         o.last_fetch_timestamp = -1
         o.last_caught_up_timestamp = -1
@@ -219,8 +235,27 @@ def decode_partition_data_0_array(
     if count * 25 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
+    if count > 3:
+        out, pos = decode_partition_data_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.current_voters) + 1
+        n1_ = len(o.observers) + 1
+        rows, size = sweep_rows(">ihiiqBBB", (), buf, pos, count if n0_ < 2 and n1_ < 2 else 0)
+        for row in rows:
+            o = new(PartitionData)
+            o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark, n0, n1, n = row
+            if n0 != n0_ or n1 != n1_ or n:
+                break
+            o.current_voters = []
+            o.observers = []
+            o.error_message = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: PartitionData = new(PartitionData)
+        o = new(PartitionData)
         o.error_message = ""
         o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark, n = get_ihiiqB(buf, pos)
         pos += 23
@@ -295,8 +330,18 @@ def decode_replica_state_1_array(
     if count * 29 > len(buf) - pos:
         raise ValueError
     out: list[ReplicaState] = []
-    for _ in range(count):
+    for row in sweep_iqqqB(buf[pos : pos + 29 * count]):
         o: ReplicaState = new(ReplicaState)
+        o.replica_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp, n = row
+        if n:
+            break
+        o.replica_directory_id = ZERO_UUID
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 29 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(ReplicaState)
         o.replica_directory_id = ZERO_UUID
         o.replica_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp, n = get_iqqqB(buf, pos)
         pos += 29
@@ -314,8 +359,27 @@ def decode_partition_data_1_array(
     if count * 25 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
+    if count > 3:
+        out, pos = decode_partition_data_1_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.current_voters) + 1
+        n1_ = len(o.observers) + 1
+        rows, size = sweep_rows(">ihiiqBBB", (), buf, pos, count if n0_ < 2 and n1_ < 2 else 0)
+        for row in rows:
+            o = new(PartitionData)
+            o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark, n0, n1, n = row
+            if n0 != n0_ or n1 != n1_ or n:
+                break
+            o.current_voters = []
+            o.observers = []
+            o.error_message = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: PartitionData = new(PartitionData)
+        o = new(PartitionData)
         o.error_message = ""
         o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark, n = get_ihiiqB(buf, pos)
         pos += 23
@@ -390,8 +454,17 @@ def decode_replica_state_2_array(
     if count * 45 > len(buf) - pos:
         raise ValueError
     out: list[ReplicaState] = []
-    for _ in range(count):
+    for row in sweep_iUqqqB(buf[pos : pos + 45 * count]):
         o: ReplicaState = new(ReplicaState)
+        o.replica_id, o.replica_directory_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 45 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(ReplicaState)
         o.replica_id, o.replica_directory_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp, n = get_iUqqqB(buf, pos)
         pos += 45
         o.unknown_tagged_fields = None
@@ -500,8 +573,24 @@ def decode_node_2_array(
         raise ValueError
     left -= count
     out: list[Node] = []
+    if count > 3:
+        out, pos, left = decode_node_2_array(buf, pos, 1, left + 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.listeners) + 1
+        rows, size = sweep_rows(">iBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(Node)
+            o.node_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.listeners = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: Node = new(Node)
+        o = new(Node)
         o.node_id, n = get_iB(buf, pos)
         pos += 5
         if not 0 < n < 128:

@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    NUMBERS,
     PACK,
     STRING_LENGTH,
     UNPACK,
@@ -20,6 +21,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -44,6 +46,7 @@ put_hiiiB = Packer(">hiiiB").pack
 put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
 put_ix = Packer(">ix").pack
+NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
 
@@ -159,8 +162,32 @@ def decode_describe_topic_partitions_response_partition_0_array(
     if count * 20 > len(buf) - pos:
         raise ValueError
     out: list[DescribeTopicPartitionsResponsePartition] = []
+    if count > 3:
+        out, pos = decode_describe_topic_partitions_response_partition_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.replica_nodes) + 1
+        n1_ = len(o.isr_nodes) + 1
+        n2_ = 0 if o.eligible_leader_replicas is None else len(o.eligible_leader_replicas) + 1
+        n3_ = 0 if o.last_known_elr is None else len(o.last_known_elr) + 1
+        n4_ = len(o.offline_replicas) + 1
+        rows, size = sweep_rows(">hiiiB%dsB%dsB%dsB%dsB%dsB", (4 * max(n0_ - 1, 0), 4 * max(n1_ - 1, 0), 4 * max(n2_ - 1, 0), 4 * max(n3_ - 1, 0), 4 * max(n4_ - 1, 0), ), buf, pos, count if n0_ < 128 and n1_ < 128 and n2_ < 128 and n3_ < 128 and n4_ < 128 else 0)
+        for row in rows:
+            o = new(DescribeTopicPartitionsResponsePartition)
+            o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n0, b0, n1, b1, n2, b2, n3, b3, n4, b4, n = row
+            if n0 != n0_ or n1 != n1_ or n2 != n2_ or n3 != n3_ or n4 != n4_ or n:
+                break
+            o.replica_nodes = [*NUMBERS_i[b0]]
+            o.isr_nodes = [*NUMBERS_i[b1]]
+            o.eligible_leader_replicas = [*NUMBERS_i[b2]] if n2 else None
+            o.last_known_elr = [*NUMBERS_i[b3]] if n3 else None
+            o.offline_replicas = [*NUMBERS_i[b4]]
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: DescribeTopicPartitionsResponsePartition = new(DescribeTopicPartitionsResponsePartition)
+        o = new(DescribeTopicPartitionsResponsePartition)
         o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n = get_hiiiB(buf, pos)
         pos += 15
         if not 0 < n < 128:

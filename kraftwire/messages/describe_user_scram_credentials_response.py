@@ -33,6 +33,7 @@ put_h = Packer(">h").pack
 put_hB = Packer(">hB").pack
 put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
+sweep_biB = Packer(">biB").iter_unpack
 
 
 class CredentialInfo(Struct):
@@ -111,8 +112,17 @@ def decode_credential_info_0_array(
         raise ValueError
     left -= count
     out: list[CredentialInfo] = []
-    for _ in range(count):
+    for row in sweep_biB(buf[pos : pos + 6 * count]):
         o: CredentialInfo = new(CredentialInfo)
+        o.mechanism, o.iterations, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 6 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(CredentialInfo)
         o.mechanism, o.iterations, n = get_biB(buf, pos)
         pos += 6
         o.unknown_tagged_fields = None

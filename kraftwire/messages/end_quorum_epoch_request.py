@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    NUMBERS,
     PACK,
     STRING_LENGTH,
     UNPACK,
@@ -20,6 +21,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -41,6 +43,8 @@ put_iUx = Packer(">i16sx").pack
 put_iii = Packer(">iii").pack
 put_iiiB = Packer(">iiiB").pack
 put_iiii = Packer(">iiii").pack
+sweep_iUB = Packer(">i16sB").iter_unpack
+NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
 
@@ -159,8 +163,25 @@ def decode_partition_data_0_array(
     if count * 16 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
+    if count > 3:
+        out, pos = decode_partition_data_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.preferred_successors)
+        rows, size = sweep_rows(">iiii%ds", (4 * max(n0_, 0), ), buf, pos, count if n0_ < 128 else 0)
+        for row in rows:
+            o = new(PartitionData)
+            o.partition_index, o.leader_id, o.leader_epoch, n0, b0 = row
+            if n0 != n0_:
+                break
+            o.preferred_successors = [*NUMBERS_i[b0]]
+            o.preferred_candidates = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: PartitionData = new(PartitionData)
+        o = new(PartitionData)
         o.preferred_candidates = []
         o.partition_index, o.leader_id, o.leader_epoch, n = get_iiii(buf, pos)
         pos += 16
@@ -221,8 +242,17 @@ def decode_replica_info_1_array(
     if count * 21 > len(buf) - pos:
         raise ValueError
     out: list[ReplicaInfo] = []
-    for _ in range(count):
+    for row in sweep_iUB(buf[pos : pos + 21 * count]):
         o: ReplicaInfo = new(ReplicaInfo)
+        o.candidate_id, o.candidate_directory_id, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 21 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(ReplicaInfo)
         o.candidate_id, o.candidate_directory_id, n = get_iUB(buf, pos)
         pos += 21
         o.unknown_tagged_fields = None
@@ -239,8 +269,25 @@ def decode_partition_data_1_array(
     if count * 14 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
+    if count > 3:
+        out, pos = decode_partition_data_1_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.preferred_candidates) + 1
+        rows, size = sweep_rows(">iiiBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(PartitionData)
+            o.partition_index, o.leader_id, o.leader_epoch, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.preferred_candidates = []
+            o.preferred_successors = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: PartitionData = new(PartitionData)
+        o = new(PartitionData)
         o.preferred_successors = []
         o.partition_index, o.leader_id, o.leader_epoch, n = get_iiiB(buf, pos)
         pos += 13

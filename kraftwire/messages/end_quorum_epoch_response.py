@@ -43,6 +43,8 @@ put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
 put_ihii = Packer(">ihii").pack
 put_ihiix = Packer(">ihiix").pack
+sweep_ihii = Packer(">ihii").iter_unpack
+sweep_ihiiB = Packer(">ihiiB").iter_unpack
 
 
 class PartitionData(Struct):
@@ -138,12 +140,12 @@ def decode_partition_data_0_array(
     if count * 14 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
-    for _ in range(count):
+    for row in sweep_ihii(buf[pos : pos + 14 * count]):
         o: PartitionData = new(PartitionData)
-        o.partition_index, o.error_code, o.leader_id, o.leader_epoch = get_ihii(buf, pos)
-        pos += 14
+        o.partition_index, o.error_code, o.leader_id, o.leader_epoch = row
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 14 * len(out)
     return out, pos
 
 
@@ -192,8 +194,17 @@ def decode_partition_data_1_array(
     if count * 15 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
-    for _ in range(count):
+    for row in sweep_ihiiB(buf[pos : pos + 15 * count]):
         o: PartitionData = new(PartitionData)
+        o.partition_index, o.error_code, o.leader_id, o.leader_epoch, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 15 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(PartitionData)
         o.partition_index, o.error_code, o.leader_id, o.leader_epoch, n = get_ihiiB(buf, pos)
         pos += 15
         o.unknown_tagged_fields = None

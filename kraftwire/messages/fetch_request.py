@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    NUMBERS,
     PACK,
     STRING_LENGTH,
     UNPACK,
@@ -21,6 +22,7 @@ from kraftwire.wire.fast import (
     new,
     put_tags,
     read_uvarint,
+    sweep_rows,
     tag_count,
     unknown_tags,
 )
@@ -64,6 +66,12 @@ put_iqi = Packer(">iqi").pack
 put_iqqi = Packer(">iqqi").pack
 put_iqx = Packer(">iqx").pack
 put_q = Packer(">q").pack
+sweep_iiqiqiB = Packer(">iiqiqiB").iter_unpack
+sweep_iiqqi = Packer(">iiqqi").iter_unpack
+sweep_iqB = Packer(">iqB").iter_unpack
+sweep_iqi = Packer(">iqi").iter_unpack
+sweep_iqqi = Packer(">iqqi").iter_unpack
+NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
 
@@ -211,17 +219,17 @@ def decode_fetch_partition_0_array(
     if count * 16 > len(buf) - pos:
         raise ValueError
     out: list[FetchPartition] = []
-    for _ in range(count):
+    for row in sweep_iqi(buf[pos : pos + 16 * count]):
         o: FetchPartition = new(FetchPartition)
+        o.partition, o.fetch_offset, o.partition_max_bytes = row
         o.current_leader_epoch = -1
         o.last_fetched_epoch = -1
         o.log_start_offset = -1
         o.replica_directory_id = ZERO_UUID
         o.high_watermark = 9223372036854775807
-        o.partition, o.fetch_offset, o.partition_max_bytes = get_iqi(buf, pos)
-        pos += 16
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 16 * len(out)
     return out, pos
 
 
@@ -315,16 +323,16 @@ def decode_fetch_partition_5_array(
     if count * 24 > len(buf) - pos:
         raise ValueError
     out: list[FetchPartition] = []
-    for _ in range(count):
+    for row in sweep_iqqi(buf[pos : pos + 24 * count]):
         o: FetchPartition = new(FetchPartition)
+        o.partition, o.fetch_offset, o.log_start_offset, o.partition_max_bytes = row
         o.current_leader_epoch = -1
         o.last_fetched_epoch = -1
         o.replica_directory_id = ZERO_UUID
         o.high_watermark = 9223372036854775807
-        o.partition, o.fetch_offset, o.log_start_offset, o.partition_max_bytes = get_iqqi(buf, pos)
-        pos += 24
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 24 * len(out)
     return out, pos
 
 
@@ -426,15 +434,15 @@ def decode_fetch_partition_9_array(
     if count * 28 > len(buf) - pos:
         raise ValueError
     out: list[FetchPartition] = []
-    for _ in range(count):
+    for row in sweep_iiqqi(buf[pos : pos + 28 * count]):
         o: FetchPartition = new(FetchPartition)
+        o.partition, o.current_leader_epoch, o.fetch_offset, o.log_start_offset, o.partition_max_bytes = row
         o.last_fetched_epoch = -1
         o.replica_directory_id = ZERO_UUID
         o.high_watermark = 9223372036854775807
-        o.partition, o.current_leader_epoch, o.fetch_offset, o.log_start_offset, o.partition_max_bytes = get_iiqqi(buf, pos)
-        pos += 28
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 28 * len(out)
     return out, pos
 
 
@@ -515,8 +523,19 @@ def decode_fetch_partition_12_array(
     if count * 33 > len(buf) - pos:
         raise ValueError
     out: list[FetchPartition] = []
-    for _ in range(count):
+    for row in sweep_iiqiqiB(buf[pos : pos + 33 * count]):
         o: FetchPartition = new(FetchPartition)
+        o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes, n = row
+        if n:
+            break
+        o.replica_directory_id = ZERO_UUID
+        o.high_watermark = 9223372036854775807
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 33 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(FetchPartition)
         o.replica_directory_id = ZERO_UUID
         o.high_watermark = 9223372036854775807
         o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes, n = get_iiqiqiB(buf, pos)
@@ -651,8 +670,25 @@ def decode_fetch_topic_13_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[FetchTopic] = []
+    if count > 3:
+        out, pos = decode_fetch_topic_13_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(FetchTopic)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.topic = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: FetchTopic = new(FetchTopic)
+        o = new(FetchTopic)
         o.topic = ""
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
@@ -675,8 +711,25 @@ def decode_forgotten_topic_13_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[ForgottenTopic] = []
+    if count > 3:
+        out, pos = decode_forgotten_topic_13_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sB%dsB", (4 * max(n0_ - 1, 0), ), buf, pos, count if n0_ < 128 else 0)
+        for row in rows:
+            o = new(ForgottenTopic)
+            o.topic_id, n0, b0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = [*NUMBERS_i[b0]]
+            o.topic = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: ForgottenTopic = new(ForgottenTopic)
+        o = new(ForgottenTopic)
         o.topic = ""
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
@@ -755,8 +808,17 @@ def decode_replica_state_15_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[ReplicaState] = []
-    for _ in range(count):
+    for row in sweep_iqB(buf[pos : pos + 13 * count]):
         o: ReplicaState = new(ReplicaState)
+        o.replica_id, o.replica_epoch, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 13 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(ReplicaState)
         o.replica_id, o.replica_epoch, n = get_iqB(buf, pos)
         pos += 13
         o.unknown_tagged_fields = None
@@ -855,8 +917,19 @@ def decode_fetch_partition_17_array(
     if count * 33 > len(buf) - pos:
         raise ValueError
     out: list[FetchPartition] = []
-    for _ in range(count):
+    for row in sweep_iiqiqiB(buf[pos : pos + 33 * count]):
         o: FetchPartition = new(FetchPartition)
+        o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes, n = row
+        if n:
+            break
+        o.high_watermark = 9223372036854775807
+        o.replica_directory_id = ZERO_UUID
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 33 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(FetchPartition)
         o.high_watermark = 9223372036854775807
         o.replica_directory_id = ZERO_UUID
         o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes, n = get_iiqiqiB(buf, pos)
@@ -875,8 +948,25 @@ def decode_fetch_topic_17_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[FetchTopic] = []
+    if count > 3:
+        out, pos = decode_fetch_topic_17_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(FetchTopic)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.topic = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: FetchTopic = new(FetchTopic)
+        o = new(FetchTopic)
         o.topic = ""
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
@@ -984,8 +1074,19 @@ def decode_fetch_partition_18_array(
     if count * 33 > len(buf) - pos:
         raise ValueError
     out: list[FetchPartition] = []
-    for _ in range(count):
+    for row in sweep_iiqiqiB(buf[pos : pos + 33 * count]):
         o: FetchPartition = new(FetchPartition)
+        o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes, n = row
+        if n:
+            break
+        o.replica_directory_id = ZERO_UUID
+        o.high_watermark = 9223372036854775807
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 33 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(FetchPartition)
         o.replica_directory_id = ZERO_UUID
         o.high_watermark = 9223372036854775807
         o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes, n = get_iiqiqiB(buf, pos)
@@ -1004,8 +1105,25 @@ def decode_fetch_topic_18_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[FetchTopic] = []
+    if count > 3:
+        out, pos = decode_fetch_topic_18_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(FetchTopic)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.topic = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: FetchTopic = new(FetchTopic)
+        o = new(FetchTopic)
         o.topic = ""
         o.topic_id, n = get_UB(buf, pos)
         pos += 17

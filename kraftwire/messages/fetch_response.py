@@ -19,6 +19,7 @@ from kraftwire.wire.fast import (
     new,
     put_tags,
     read_uvarint,
+    sweep_rows,
     tag_count,
     unknown_tags,
 )
@@ -64,6 +65,11 @@ put_iqx = Packer(">iqx").pack
 put_qix = Packer(">qix").pack
 put_qq = Packer(">qq").pack
 put_qqx = Packer(">qqx").pack
+sweep_iiB = Packer(">iiB").iter_unpack
+sweep_iqB = Packer(">iqB").iter_unpack
+sweep_qiB = Packer(">qiB").iter_unpack
+sweep_qq = Packer(">qq").iter_unpack
+sweep_qqB = Packer(">qqB").iter_unpack
 
 
 class EpochEndOffset(Struct):
@@ -257,8 +263,31 @@ def decode_partition_data_0_array(
         raise ValueError
     view = memoryview(buf)
     out: list[PartitionData] = []
+    if count > 3:
+        out, pos = decode_partition_data_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = -1 if o.records is None else len(o.records)
+        rows, size = sweep_rows(">ihqi", (), buf, pos, count if n0_ < 1 else 0)
+        for row in rows:
+            o = new(PartitionData)
+            o.partition_index, o.error_code, o.high_watermark, n0 = row
+            if n0 != n0_:
+                break
+            o.records = b"" if n0 >= 0 else None
+            o.last_stable_offset = -1
+            o.log_start_offset = -1
+            o.diverging_epoch = None
+            o.current_leader = None
+            o.snapshot_id = None
+            o.aborted_transactions = []
+            o.preferred_read_replica = -1
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: PartitionData = new(PartitionData)
+        o = new(PartitionData)
         o.last_stable_offset = -1
         o.log_start_offset = -1
         o.diverging_epoch = None
@@ -338,12 +367,12 @@ def decode_aborted_transaction_4_array(
     if count * 16 > len(buf) - pos:
         raise ValueError
     out: list[AbortedTransaction] = []
-    for _ in range(count):
+    for row in sweep_qq(buf[pos : pos + 16 * count]):
         o: AbortedTransaction = new(AbortedTransaction)
-        o.producer_id, o.first_offset = get_qq(buf, pos)
-        pos += 16
+        o.producer_id, o.first_offset = row
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 16 * len(out)
     return out, pos
 
 
@@ -355,8 +384,31 @@ def decode_partition_data_4_array(
         raise ValueError
     view = memoryview(buf)
     out: list[PartitionData] = []
+    if count > 3:
+        out, pos = decode_partition_data_4_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = -1 if o.aborted_transactions is None else len(o.aborted_transactions)
+        n1_ = -1 if o.records is None else len(o.records)
+        rows, size = sweep_rows(">ihqqii", (), buf, pos, count if n0_ < 1 and n1_ < 1 else 0)
+        for row in rows:
+            o = new(PartitionData)
+            o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, n0, n1 = row
+            if n0 != n0_ or n1 != n1_:
+                break
+            o.aborted_transactions = [] if n0 >= 0 else None
+            o.records = b"" if n1 >= 0 else None
+            o.log_start_offset = -1
+            o.diverging_epoch = None
+            o.current_leader = None
+            o.snapshot_id = None
+            o.preferred_read_replica = -1
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: PartitionData = new(PartitionData)
+        o = new(PartitionData)
         o.log_start_offset = -1
         o.diverging_epoch = None
         o.current_leader = None
@@ -425,8 +477,30 @@ def decode_partition_data_5_array(
         raise ValueError
     view = memoryview(buf)
     out: list[PartitionData] = []
+    if count > 3:
+        out, pos = decode_partition_data_5_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = -1 if o.aborted_transactions is None else len(o.aborted_transactions)
+        n1_ = -1 if o.records is None else len(o.records)
+        rows, size = sweep_rows(">ihqqqii", (), buf, pos, count if n0_ < 1 and n1_ < 1 else 0)
+        for row in rows:
+            o = new(PartitionData)
+            o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, n0, n1 = row
+            if n0 != n0_ or n1 != n1_:
+                break
+            o.aborted_transactions = [] if n0 >= 0 else None
+            o.records = b"" if n1 >= 0 else None
+            o.diverging_epoch = None
+            o.current_leader = None
+            o.snapshot_id = None
+            o.preferred_read_replica = -1
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: PartitionData = new(PartitionData)
+        o = new(PartitionData)
         o.diverging_epoch = None
         o.current_leader = None
         o.snapshot_id = None
@@ -507,8 +581,29 @@ def decode_partition_data_11_array(
         raise ValueError
     view = memoryview(buf)
     out: list[PartitionData] = []
+    if count > 3:
+        out, pos = decode_partition_data_11_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = -1 if o.aborted_transactions is None else len(o.aborted_transactions)
+        n1_ = -1 if o.records is None else len(o.records)
+        rows, size = sweep_rows(">ihqqqiii", (), buf, pos, count if n0_ < 1 and n1_ < 1 else 0)
+        for row in rows:
+            o = new(PartitionData)
+            o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, n0, o.preferred_read_replica, n1 = row
+            if n0 != n0_ or n1 != n1_:
+                break
+            o.aborted_transactions = [] if n0 >= 0 else None
+            o.records = b"" if n1 >= 0 else None
+            o.diverging_epoch = None
+            o.current_leader = None
+            o.snapshot_id = None
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: PartitionData = new(PartitionData)
+        o = new(PartitionData)
         o.diverging_epoch = None
         o.current_leader = None
         o.snapshot_id = None
@@ -572,8 +667,17 @@ def decode_aborted_transaction_12_array(
     if count * 17 > len(buf) - pos:
         raise ValueError
     out: list[AbortedTransaction] = []
-    for _ in range(count):
+    for row in sweep_qqB(buf[pos : pos + 17 * count]):
         o: AbortedTransaction = new(AbortedTransaction)
+        o.producer_id, o.first_offset, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 17 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(AbortedTransaction)
         o.producer_id, o.first_offset, n = get_qqB(buf, pos)
         pos += 17
         o.unknown_tagged_fields = None
@@ -590,8 +694,17 @@ def decode_epoch_end_offset_12_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[EpochEndOffset] = []
-    for _ in range(count):
+    for row in sweep_iqB(buf[pos : pos + 13 * count]):
         o: EpochEndOffset = new(EpochEndOffset)
+        o.epoch, o.end_offset, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 13 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(EpochEndOffset)
         o.epoch, o.end_offset, n = get_iqB(buf, pos)
         pos += 13
         o.unknown_tagged_fields = None
@@ -608,8 +721,17 @@ def decode_leader_id_and_epoch_12_array(
     if count * 9 > len(buf) - pos:
         raise ValueError
     out: list[LeaderIdAndEpoch] = []
-    for _ in range(count):
+    for row in sweep_iiB(buf[pos : pos + 9 * count]):
         o: LeaderIdAndEpoch = new(LeaderIdAndEpoch)
+        o.leader_id, o.leader_epoch, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 9 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(LeaderIdAndEpoch)
         o.leader_id, o.leader_epoch, n = get_iiB(buf, pos)
         pos += 9
         o.unknown_tagged_fields = None
@@ -626,8 +748,17 @@ def decode_snapshot_id_12_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[SnapshotId] = []
-    for _ in range(count):
+    for row in sweep_qiB(buf[pos : pos + 13 * count]):
         o: SnapshotId = new(SnapshotId)
+        o.end_offset, o.epoch, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 13 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(SnapshotId)
         o.end_offset, o.epoch, n = get_qiB(buf, pos)
         pos += 13
         o.unknown_tagged_fields = None
@@ -672,8 +803,29 @@ def decode_partition_data_12_array(
         raise ValueError
     view = memoryview(buf)
     out: list[PartitionData] = []
+    if count > 3:
+        out, pos = decode_partition_data_12_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = 0 if o.aborted_transactions is None else len(o.aborted_transactions) + 1
+        n1_ = 0 if o.records is None else len(o.records) + 1
+        rows, size = sweep_rows(">ihqqqBiBB", (), buf, pos, count if n0_ < 2 and n1_ < 2 else 0)
+        for row in rows:
+            o = new(PartitionData)
+            o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, n0, o.preferred_read_replica, n1, n = row
+            if n0 != n0_ or n1 != n1_ or n:
+                break
+            o.aborted_transactions = [] if n0 else None
+            o.records = b"" if n1 else None
+            o.diverging_epoch = None
+            o.current_leader = None
+            o.snapshot_id = None
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: PartitionData = new(PartitionData)
+        o = new(PartitionData)
         o.diverging_epoch = None
         o.current_leader = None
         o.snapshot_id = None
@@ -753,8 +905,25 @@ def decode_fetchable_topic_response_13_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[FetchableTopicResponse] = []
+    if count > 3:
+        out, pos = decode_fetchable_topic_response_13_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(FetchableTopicResponse)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.topic = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: FetchableTopicResponse = new(FetchableTopicResponse)
+        o = new(FetchableTopicResponse)
         o.topic = ""
         o.topic_id, n = get_UB(buf, pos)
         pos += 17

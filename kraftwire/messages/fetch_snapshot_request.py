@@ -38,6 +38,7 @@ put_ii = Packer(">ii").pack
 put_iiB = Packer(">iiB").pack
 put_qix = Packer(">qix").pack
 put_qx = Packer(">qx").pack
+sweep_qiB = Packer(">qiB").iter_unpack
 
 
 class SnapshotId(Struct):
@@ -136,8 +137,17 @@ def decode_snapshot_id_0_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[SnapshotId] = []
-    for _ in range(count):
+    for row in sweep_qiB(buf[pos : pos + 13 * count]):
         o: SnapshotId = new(SnapshotId)
+        o.end_offset, o.epoch, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 13 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(SnapshotId)
         o.end_offset, o.epoch, n = get_qiB(buf, pos)
         pos += 13
         o.unknown_tagged_fields = None

@@ -44,6 +44,8 @@ put_iix = Packer(">iix").pack
 put_qix = Packer(">qix").pack
 put_qq = Packer(">qq").pack
 put_qqB = Packer(">qqB").pack
+sweep_iiB = Packer(">iiB").iter_unpack
+sweep_qiB = Packer(">qiB").iter_unpack
 
 
 class SnapshotId(Struct):
@@ -184,8 +186,17 @@ def decode_snapshot_id_0_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[SnapshotId] = []
-    for _ in range(count):
+    for row in sweep_qiB(buf[pos : pos + 13 * count]):
         o: SnapshotId = new(SnapshotId)
+        o.end_offset, o.epoch, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 13 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(SnapshotId)
         o.end_offset, o.epoch, n = get_qiB(buf, pos)
         pos += 13
         o.unknown_tagged_fields = None
@@ -202,8 +213,17 @@ def decode_leader_id_and_epoch_0_array(
     if count * 9 > len(buf) - pos:
         raise ValueError
     out: list[LeaderIdAndEpoch] = []
-    for _ in range(count):
+    for row in sweep_iiB(buf[pos : pos + 9 * count]):
         o: LeaderIdAndEpoch = new(LeaderIdAndEpoch)
+        o.leader_id, o.leader_epoch, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 9 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(LeaderIdAndEpoch)
         o.leader_id, o.leader_epoch, n = get_iiB(buf, pos)
         pos += 9
         o.unknown_tagged_fields = None

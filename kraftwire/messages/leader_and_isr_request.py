@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    NUMBERS,
     PACK,
     STRING_LENGTH,
     UNPACK,
@@ -20,6 +21,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -67,6 +69,7 @@ put_ix = Packer(">ix").pack
 put_o = Packer(">?").pack
 put_obx = Packer(">?bx").pack
 put_ox = Packer(">?x").pack
+NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
 
@@ -329,8 +332,30 @@ def decode_leader_and_isr_partition_state_2_array(
     if count * 29 > len(buf) - pos:
         raise ValueError
     out: list[LeaderAndIsrPartitionState] = []
+    if count > 3:
+        out, pos = decode_leader_and_isr_partition_state_2_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.isr)
+        n1_ = len(o.replicas)
+        rows, size = sweep_rows(">iiiii%dsii%ds?", (4 * max(n0_, 0), 4 * max(n1_, 0), ), buf, pos, count if n0_ < 128 and n1_ < 128 else 0)
+        for row in rows:
+            o = new(LeaderAndIsrPartitionState)
+            o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n0, b0, o.partition_epoch, n1, b1, o.is_new = row
+            if n0 != n0_ or n1 != n1_:
+                break
+            o.isr = [*NUMBERS_i[b0]]
+            o.replicas = [*NUMBERS_i[b1]]
+            o.topic_name = ""
+            o.adding_replicas = []
+            o.removing_replicas = []
+            o.leader_recovery_state = 0
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: LeaderAndIsrPartitionState = new(LeaderAndIsrPartitionState)
+        o = new(LeaderAndIsrPartitionState)
         o.topic_name = ""
         o.adding_replicas = []
         o.removing_replicas = []
@@ -407,8 +432,32 @@ def decode_leader_and_isr_partition_state_3_array(
     if count * 37 > len(buf) - pos:
         raise ValueError
     out: list[LeaderAndIsrPartitionState] = []
+    if count > 3:
+        out, pos = decode_leader_and_isr_partition_state_3_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.isr)
+        n1_ = len(o.replicas)
+        n2_ = len(o.adding_replicas)
+        n3_ = len(o.removing_replicas)
+        rows, size = sweep_rows(">iiiii%dsii%dsi%dsi%ds?", (4 * max(n0_, 0), 4 * max(n1_, 0), 4 * max(n2_, 0), 4 * max(n3_, 0), ), buf, pos, count if n0_ < 128 and n1_ < 128 and n2_ < 128 and n3_ < 128 else 0)
+        for row in rows:
+            o = new(LeaderAndIsrPartitionState)
+            o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n0, b0, o.partition_epoch, n1, b1, n2, b2, n3, b3, o.is_new = row
+            if n0 != n0_ or n1 != n1_ or n2 != n2_ or n3 != n3_:
+                break
+            o.isr = [*NUMBERS_i[b0]]
+            o.replicas = [*NUMBERS_i[b1]]
+            o.adding_replicas = [*NUMBERS_i[b2]]
+            o.removing_replicas = [*NUMBERS_i[b3]]
+            o.topic_name = ""
+            o.leader_recovery_state = 0
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: LeaderAndIsrPartitionState = new(LeaderAndIsrPartitionState)
+        o = new(LeaderAndIsrPartitionState)
         o.topic_name = ""
         o.leader_recovery_state = 0
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiii(buf, pos)
@@ -495,8 +544,32 @@ def decode_leader_and_isr_partition_state_4_array(
     if count * 26 > len(buf) - pos:
         raise ValueError
     out: list[LeaderAndIsrPartitionState] = []
+    if count > 3:
+        out, pos = decode_leader_and_isr_partition_state_4_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.isr) + 1
+        n1_ = len(o.replicas) + 1
+        n2_ = len(o.adding_replicas) + 1
+        n3_ = len(o.removing_replicas) + 1
+        rows, size = sweep_rows(">iiiiB%dsiB%dsB%dsB%ds?B", (4 * max(n0_ - 1, 0), 4 * max(n1_ - 1, 0), 4 * max(n2_ - 1, 0), 4 * max(n3_ - 1, 0), ), buf, pos, count if n0_ < 128 and n1_ < 128 and n2_ < 128 and n3_ < 128 else 0)
+        for row in rows:
+            o = new(LeaderAndIsrPartitionState)
+            o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n0, b0, o.partition_epoch, n1, b1, n2, b2, n3, b3, o.is_new, n = row
+            if n0 != n0_ or n1 != n1_ or n2 != n2_ or n3 != n3_ or n:
+                break
+            o.isr = [*NUMBERS_i[b0]]
+            o.replicas = [*NUMBERS_i[b1]]
+            o.adding_replicas = [*NUMBERS_i[b2]]
+            o.removing_replicas = [*NUMBERS_i[b3]]
+            o.topic_name = ""
+            o.leader_recovery_state = 0
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: LeaderAndIsrPartitionState = new(LeaderAndIsrPartitionState)
+        o = new(LeaderAndIsrPartitionState)
         o.topic_name = ""
         o.leader_recovery_state = 0
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiiB(buf, pos)
@@ -667,8 +740,31 @@ def decode_leader_and_isr_partition_state_6_array(
     if count * 27 > len(buf) - pos:
         raise ValueError
     out: list[LeaderAndIsrPartitionState] = []
+    if count > 3:
+        out, pos = decode_leader_and_isr_partition_state_6_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.isr) + 1
+        n1_ = len(o.replicas) + 1
+        n2_ = len(o.adding_replicas) + 1
+        n3_ = len(o.removing_replicas) + 1
+        rows, size = sweep_rows(">iiiiB%dsiB%dsB%dsB%ds?bB", (4 * max(n0_ - 1, 0), 4 * max(n1_ - 1, 0), 4 * max(n2_ - 1, 0), 4 * max(n3_ - 1, 0), ), buf, pos, count if n0_ < 128 and n1_ < 128 and n2_ < 128 and n3_ < 128 else 0)
+        for row in rows:
+            o = new(LeaderAndIsrPartitionState)
+            o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n0, b0, o.partition_epoch, n1, b1, n2, b2, n3, b3, o.is_new, o.leader_recovery_state, n = row
+            if n0 != n0_ or n1 != n1_ or n2 != n2_ or n3 != n3_ or n:
+                break
+            o.isr = [*NUMBERS_i[b0]]
+            o.replicas = [*NUMBERS_i[b1]]
+            o.adding_replicas = [*NUMBERS_i[b2]]
+            o.removing_replicas = [*NUMBERS_i[b3]]
+            o.topic_name = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: LeaderAndIsrPartitionState = new(LeaderAndIsrPartitionState)
+        o = new(LeaderAndIsrPartitionState)
         o.topic_name = ""
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiiB(buf, pos)
         pos += 17

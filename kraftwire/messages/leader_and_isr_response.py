@@ -18,6 +18,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -39,6 +40,7 @@ put_hB = Packer(">hB").pack
 put_hi = Packer(">hi").pack
 put_ih = Packer(">ih").pack
 put_ihx = Packer(">ihx").pack
+sweep_ihB = Packer(">ihB").iter_unpack
 
 
 class LeaderAndIsrPartitionError(Struct):
@@ -187,8 +189,18 @@ def decode_leader_and_isr_partition_error_5_array(
         raise ValueError
     left -= count
     out: list[LeaderAndIsrPartitionError] = []
-    for _ in range(count):
+    for row in sweep_ihB(buf[pos : pos + 7 * count]):
         o: LeaderAndIsrPartitionError = new(LeaderAndIsrPartitionError)
+        o.partition_index, o.error_code, n = row
+        if n:
+            break
+        o.topic_name = ""
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 7 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(LeaderAndIsrPartitionError)
         o.topic_name = ""
         o.partition_index, o.error_code, n = get_ihB(buf, pos)
         pos += 7
@@ -206,8 +218,24 @@ def decode_leader_and_isr_topic_error_5_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[LeaderAndIsrTopicError] = []
+    if count > 3:
+        out, pos, left = decode_leader_and_isr_topic_error_5_array(buf, pos, 1, left)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partition_errors) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(LeaderAndIsrTopicError)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partition_errors = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: LeaderAndIsrTopicError = new(LeaderAndIsrTopicError)
+        o = new(LeaderAndIsrTopicError)
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
         if not 0 < n < 128:

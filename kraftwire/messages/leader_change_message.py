@@ -31,6 +31,8 @@ put_hi = Packer(">hi").pack
 put_hiB = Packer(">hiB").pack
 put_iUx = Packer(">i16sx").pack
 put_ix = Packer(">ix").pack
+sweep_iB = Packer(">iB").iter_unpack
+sweep_iUB = Packer(">i16sB").iter_unpack
 
 
 class Voter(Struct):
@@ -87,8 +89,18 @@ def decode_voter_0_array(
         raise ValueError
     left -= count
     out: list[Voter] = []
-    for _ in range(count):
+    for row in sweep_iB(buf[pos : pos + 5 * count]):
         o: Voter = new(Voter)
+        o.voter_id, n = row
+        if n:
+            break
+        o.voter_directory_id = ZERO_UUID
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 5 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(Voter)
         o.voter_directory_id = ZERO_UUID
         o.voter_id, n = get_iB(buf, pos)
         pos += 5
@@ -127,8 +139,17 @@ def decode_voter_1_array(
     if count * 21 > len(buf) - pos:
         raise ValueError
     out: list[Voter] = []
-    for _ in range(count):
+    for row in sweep_iUB(buf[pos : pos + 21 * count]):
         o: Voter = new(Voter)
+        o.voter_id, o.voter_directory_id, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 21 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(Voter)
         o.voter_id, o.voter_directory_id, n = get_iUB(buf, pos)
         pos += 21
         o.unknown_tagged_fields = None

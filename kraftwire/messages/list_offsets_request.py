@@ -46,6 +46,10 @@ put_iiqx = Packer(">iiqx").pack
 put_iq = Packer(">iq").pack
 put_iqi = Packer(">iqi").pack
 put_ix = Packer(">ix").pack
+sweep_iiq = Packer(">iiq").iter_unpack
+sweep_iiqB = Packer(">iiqB").iter_unpack
+sweep_iq = Packer(">iq").iter_unpack
+sweep_iqi = Packer(">iqi").iter_unpack
 
 
 class ListOffsetsPartition(Struct):
@@ -124,13 +128,13 @@ def decode_list_offsets_partition_0_array(
     if count * 16 > len(buf) - pos:
         raise ValueError
     out: list[ListOffsetsPartition] = []
-    for _ in range(count):
+    for row in sweep_iqi(buf[pos : pos + 16 * count]):
         o: ListOffsetsPartition = new(ListOffsetsPartition)
+        o.partition_index, o.timestamp, o.max_num_offsets = row
         o.current_leader_epoch = -1
-        o.partition_index, o.timestamp, o.max_num_offsets = get_iqi(buf, pos)
-        pos += 16
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 16 * len(out)
     return out, pos
 
 
@@ -180,14 +184,14 @@ def decode_list_offsets_partition_1_array(
     if count * 12 > len(buf) - pos:
         raise ValueError
     out: list[ListOffsetsPartition] = []
-    for _ in range(count):
+    for row in sweep_iq(buf[pos : pos + 12 * count]):
         o: ListOffsetsPartition = new(ListOffsetsPartition)
+        o.partition_index, o.timestamp = row
         o.current_leader_epoch = -1
         o.max_num_offsets = 1
-        o.partition_index, o.timestamp = get_iq(buf, pos)
-        pos += 12
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 12 * len(out)
     return out, pos
 
 
@@ -250,13 +254,13 @@ def decode_list_offsets_partition_4_array(
     if count * 16 > len(buf) - pos:
         raise ValueError
     out: list[ListOffsetsPartition] = []
-    for _ in range(count):
+    for row in sweep_iiq(buf[pos : pos + 16 * count]):
         o: ListOffsetsPartition = new(ListOffsetsPartition)
+        o.partition_index, o.current_leader_epoch, o.timestamp = row
         o.max_num_offsets = 1
-        o.partition_index, o.current_leader_epoch, o.timestamp = get_iiq(buf, pos)
-        pos += 16
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 16 * len(out)
     return out, pos
 
 
@@ -305,8 +309,18 @@ def decode_list_offsets_partition_6_array(
     if count * 17 > len(buf) - pos:
         raise ValueError
     out: list[ListOffsetsPartition] = []
-    for _ in range(count):
+    for row in sweep_iiqB(buf[pos : pos + 17 * count]):
         o: ListOffsetsPartition = new(ListOffsetsPartition)
+        o.partition_index, o.current_leader_epoch, o.timestamp, n = row
+        if n:
+            break
+        o.max_num_offsets = 1
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 17 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(ListOffsetsPartition)
         o.max_num_offsets = 1
         o.partition_index, o.current_leader_epoch, o.timestamp, n = get_iiqB(buf, pos)
         pos += 17

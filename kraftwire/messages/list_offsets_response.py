@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    NUMBERS,
     PACK,
     STRING_LENGTH,
     UNPACK,
@@ -19,6 +20,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -43,6 +45,10 @@ put_ihqq = Packer(">ihqq").pack
 put_ihqqi = Packer(">ihqqi").pack
 put_ihqqix = Packer(">ihqqix").pack
 put_ii = Packer(">ii").pack
+sweep_ihqq = Packer(">ihqq").iter_unpack
+sweep_ihqqi = Packer(">ihqqi").iter_unpack
+sweep_ihqqiB = Packer(">ihqqiB").iter_unpack
+NUMBERS_q = NUMBERS["q"]
 UNPACK_q = UNPACK["q"]
 PACK_q = PACK["q"]
 
@@ -123,8 +129,27 @@ def decode_list_offsets_partition_response_0_array(
     if count * 10 > len(buf) - pos:
         raise ValueError
     out: list[ListOffsetsPartitionResponse] = []
+    if count > 3:
+        out, pos = decode_list_offsets_partition_response_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.old_style_offsets)
+        rows, size = sweep_rows(">ihi%ds", (8 * max(n0_, 0), ), buf, pos, count if n0_ < 128 else 0)
+        for row in rows:
+            o = new(ListOffsetsPartitionResponse)
+            o.partition_index, o.error_code, n0, b0 = row
+            if n0 != n0_:
+                break
+            o.old_style_offsets = [*NUMBERS_q[b0]]
+            o.timestamp = -1
+            o.offset = -1
+            o.leader_epoch = -1
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: ListOffsetsPartitionResponse = new(ListOffsetsPartitionResponse)
+        o = new(ListOffsetsPartitionResponse)
         o.timestamp = -1
         o.offset = -1
         o.leader_epoch = -1
@@ -184,14 +209,14 @@ def decode_list_offsets_partition_response_1_array(
     if count * 22 > len(buf) - pos:
         raise ValueError
     out: list[ListOffsetsPartitionResponse] = []
-    for _ in range(count):
+    for row in sweep_ihqq(buf[pos : pos + 22 * count]):
         o: ListOffsetsPartitionResponse = new(ListOffsetsPartitionResponse)
+        o.partition_index, o.error_code, o.timestamp, o.offset = row
         o.old_style_offsets = []
         o.leader_epoch = -1
-        o.partition_index, o.error_code, o.timestamp, o.offset = get_ihqq(buf, pos)
-        pos += 22
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 22 * len(out)
     return out, pos
 
 
@@ -252,13 +277,13 @@ def decode_list_offsets_partition_response_4_array(
     if count * 26 > len(buf) - pos:
         raise ValueError
     out: list[ListOffsetsPartitionResponse] = []
-    for _ in range(count):
+    for row in sweep_ihqqi(buf[pos : pos + 26 * count]):
         o: ListOffsetsPartitionResponse = new(ListOffsetsPartitionResponse)
+        o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch = row
         o.old_style_offsets = []
-        o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch = get_ihqqi(buf, pos)
-        pos += 26
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 26 * len(out)
     return out, pos
 
 
@@ -306,8 +331,18 @@ def decode_list_offsets_partition_response_6_array(
     if count * 27 > len(buf) - pos:
         raise ValueError
     out: list[ListOffsetsPartitionResponse] = []
-    for _ in range(count):
+    for row in sweep_ihqqiB(buf[pos : pos + 27 * count]):
         o: ListOffsetsPartitionResponse = new(ListOffsetsPartitionResponse)
+        o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch, n = row
+        if n:
+            break
+        o.old_style_offsets = []
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 27 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(ListOffsetsPartitionResponse)
         o.old_style_offsets = []
         o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch, n = get_ihqqiB(buf, pos)
         pos += 27

@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    NUMBERS,
     PACK,
     STRING_LENGTH,
     UNPACK,
@@ -19,6 +20,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -34,6 +36,7 @@ put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
 put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
+NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
 
@@ -114,8 +117,28 @@ def decode_ongoing_partition_reassignment_0_array(
     if count * 8 > len(buf) - pos:
         raise ValueError
     out: list[OngoingPartitionReassignment] = []
+    if count > 3:
+        out, pos = decode_ongoing_partition_reassignment_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.replicas) + 1
+        n1_ = len(o.adding_replicas) + 1
+        n2_ = len(o.removing_replicas) + 1
+        rows, size = sweep_rows(">iB%dsB%dsB%dsB", (4 * max(n0_ - 1, 0), 4 * max(n1_ - 1, 0), 4 * max(n2_ - 1, 0), ), buf, pos, count if n0_ < 128 and n1_ < 128 and n2_ < 128 else 0)
+        for row in rows:
+            o = new(OngoingPartitionReassignment)
+            o.partition_index, n0, b0, n1, b1, n2, b2, n = row
+            if n0 != n0_ or n1 != n1_ or n2 != n2_ or n:
+                break
+            o.replicas = [*NUMBERS_i[b0]]
+            o.adding_replicas = [*NUMBERS_i[b1]]
+            o.removing_replicas = [*NUMBERS_i[b2]]
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: OngoingPartitionReassignment = new(OngoingPartitionReassignment)
+        o = new(OngoingPartitionReassignment)
         o.partition_index, n = get_iB(buf, pos)
         pos += 5
         if not 0 < n < 128:

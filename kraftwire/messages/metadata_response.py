@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    NUMBERS,
     PACK,
     STRING_LENGTH,
     UNPACK,
@@ -20,6 +21,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -59,6 +61,7 @@ put_ix = Packer(">ix").pack
 put_o = Packer(">?").pack
 put_oB = Packer(">?B").pack
 put_oi = Packer(">?i").pack
+NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
 
@@ -205,8 +208,28 @@ def decode_metadata_response_partition_0_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[MetadataResponsePartition] = []
+    if count > 3:
+        out, pos = decode_metadata_response_partition_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.replica_nodes)
+        n1_ = len(o.isr_nodes)
+        rows, size = sweep_rows(">hiii%dsi%ds", (4 * max(n0_, 0), 4 * max(n1_, 0), ), buf, pos, count if n0_ < 128 and n1_ < 128 else 0)
+        for row in rows:
+            o = new(MetadataResponsePartition)
+            o.error_code, o.partition_index, o.leader_id, n0, b0, n1, b1 = row
+            if n0 != n0_ or n1 != n1_:
+                break
+            o.replica_nodes = [*NUMBERS_i[b0]]
+            o.isr_nodes = [*NUMBERS_i[b1]]
+            o.leader_epoch = -1
+            o.offline_replicas = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: MetadataResponsePartition = new(MetadataResponsePartition)
+        o = new(MetadataResponsePartition)
         o.leader_epoch = -1
         o.offline_replicas = []
         o.error_code, o.partition_index, o.leader_id, n = get_hiii(buf, pos)
@@ -396,8 +419,29 @@ def decode_metadata_response_partition_5_array(
     if count * 22 > len(buf) - pos:
         raise ValueError
     out: list[MetadataResponsePartition] = []
+    if count > 3:
+        out, pos = decode_metadata_response_partition_5_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.replica_nodes)
+        n1_ = len(o.isr_nodes)
+        n2_ = len(o.offline_replicas)
+        rows, size = sweep_rows(">hiii%dsi%dsi%ds", (4 * max(n0_, 0), 4 * max(n1_, 0), 4 * max(n2_, 0), ), buf, pos, count if n0_ < 128 and n1_ < 128 and n2_ < 128 else 0)
+        for row in rows:
+            o = new(MetadataResponsePartition)
+            o.error_code, o.partition_index, o.leader_id, n0, b0, n1, b1, n2, b2 = row
+            if n0 != n0_ or n1 != n1_ or n2 != n2_:
+                break
+            o.replica_nodes = [*NUMBERS_i[b0]]
+            o.isr_nodes = [*NUMBERS_i[b1]]
+            o.offline_replicas = [*NUMBERS_i[b2]]
+            o.leader_epoch = -1
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: MetadataResponsePartition = new(MetadataResponsePartition)
+        o = new(MetadataResponsePartition)
         o.leader_epoch = -1
         o.error_code, o.partition_index, o.leader_id, n = get_hiii(buf, pos)
         pos += 14
@@ -477,8 +521,28 @@ def decode_metadata_response_partition_7_array(
     if count * 26 > len(buf) - pos:
         raise ValueError
     out: list[MetadataResponsePartition] = []
+    if count > 3:
+        out, pos = decode_metadata_response_partition_7_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.replica_nodes)
+        n1_ = len(o.isr_nodes)
+        n2_ = len(o.offline_replicas)
+        rows, size = sweep_rows(">hiiii%dsi%dsi%ds", (4 * max(n0_, 0), 4 * max(n1_, 0), 4 * max(n2_, 0), ), buf, pos, count if n0_ < 128 and n1_ < 128 and n2_ < 128 else 0)
+        for row in rows:
+            o = new(MetadataResponsePartition)
+            o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n0, b0, n1, b1, n2, b2 = row
+            if n0 != n0_ or n1 != n1_ or n2 != n2_:
+                break
+            o.replica_nodes = [*NUMBERS_i[b0]]
+            o.isr_nodes = [*NUMBERS_i[b1]]
+            o.offline_replicas = [*NUMBERS_i[b2]]
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: MetadataResponsePartition = new(MetadataResponsePartition)
+        o = new(MetadataResponsePartition)
         o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n = get_hiiii(buf, pos)
         pos += 18
         if n < 0:
@@ -635,8 +699,28 @@ def decode_metadata_response_partition_9_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[MetadataResponsePartition] = []
+    if count > 3:
+        out, pos = decode_metadata_response_partition_9_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.replica_nodes) + 1
+        n1_ = len(o.isr_nodes) + 1
+        n2_ = len(o.offline_replicas) + 1
+        rows, size = sweep_rows(">hiiiB%dsB%dsB%dsB", (4 * max(n0_ - 1, 0), 4 * max(n1_ - 1, 0), 4 * max(n2_ - 1, 0), ), buf, pos, count if n0_ < 128 and n1_ < 128 and n2_ < 128 else 0)
+        for row in rows:
+            o = new(MetadataResponsePartition)
+            o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n0, b0, n1, b1, n2, b2, n = row
+            if n0 != n0_ or n1 != n1_ or n2 != n2_ or n:
+                break
+            o.replica_nodes = [*NUMBERS_i[b0]]
+            o.isr_nodes = [*NUMBERS_i[b1]]
+            o.offline_replicas = [*NUMBERS_i[b2]]
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: MetadataResponsePartition = new(MetadataResponsePartition)
+        o = new(MetadataResponsePartition)
         o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n = get_hiiiB(buf, pos)
         pos += 15
         if not 0 < n < 128:

@@ -18,6 +18,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -41,6 +42,8 @@ put_iB = Packer(">iB").pack
 put_ih = Packer(">ih").pack
 put_ihx = Packer(">ihx").pack
 put_ii = Packer(">ii").pack
+sweep_ih = Packer(">ih").iter_unpack
+sweep_ihB = Packer(">ihB").iter_unpack
 
 
 class OffsetCommitResponsePartition(Struct):
@@ -113,12 +116,12 @@ def decode_offset_commit_response_partition_0_array(
         raise ValueError
     left -= count
     out: list[OffsetCommitResponsePartition] = []
-    for _ in range(count):
+    for row in sweep_ih(buf[pos : pos + 6 * count]):
         o: OffsetCommitResponsePartition = new(OffsetCommitResponsePartition)
-        o.partition_index, o.error_code = get_ih(buf, pos)
-        pos += 6
+        o.partition_index, o.error_code = row
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 6 * len(out)
     return out, pos, left
 
 
@@ -181,8 +184,17 @@ def decode_offset_commit_response_partition_8_array(
         raise ValueError
     left -= count
     out: list[OffsetCommitResponsePartition] = []
-    for _ in range(count):
+    for row in sweep_ihB(buf[pos : pos + 7 * count]):
         o: OffsetCommitResponsePartition = new(OffsetCommitResponsePartition)
+        o.partition_index, o.error_code, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 7 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(OffsetCommitResponsePartition)
         o.partition_index, o.error_code, n = get_ihB(buf, pos)
         pos += 7
         o.unknown_tagged_fields = None
@@ -245,8 +257,25 @@ def decode_offset_commit_response_topic_10_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[OffsetCommitResponseTopic] = []
+    if count > 3:
+        out, pos, left = decode_offset_commit_response_topic_10_array(buf, pos, 1, left)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(OffsetCommitResponseTopic)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.name = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: OffsetCommitResponseTopic = new(OffsetCommitResponseTopic)
+        o = new(OffsetCommitResponseTopic)
         o.name = ""
         o.topic_id, n = get_UB(buf, pos)
         pos += 17

@@ -23,6 +23,7 @@ get_h = Packer(">h").unpack_from
 get_i = Packer(">i").unpack_from
 put_h = Packer(">h").pack
 put_i = Packer(">i").pack
+sweep_i = Packer(">i").iter_unpack
 
 
 class OffsetDeleteRequestPartition(Struct):
@@ -91,12 +92,12 @@ def decode_offset_delete_request_partition_0_array(
         raise ValueError
     left -= count
     out: list[OffsetDeleteRequestPartition] = []
-    for _ in range(count):
+    for row in sweep_i(buf[pos : pos + 4 * count]):
         o: OffsetDeleteRequestPartition = new(OffsetDeleteRequestPartition)
-        o.partition_index, = get_i(buf, pos)
-        pos += 4
+        o.partition_index, = row
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 4 * len(out)
     return out, pos, left
 
 

@@ -27,6 +27,7 @@ put_h = Packer(">h").pack
 put_hii = Packer(">hii").pack
 put_i = Packer(">i").pack
 put_ih = Packer(">ih").pack
+sweep_ih = Packer(">ih").iter_unpack
 
 
 class OffsetDeleteResponsePartition(Struct):
@@ -99,12 +100,12 @@ def decode_offset_delete_response_partition_0_array(
         raise ValueError
     left -= count
     out: list[OffsetDeleteResponsePartition] = []
-    for _ in range(count):
+    for row in sweep_ih(buf[pos : pos + 6 * count]):
         o: OffsetDeleteResponsePartition = new(OffsetDeleteResponsePartition)
-        o.partition_index, o.error_code = get_ih(buf, pos)
-        pos += 6
+        o.partition_index, o.error_code = row
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 6 * len(out)
     return out, pos, left
 
 

@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    NUMBERS,
     PACK,
     STRING_LENGTH,
     UNPACK,
@@ -20,6 +21,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -40,6 +42,7 @@ put_h = Packer(">h").pack
 put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
 put_ox = Packer(">?x").pack
+NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
 
@@ -422,8 +425,25 @@ def decode_offset_fetch_request_topics_10_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[OffsetFetchRequestTopics] = []
+    if count > 3:
+        out, pos = decode_offset_fetch_request_topics_10_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partition_indexes) + 1
+        rows, size = sweep_rows(">16sB%dsB", (4 * max(n0_ - 1, 0), ), buf, pos, count if n0_ < 128 else 0)
+        for row in rows:
+            o = new(OffsetFetchRequestTopics)
+            o.topic_id, n0, b0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partition_indexes = [*NUMBERS_i[b0]]
+            o.name = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: OffsetFetchRequestTopics = new(OffsetFetchRequestTopics)
+        o = new(OffsetFetchRequestTopics)
         o.name = ""
         o.topic_id, n = get_UB(buf, pos)
         pos += 17

@@ -18,6 +18,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -511,8 +512,25 @@ def decode_offset_fetch_response_topics_10_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[OffsetFetchResponseTopics] = []
+    if count > 3:
+        out, pos = decode_offset_fetch_response_topics_10_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(OffsetFetchResponseTopics)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.name = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: OffsetFetchResponseTopics = new(OffsetFetchResponseTopics)
+        o = new(OffsetFetchResponseTopics)
         o.name = ""
         o.topic_id, n = get_UB(buf, pos)
         pos += 17

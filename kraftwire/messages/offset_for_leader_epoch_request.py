@@ -37,6 +37,9 @@ put_iB = Packer(">iB").pack
 put_ii = Packer(">ii").pack
 put_iii = Packer(">iii").pack
 put_iiix = Packer(">iiix").pack
+sweep_ii = Packer(">ii").iter_unpack
+sweep_iii = Packer(">iii").iter_unpack
+sweep_iiiB = Packer(">iiiB").iter_unpack
 
 
 class OffsetForLeaderPartition(Struct):
@@ -108,13 +111,13 @@ def decode_offset_for_leader_partition_0_array(
     if count * 8 > len(buf) - pos:
         raise ValueError
     out: list[OffsetForLeaderPartition] = []
-    for _ in range(count):
+    for row in sweep_ii(buf[pos : pos + 8 * count]):
         o: OffsetForLeaderPartition = new(OffsetForLeaderPartition)
+        o.partition, o.leader_epoch = row
         o.current_leader_epoch = -1
-        o.partition, o.leader_epoch = get_ii(buf, pos)
-        pos += 8
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 8 * len(out)
     return out, pos
 
 
@@ -163,12 +166,12 @@ def decode_offset_for_leader_partition_2_array(
     if count * 12 > len(buf) - pos:
         raise ValueError
     out: list[OffsetForLeaderPartition] = []
-    for _ in range(count):
+    for row in sweep_iii(buf[pos : pos + 12 * count]):
         o: OffsetForLeaderPartition = new(OffsetForLeaderPartition)
-        o.partition, o.current_leader_epoch, o.leader_epoch = get_iii(buf, pos)
-        pos += 12
+        o.partition, o.current_leader_epoch, o.leader_epoch = row
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 12 * len(out)
     return out, pos
 
 
@@ -229,8 +232,17 @@ def decode_offset_for_leader_partition_4_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[OffsetForLeaderPartition] = []
-    for _ in range(count):
+    for row in sweep_iiiB(buf[pos : pos + 13 * count]):
         o: OffsetForLeaderPartition = new(OffsetForLeaderPartition)
+        o.partition, o.current_leader_epoch, o.leader_epoch, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 13 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(OffsetForLeaderPartition)
         o.partition, o.current_leader_epoch, o.leader_epoch, n = get_iiiB(buf, pos)
         pos += 13
         o.unknown_tagged_fields = None

@@ -39,6 +39,9 @@ put_hiq = Packer(">hiq").pack
 put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
 put_ii = Packer(">ii").pack
+sweep_hiiq = Packer(">hiiq").iter_unpack
+sweep_hiiqB = Packer(">hiiqB").iter_unpack
+sweep_hiq = Packer(">hiq").iter_unpack
 
 
 class EpochEndOffset(Struct):
@@ -112,13 +115,13 @@ def decode_epoch_end_offset_0_array(
     if count * 14 > len(buf) - pos:
         raise ValueError
     out: list[EpochEndOffset] = []
-    for _ in range(count):
+    for row in sweep_hiq(buf[pos : pos + 14 * count]):
         o: EpochEndOffset = new(EpochEndOffset)
+        o.error_code, o.partition, o.end_offset = row
         o.leader_epoch = -1
-        o.error_code, o.partition, o.end_offset = get_hiq(buf, pos)
-        pos += 14
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 14 * len(out)
     return out, pos
 
 
@@ -167,12 +170,12 @@ def decode_epoch_end_offset_1_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[EpochEndOffset] = []
-    for _ in range(count):
+    for row in sweep_hiiq(buf[pos : pos + 18 * count]):
         o: EpochEndOffset = new(EpochEndOffset)
-        o.error_code, o.partition, o.leader_epoch, o.end_offset = get_hiiq(buf, pos)
-        pos += 18
+        o.error_code, o.partition, o.leader_epoch, o.end_offset = row
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 18 * len(out)
     return out, pos
 
 
@@ -233,8 +236,17 @@ def decode_epoch_end_offset_4_array(
     if count * 19 > len(buf) - pos:
         raise ValueError
     out: list[EpochEndOffset] = []
-    for _ in range(count):
+    for row in sweep_hiiqB(buf[pos : pos + 19 * count]):
         o: EpochEndOffset = new(EpochEndOffset)
+        o.error_code, o.partition, o.leader_epoch, o.end_offset, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 19 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(EpochEndOffset)
         o.error_code, o.partition, o.leader_epoch, o.end_offset, n = get_hiiqB(buf, pos)
         pos += 19
         o.unknown_tagged_fields = None

@@ -18,6 +18,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -118,8 +119,24 @@ def decode_partition_produce_data_0_array(
         raise ValueError
     view = memoryview(buf)
     out: list[PartitionProduceData] = []
+    if count > 3:
+        out, pos = decode_partition_produce_data_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = -1 if o.records is None else len(o.records)
+        rows, size = sweep_rows(">ii", (), buf, pos, count if n0_ < 1 else 0)
+        for row in rows:
+            o = new(PartitionProduceData)
+            o.index, n0 = row
+            if n0 != n0_:
+                break
+            o.records = b"" if n0 >= 0 else None
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: PartitionProduceData = new(PartitionProduceData)
+        o = new(PartitionProduceData)
         o.index, n = get_ii(buf, pos)
         pos += 8
         o.records = view[pos : (pos := pos + n)] if n >= 0 else None
@@ -191,8 +208,24 @@ def decode_partition_produce_data_9_array(
     left -= count
     view = memoryview(buf)
     out: list[PartitionProduceData] = []
+    if count > 3:
+        out, pos, left = decode_partition_produce_data_9_array(buf, pos, 1, left + 1)
+        o = out[0]
+        count -= 1
+        n0_ = 0 if o.records is None else len(o.records) + 1
+        rows, size = sweep_rows(">iBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(PartitionProduceData)
+            o.index, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.records = b"" if n0 else None
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: PartitionProduceData = new(PartitionProduceData)
+        o = new(PartitionProduceData)
         o.index, n = get_iB(buf, pos)
         pos += 5
         if n > 127:
@@ -265,8 +298,25 @@ def decode_topic_produce_data_13_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[TopicProduceData] = []
+    if count > 3:
+        out, pos, left = decode_topic_produce_data_13_array(buf, pos, 1, left)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partition_data) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(TopicProduceData)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partition_data = []
+            o.name = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: TopicProduceData = new(TopicProduceData)
+        o = new(TopicProduceData)
         o.name = ""
         o.topic_id, n = get_UB(buf, pos)
         pos += 17

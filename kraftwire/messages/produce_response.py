@@ -19,6 +19,7 @@ from kraftwire.wire.fast import (
     new,
     put_tags,
     read_uvarint,
+    sweep_rows,
     tag_count,
     unknown_tags,
 )
@@ -53,6 +54,10 @@ put_ihqqqB = Packer(">ihqqqB").pack
 put_ihqqqi = Packer(">ihqqqi").pack
 put_iix = Packer(">iix").pack
 put_ix = Packer(">ix").pack
+sweep_ihq = Packer(">ihq").iter_unpack
+sweep_ihqq = Packer(">ihqq").iter_unpack
+sweep_ihqqq = Packer(">ihqqq").iter_unpack
+sweep_iiB = Packer(">iiB").iter_unpack
 
 
 class BatchIndexAndErrorMessage(Struct):
@@ -197,17 +202,17 @@ def decode_partition_produce_response_0_array(
     if count * 14 > len(buf) - pos:
         raise ValueError
     out: list[PartitionProduceResponse] = []
-    for _ in range(count):
+    for row in sweep_ihq(buf[pos : pos + 14 * count]):
         o: PartitionProduceResponse = new(PartitionProduceResponse)
+        o.index, o.error_code, o.base_offset = row
         o.log_append_time_ms = -1
         o.log_start_offset = -1
         o.record_errors = []
         o.error_message = None
         o.current_leader = None
-        o.index, o.error_code, o.base_offset = get_ihq(buf, pos)
-        pos += 14
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 14 * len(out)
     return out, pos
 
 
@@ -273,16 +278,16 @@ def decode_partition_produce_response_2_array(
     if count * 22 > len(buf) - pos:
         raise ValueError
     out: list[PartitionProduceResponse] = []
-    for _ in range(count):
+    for row in sweep_ihqq(buf[pos : pos + 22 * count]):
         o: PartitionProduceResponse = new(PartitionProduceResponse)
+        o.index, o.error_code, o.base_offset, o.log_append_time_ms = row
         o.log_start_offset = -1
         o.record_errors = []
         o.error_message = None
         o.current_leader = None
-        o.index, o.error_code, o.base_offset, o.log_append_time_ms = get_ihqq(buf, pos)
-        pos += 22
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 22 * len(out)
     return out, pos
 
 
@@ -334,15 +339,15 @@ def decode_partition_produce_response_5_array(
     if count * 30 > len(buf) - pos:
         raise ValueError
     out: list[PartitionProduceResponse] = []
-    for _ in range(count):
+    for row in sweep_ihqqq(buf[pos : pos + 30 * count]):
         o: PartitionProduceResponse = new(PartitionProduceResponse)
+        o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset = row
         o.record_errors = []
         o.error_message = None
         o.current_leader = None
-        o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset = get_ihqqq(buf, pos)
-        pos += 30
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 30 * len(out)
     return out, pos
 
 
@@ -576,8 +581,17 @@ def decode_leader_id_and_epoch_10_array(
     if count * 9 > len(buf) - pos:
         raise ValueError
     out: list[LeaderIdAndEpoch] = []
-    for _ in range(count):
+    for row in sweep_iiB(buf[pos : pos + 9 * count]):
         o: LeaderIdAndEpoch = new(LeaderIdAndEpoch)
+        o.leader_id, o.leader_epoch, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 9 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(LeaderIdAndEpoch)
         o.leader_id, o.leader_epoch, n = get_iiB(buf, pos)
         pos += 9
         o.unknown_tagged_fields = None
@@ -748,8 +762,25 @@ def decode_topic_produce_response_13_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[TopicProduceResponse] = []
+    if count > 3:
+        out, pos, left = decode_topic_produce_response_13_array(buf, pos, 1, left)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partition_responses) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(TopicProduceResponse)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partition_responses = []
+            o.name = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: TopicProduceResponse = new(TopicProduceResponse)
+        o = new(TopicProduceResponse)
         o.name = ""
         o.topic_id, n = get_UB(buf, pos)
         pos += 17

@@ -23,6 +23,7 @@ get_Ii = Packer(">Ii").unpack_from
 get_qhiqiqiq = Packer(">qhiqiqiq").unpack_from
 put_Ii = Packer(">Ii").pack
 put_qhiqiqiq = Packer(">qhiqiqiq").pack
+sweep_qhiqiqiq = Packer(">qhiqiqiq").iter_unpack
 
 
 class ProducerEntry(Struct):
@@ -87,12 +88,12 @@ def decode_producer_entry_1_array(
     if count * 46 > len(buf) - pos:
         raise ValueError
     out: list[ProducerEntry] = []
-    for _ in range(count):
+    for row in sweep_qhiqiqiq(buf[pos : pos + 46 * count]):
         o: ProducerEntry = new(ProducerEntry)
-        o.producer_id, o.epoch, o.last_sequence, o.last_offset, o.offset_delta, o.timestamp, o.coordinator_epoch, o.current_txn_first_offset = get_qhiqiqiq(buf, pos)
-        pos += 46
+        o.producer_id, o.epoch, o.last_sequence, o.last_offset, o.offset_delta, o.timestamp, o.coordinator_epoch, o.current_txn_first_offset = row
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 46 * len(out)
     return out, pos
 
 

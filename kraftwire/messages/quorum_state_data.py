@@ -33,6 +33,7 @@ put_iiiUx = Packer(">iii16sx").pack
 put_iiiq = Packer(">iiiq").pack
 put_iiiqB = Packer(">iiiqB").pack
 put_ix = Packer(">ix").pack
+sweep_iB = Packer(">iB").iter_unpack
 
 
 class Voter(Struct):
@@ -94,8 +95,17 @@ def decode_voter_0_array(
         raise ValueError
     left -= count
     out: list[Voter] = []
-    for _ in range(count):
+    for row in sweep_iB(buf[pos : pos + 5 * count]):
         o: Voter = new(Voter)
+        o.voter_id, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 5 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(Voter)
         o.voter_id, n = get_iB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None

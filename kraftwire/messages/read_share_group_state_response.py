@@ -18,6 +18,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -37,6 +38,7 @@ put_ihB = Packer(">ihB").pack
 put_iq = Packer(">iq").pack
 put_iqB = Packer(">iqB").pack
 put_qqbhx = Packer(">qqbhx").pack
+sweep_qqbhB = Packer(">qqbhB").iter_unpack
 
 
 class StateBatch(Struct):
@@ -135,8 +137,17 @@ def decode_state_batch_0_array(
     if count * 20 > len(buf) - pos:
         raise ValueError
     out: list[StateBatch] = []
-    for _ in range(count):
+    for row in sweep_qqbhB(buf[pos : pos + 20 * count]):
         o: StateBatch = new(StateBatch)
+        o.first_offset, o.last_offset, o.delivery_state, o.delivery_count, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 20 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(StateBatch)
         o.first_offset, o.last_offset, o.delivery_state, o.delivery_count, n = get_qqbhB(buf, pos)
         pos += 20
         o.unknown_tagged_fields = None
@@ -181,8 +192,24 @@ def decode_read_state_result_0_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[ReadStateResult] = []
+    if count > 3:
+        out, pos = decode_read_state_result_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(ReadStateResult)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: ReadStateResult = new(ReadStateResult)
+        o = new(ReadStateResult)
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
         if not 0 < n < 128:

@@ -18,6 +18,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -31,6 +32,7 @@ get_iiB = Packer(">iiB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
 put_iix = Packer(">iix").pack
+sweep_iiB = Packer(">iiB").iter_unpack
 
 
 class PartitionData(Struct):
@@ -100,8 +102,17 @@ def decode_partition_data_0_array(
     if count * 9 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
-    for _ in range(count):
+    for row in sweep_iiB(buf[pos : pos + 9 * count]):
         o: PartitionData = new(PartitionData)
+        o.partition, o.leader_epoch, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 9 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(PartitionData)
         o.partition, o.leader_epoch, n = get_iiB(buf, pos)
         pos += 9
         o.unknown_tagged_fields = None
@@ -118,8 +129,24 @@ def decode_read_state_summary_data_0_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[ReadStateSummaryData] = []
+    if count > 3:
+        out, pos = decode_read_state_summary_data_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(ReadStateSummaryData)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: ReadStateSummaryData = new(ReadStateSummaryData)
+        o = new(ReadStateSummaryData)
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
         if not 0 < n < 128:

@@ -45,6 +45,7 @@ put_iqx = Packer(">iqx").pack
 put_o = Packer(">?").pack
 put_qqiqq = Packer(">qqiqq").pack
 put_qqiqqB = Packer(">qqiqqB").pack
+sweep_iqB = Packer(">iqB").iter_unpack
 
 
 class TopicIdPartitionEntry(Struct):
@@ -196,8 +197,17 @@ def decode_segment_leader_epoch_entry_0_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[SegmentLeaderEpochEntry] = []
-    for _ in range(count):
+    for row in sweep_iqB(buf[pos : pos + 13 * count]):
         o: SegmentLeaderEpochEntry = new(SegmentLeaderEpochEntry)
+        o.leader_epoch, o.offset, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 13 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(SegmentLeaderEpochEntry)
         o.leader_epoch, o.offset, n = get_iqB(buf, pos)
         pos += 13
         o.unknown_tagged_fields = None

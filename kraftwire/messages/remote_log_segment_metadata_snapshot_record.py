@@ -38,6 +38,7 @@ put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
 put_iqx = Packer(">iqx").pack
 put_o = Packer(">?").pack
+sweep_iqB = Packer(">iqB").iter_unpack
 
 
 class SegmentLeaderEpochEntry(Struct):
@@ -109,8 +110,17 @@ def decode_segment_leader_epoch_entry_0_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[SegmentLeaderEpochEntry] = []
-    for _ in range(count):
+    for row in sweep_iqB(buf[pos : pos + 13 * count]):
         o: SegmentLeaderEpochEntry = new(SegmentLeaderEpochEntry)
+        o.leader_epoch, o.offset, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 13 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(SegmentLeaderEpochEntry)
         o.leader_epoch, o.offset, n = get_iqB(buf, pos)
         pos += 13
         o.unknown_tagged_fields = None

@@ -18,6 +18,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -38,6 +39,7 @@ put_iB = Packer(">iB").pack
 put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
 put_iix = Packer(">iix").pack
+sweep_iiB = Packer(">iiB").iter_unpack
 
 
 class LeaderIdAndEpoch(Struct):
@@ -160,8 +162,17 @@ def decode_leader_id_and_epoch_0_array(
     if count * 9 > len(buf) - pos:
         raise ValueError
     out: list[LeaderIdAndEpoch] = []
-    for _ in range(count):
+    for row in sweep_iiB(buf[pos : pos + 9 * count]):
         o: LeaderIdAndEpoch = new(LeaderIdAndEpoch)
+        o.leader_id, o.leader_epoch, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 9 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(LeaderIdAndEpoch)
         o.leader_id, o.leader_epoch, n = get_iiB(buf, pos)
         pos += 9
         o.unknown_tagged_fields = None
@@ -202,8 +213,24 @@ def decode_share_acknowledge_topic_response_0_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[ShareAcknowledgeTopicResponse] = []
+    if count > 3:
+        out, pos = decode_share_acknowledge_topic_response_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(ShareAcknowledgeTopicResponse)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: ShareAcknowledgeTopicResponse = new(ShareAcknowledgeTopicResponse)
+        o = new(ShareAcknowledgeTopicResponse)
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
         if not 0 < n < 128:

@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    NUMBERS,
     PACK,
     STRING_LENGTH,
     UNPACK,
@@ -20,6 +21,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -49,6 +51,8 @@ put_iiiiiibo = Packer(">iiiiiib?").pack
 put_iiiiiiboB = Packer(">iiiiiib?B").pack
 put_qq = Packer(">qq").pack
 put_qqB = Packer(">qqB").pack
+NUMBERS_b = NUMBERS["b"]
+NUMBERS_i = NUMBERS["i"]
 UNPACK_b = UNPACK["b"]
 PACK_b = PACK["b"]
 UNPACK_i = UNPACK["i"]
@@ -185,8 +189,24 @@ def decode_acknowledgement_batch_0_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[AcknowledgementBatch] = []
+    if count > 3:
+        out, pos = decode_acknowledgement_batch_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.acknowledge_types) + 1
+        rows, size = sweep_rows(">qqB%dsB", (1 * max(n0_ - 1, 0), ), buf, pos, count if n0_ < 128 else 0)
+        for row in rows:
+            o = new(AcknowledgementBatch)
+            o.first_offset, o.last_offset, n0, b0, n = row
+            if n0 != n0_ or n:
+                break
+            o.acknowledge_types = [*NUMBERS_b[b0]]
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: AcknowledgementBatch = new(AcknowledgementBatch)
+        o = new(AcknowledgementBatch)
         o.first_offset, o.last_offset, n = get_qqB(buf, pos)
         pos += 17
         if not 0 < n < 128:
@@ -209,8 +229,24 @@ def decode_fetch_partition_0_array(
     if count * 10 > len(buf) - pos:
         raise ValueError
     out: list[FetchPartition] = []
+    if count > 3:
+        out, pos = decode_fetch_partition_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.acknowledgement_batches) + 1
+        rows, size = sweep_rows(">iiBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(FetchPartition)
+            o.partition_index, o.partition_max_bytes, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.acknowledgement_batches = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: FetchPartition = new(FetchPartition)
+        o = new(FetchPartition)
         o.partition_index, o.partition_max_bytes, n = get_iiB(buf, pos)
         pos += 9
         if not 0 < n < 128:
@@ -232,8 +268,24 @@ def decode_fetch_topic_0_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[FetchTopic] = []
+    if count > 3:
+        out, pos = decode_fetch_topic_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(FetchTopic)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: FetchTopic = new(FetchTopic)
+        o = new(FetchTopic)
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
         if not 0 < n < 128:
@@ -255,8 +307,24 @@ def decode_forgotten_topic_0_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[ForgottenTopic] = []
+    if count > 3:
+        out, pos = decode_forgotten_topic_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sB%dsB", (4 * max(n0_ - 1, 0), ), buf, pos, count if n0_ < 128 else 0)
+        for row in rows:
+            o = new(ForgottenTopic)
+            o.topic_id, n0, b0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = [*NUMBERS_i[b0]]
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: ForgottenTopic = new(ForgottenTopic)
+        o = new(ForgottenTopic)
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
         if not 0 < n < 128:
@@ -315,8 +383,25 @@ def decode_fetch_partition_1_array(
         raise ValueError
     left -= count
     out: list[FetchPartition] = []
+    if count > 3:
+        out, pos, left = decode_fetch_partition_1_array(buf, pos, 1, left + 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.acknowledgement_batches) + 1
+        rows, size = sweep_rows(">iBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(FetchPartition)
+            o.partition_index, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.acknowledgement_batches = []
+            o.partition_max_bytes = 0
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: FetchPartition = new(FetchPartition)
+        o = new(FetchPartition)
         o.partition_max_bytes = 0
         o.partition_index, n = get_iB(buf, pos)
         pos += 5
@@ -339,8 +424,24 @@ def decode_fetch_topic_1_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[FetchTopic] = []
+    if count > 3:
+        out, pos, left = decode_fetch_topic_1_array(buf, pos, 1, left)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(FetchTopic)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: FetchTopic = new(FetchTopic)
+        o = new(FetchTopic)
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
         if not 0 < n < 128:

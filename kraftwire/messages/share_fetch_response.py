@@ -18,6 +18,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -43,6 +44,8 @@ put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
 put_iix = Packer(">iix").pack
 put_qqhx = Packer(">qqhx").pack
+sweep_iiB = Packer(">iiB").iter_unpack
+sweep_qqhB = Packer(">qqhB").iter_unpack
 
 
 class LeaderIdAndEpoch(Struct):
@@ -195,8 +198,17 @@ def decode_leader_id_and_epoch_0_array(
     if count * 9 > len(buf) - pos:
         raise ValueError
     out: list[LeaderIdAndEpoch] = []
-    for _ in range(count):
+    for row in sweep_iiB(buf[pos : pos + 9 * count]):
         o: LeaderIdAndEpoch = new(LeaderIdAndEpoch)
+        o.leader_id, o.leader_epoch, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 9 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(LeaderIdAndEpoch)
         o.leader_id, o.leader_epoch, n = get_iiB(buf, pos)
         pos += 9
         o.unknown_tagged_fields = None
@@ -213,8 +225,17 @@ def decode_acquired_records_0_array(
     if count * 19 > len(buf) - pos:
         raise ValueError
     out: list[AcquiredRecords] = []
-    for _ in range(count):
+    for row in sweep_qqhB(buf[pos : pos + 19 * count]):
         o: AcquiredRecords = new(AcquiredRecords)
+        o.first_offset, o.last_offset, o.delivery_count, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 19 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(AcquiredRecords)
         o.first_offset, o.last_offset, o.delivery_count, n = get_qqhB(buf, pos)
         pos += 19
         o.unknown_tagged_fields = None
@@ -271,8 +292,24 @@ def decode_share_fetchable_topic_response_0_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[ShareFetchableTopicResponse] = []
+    if count > 3:
+        out, pos = decode_share_fetchable_topic_response_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(ShareFetchableTopicResponse)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: ShareFetchableTopicResponse = new(ShareFetchableTopicResponse)
+        o = new(ShareFetchableTopicResponse)
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
         if not 0 < n < 128:
@@ -389,8 +426,24 @@ def decode_share_fetchable_topic_response_1_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[ShareFetchableTopicResponse] = []
+    if count > 3:
+        out, pos = decode_share_fetchable_topic_response_1_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(ShareFetchableTopicResponse)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: ShareFetchableTopicResponse = new(ShareFetchableTopicResponse)
+        o = new(ShareFetchableTopicResponse)
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
         if not 0 < n < 128:

@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    NUMBERS,
     PACK,
     STRING_LENGTH,
     UNPACK,
@@ -20,6 +21,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -36,6 +38,7 @@ put_UB = Packer(">16sB").pack
 put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
 put_iib = Packer(">iib").pack
+NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
 
@@ -116,8 +119,24 @@ def decode_topic_partitions_0_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[TopicPartitions] = []
+    if count > 3:
+        out, pos = decode_topic_partitions_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sB%dsB", (4 * max(n0_ - 1, 0), ), buf, pos, count if n0_ < 128 else 0)
+        for row in rows:
+            o = new(TopicPartitions)
+            o.topic_id, n0, b0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = [*NUMBERS_i[b0]]
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: TopicPartitions = new(TopicPartitions)
+        o = new(TopicPartitions)
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
         if not 0 < n < 128:
@@ -141,8 +160,24 @@ def decode_assignment_0_array(
         raise ValueError
     left -= count
     out: list[Assignment] = []
+    if count > 3:
+        out, pos, left = decode_assignment_0_array(buf, pos, 1, left + 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.topic_partitions) + 1
+        rows, size = sweep_rows(">BB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(Assignment)
+            n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.topic_partitions = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: Assignment = new(Assignment)
+        o = new(Assignment)
         n = buf[pos]
         pos += 1
         if not 0 < n < 128:

@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    NUMBERS,
     PACK,
     UNPACK,
     ZERO_UUID,
@@ -18,6 +19,7 @@ from kraftwire.wire.fast import (
     long_length,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -29,6 +31,7 @@ __all__ = [
 get_UB = Packer(">16sB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
 
@@ -80,8 +83,24 @@ def decode_topic_partition_0_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[TopicPartition] = []
+    if count > 3:
+        out, pos = decode_topic_partition_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sB%dsB", (4 * max(n0_ - 1, 0), ), buf, pos, count if n0_ < 128 else 0)
+        for row in rows:
+            o = new(TopicPartition)
+            o.topic_id, n0, b0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = [*NUMBERS_i[b0]]
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: TopicPartition = new(TopicPartition)
+        o = new(TopicPartition)
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
         if not 0 < n < 128:

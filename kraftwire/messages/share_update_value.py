@@ -32,6 +32,7 @@ put_i = Packer(">i").pack
 put_iiq = Packer(">iiq").pack
 put_iiqB = Packer(">iiqB").pack
 put_qqbhx = Packer(">qqbhx").pack
+sweep_qqbhB = Packer(">qqbhB").iter_unpack
 
 
 class StateBatch(Struct):
@@ -94,8 +95,17 @@ def decode_state_batch_0_array(
     if count * 20 > len(buf) - pos:
         raise ValueError
     out: list[StateBatch] = []
-    for _ in range(count):
+    for row in sweep_qqbhB(buf[pos : pos + 20 * count]):
         o: StateBatch = new(StateBatch)
+        o.first_offset, o.last_offset, o.delivery_state, o.delivery_count, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 20 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(StateBatch)
         o.first_offset, o.last_offset, o.delivery_state, o.delivery_count, n = get_qqbhB(buf, pos)
         pos += 20
         o.unknown_tagged_fields = None

@@ -47,6 +47,7 @@ put_iiqoB = Packer(">iiq?B").pack
 put_iiqoi = Packer(">iiq?i").pack
 put_ioiq = Packer(">i?iq").pack
 put_ioiqB = Packer(">i?iqB").pack
+sweep_iioB = Packer(">ii?B").iter_unpack
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
 
@@ -298,8 +299,17 @@ def decode_stop_replica_partition_state_3_array(
     if count * 10 > len(buf) - pos:
         raise ValueError
     out: list[StopReplicaPartitionState] = []
-    for _ in range(count):
+    for row in sweep_iioB(buf[pos : pos + 10 * count]):
         o: StopReplicaPartitionState = new(StopReplicaPartitionState)
+        o.partition_index, o.leader_epoch, o.delete_partition, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 10 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(StopReplicaPartitionState)
         o.partition_index, o.leader_epoch, o.delete_partition, n = get_iioB(buf, pos)
         pos += 10
         o.unknown_tagged_fields = None

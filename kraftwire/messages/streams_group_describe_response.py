@@ -21,6 +21,7 @@ from kraftwire.wire.fast import (
     new,
     put_strings,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -426,8 +427,24 @@ def decode_topology_0_array(
         raise ValueError
     left -= count
     out: list[Topology] = []
+    if count > 3:
+        out, pos, left = decode_topology_0_array(buf, pos, 1, left + 1)
+        o = out[0]
+        count -= 1
+        n0_ = 0 if o.subtopologies is None else len(o.subtopologies) + 1
+        rows, size = sweep_rows(">iBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(Topology)
+            o.epoch, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.subtopologies = [] if n0 else None
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: Topology = new(Topology)
+        o = new(Topology)
         o.epoch, n = get_iB(buf, pos)
         pos += 5
         if n > 127:
@@ -530,8 +547,28 @@ def decode_assignment_0_array(
         raise ValueError
     left -= count
     out: list[Assignment] = []
+    if count > 3:
+        out, pos, left = decode_assignment_0_array(buf, pos, 1, left + 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.active_tasks) + 1
+        n1_ = len(o.standby_tasks) + 1
+        n2_ = len(o.warmup_tasks) + 1
+        rows, size = sweep_rows(">BBBB", (), buf, pos, count if n0_ < 2 and n1_ < 2 and n2_ < 2 else 0)
+        for row in rows:
+            o = new(Assignment)
+            n0, n1, n2, n = row
+            if n0 != n0_ or n1 != n1_ or n2 != n2_ or n:
+                break
+            o.active_tasks = []
+            o.standby_tasks = []
+            o.warmup_tasks = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: Assignment = new(Assignment)
+        o = new(Assignment)
         n = buf[pos]
         pos += 1
         if not 0 < n < 128:

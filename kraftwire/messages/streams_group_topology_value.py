@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    NUMBERS,
     PACK,
     STRING_LENGTH,
     UNPACK,
@@ -21,6 +22,7 @@ from kraftwire.wire.fast import (
     new,
     put_strings,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -35,6 +37,7 @@ put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
 put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
+NUMBERS_h = NUMBERS["h"]
 UNPACK_h = UNPACK["h"]
 PACK_h = PACK["h"]
 
@@ -218,8 +221,28 @@ def decode_copartition_group_0_array(
         raise ValueError
     left -= count
     out: list[CopartitionGroup] = []
+    if count > 3:
+        out, pos, left = decode_copartition_group_0_array(buf, pos, 1, left + 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.source_topics) + 1
+        n1_ = len(o.source_topic_regex) + 1
+        n2_ = len(o.repartition_source_topics) + 1
+        rows, size = sweep_rows(">B%dsB%dsB%dsB", (2 * max(n0_ - 1, 0), 2 * max(n1_ - 1, 0), 2 * max(n2_ - 1, 0), ), buf, pos, count if n0_ < 128 and n1_ < 128 and n2_ < 128 else 0)
+        for row in rows:
+            o = new(CopartitionGroup)
+            n0, b0, n1, b1, n2, b2, n = row
+            if n0 != n0_ or n1 != n1_ or n2 != n2_ or n:
+                break
+            o.source_topics = [*NUMBERS_h[b0]]
+            o.source_topic_regex = [*NUMBERS_h[b1]]
+            o.repartition_source_topics = [*NUMBERS_h[b2]]
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: CopartitionGroup = new(CopartitionGroup)
+        o = new(CopartitionGroup)
         n = buf[pos]
         pos += 1
         if not 0 < n < 128:

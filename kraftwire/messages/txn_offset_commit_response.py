@@ -37,6 +37,8 @@ put_iB = Packer(">iB").pack
 put_ih = Packer(">ih").pack
 put_ihx = Packer(">ihx").pack
 put_ii = Packer(">ii").pack
+sweep_ih = Packer(">ih").iter_unpack
+sweep_ihB = Packer(">ihB").iter_unpack
 
 
 class TxnOffsetCommitResponsePartition(Struct):
@@ -107,12 +109,12 @@ def decode_txn_offset_commit_response_partition_0_array(
         raise ValueError
     left -= count
     out: list[TxnOffsetCommitResponsePartition] = []
-    for _ in range(count):
+    for row in sweep_ih(buf[pos : pos + 6 * count]):
         o: TxnOffsetCommitResponsePartition = new(TxnOffsetCommitResponsePartition)
-        o.partition_index, o.error_code = get_ih(buf, pos)
-        pos += 6
+        o.partition_index, o.error_code = row
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 6 * len(out)
     return out, pos, left
 
 
@@ -161,8 +163,17 @@ def decode_txn_offset_commit_response_partition_3_array(
         raise ValueError
     left -= count
     out: list[TxnOffsetCommitResponsePartition] = []
-    for _ in range(count):
+    for row in sweep_ihB(buf[pos : pos + 7 * count]):
         o: TxnOffsetCommitResponsePartition = new(TxnOffsetCommitResponsePartition)
+        o.partition_index, o.error_code, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 7 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(TxnOffsetCommitResponsePartition)
         o.partition_index, o.error_code, n = get_ihB(buf, pos)
         pos += 7
         o.unknown_tagged_fields = None

@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    NUMBERS,
     PACK,
     STRING_LENGTH,
     UNPACK,
@@ -21,6 +22,7 @@ from kraftwire.wire.fast import (
     new,
     put_tags,
     read_uvarint,
+    sweep_rows,
     tag_count,
     unknown_tags,
 )
@@ -63,6 +65,7 @@ put_iiqB = Packer(">iiqB").pack
 put_iiqi = Packer(">iiqi").pack
 put_ioiq = Packer(">i?iq").pack
 put_ioiqB = Packer(">i?iqB").pack
+NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
 
@@ -308,8 +311,27 @@ def decode_update_metadata_broker_1_array(
     if count * 8 > len(buf) - pos:
         raise ValueError
     out: list[UpdateMetadataBroker] = []
+    if count > 3:
+        out, pos = decode_update_metadata_broker_1_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.endpoints)
+        rows, size = sweep_rows(">ii", (), buf, pos, count if n0_ < 1 else 0)
+        for row in rows:
+            o = new(UpdateMetadataBroker)
+            o.id, n0 = row
+            if n0 != n0_:
+                break
+            o.endpoints = []
+            o.v0_host = ""
+            o.v0_port = 0
+            o.rack = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: UpdateMetadataBroker = new(UpdateMetadataBroker)
+        o = new(UpdateMetadataBroker)
         o.v0_host = ""
         o.v0_port = 0
         o.rack = ""
@@ -525,8 +547,29 @@ def decode_update_metadata_partition_state_5_array(
     if count * 32 > len(buf) - pos:
         raise ValueError
     out: list[UpdateMetadataPartitionState] = []
+    if count > 3:
+        out, pos = decode_update_metadata_partition_state_5_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.isr)
+        n1_ = len(o.replicas)
+        n2_ = len(o.offline_replicas)
+        rows, size = sweep_rows(">iiiii%dsii%dsi%ds", (4 * max(n0_, 0), 4 * max(n1_, 0), 4 * max(n2_, 0), ), buf, pos, count if n0_ < 128 and n1_ < 128 and n2_ < 128 else 0)
+        for row in rows:
+            o = new(UpdateMetadataPartitionState)
+            o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n0, b0, o.zk_version, n1, b1, n2, b2 = row
+            if n0 != n0_ or n1 != n1_ or n2 != n2_:
+                break
+            o.isr = [*NUMBERS_i[b0]]
+            o.replicas = [*NUMBERS_i[b1]]
+            o.offline_replicas = [*NUMBERS_i[b2]]
+            o.topic_name = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: UpdateMetadataPartitionState = new(UpdateMetadataPartitionState)
+        o = new(UpdateMetadataPartitionState)
         o.topic_name = ""
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiii(buf, pos)
         pos += 20
@@ -604,8 +647,29 @@ def decode_update_metadata_partition_state_6_array(
     if count * 24 > len(buf) - pos:
         raise ValueError
     out: list[UpdateMetadataPartitionState] = []
+    if count > 3:
+        out, pos = decode_update_metadata_partition_state_6_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.isr) + 1
+        n1_ = len(o.replicas) + 1
+        n2_ = len(o.offline_replicas) + 1
+        rows, size = sweep_rows(">iiiiB%dsiB%dsB%dsB", (4 * max(n0_ - 1, 0), 4 * max(n1_ - 1, 0), 4 * max(n2_ - 1, 0), ), buf, pos, count if n0_ < 128 and n1_ < 128 and n2_ < 128 else 0)
+        for row in rows:
+            o = new(UpdateMetadataPartitionState)
+            o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n0, b0, o.zk_version, n1, b1, n2, b2, n = row
+            if n0 != n0_ or n1 != n1_ or n2 != n2_ or n:
+                break
+            o.isr = [*NUMBERS_i[b0]]
+            o.replicas = [*NUMBERS_i[b1]]
+            o.offline_replicas = [*NUMBERS_i[b2]]
+            o.topic_name = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: UpdateMetadataPartitionState = new(UpdateMetadataPartitionState)
+        o = new(UpdateMetadataPartitionState)
         o.topic_name = ""
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiiB(buf, pos)
         pos += 17

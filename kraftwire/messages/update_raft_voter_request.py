@@ -33,6 +33,7 @@ put_Hx = Packer(">Hx").pack
 put_hhx = Packer(">hhx").pack
 put_iiU = Packer(">ii16s").pack
 put_iiUB = Packer(">ii16sB").pack
+sweep_hhB = Packer(">hhB").iter_unpack
 
 
 class Listener(Struct):
@@ -143,8 +144,17 @@ def decode_kraft_version_feature_0_array(
         raise ValueError
     left -= count
     out: list[KRaftVersionFeature] = []
-    for _ in range(count):
+    for row in sweep_hhB(buf[pos : pos + 5 * count]):
         o: KRaftVersionFeature = new(KRaftVersionFeature)
+        o.min_supported_version, o.max_supported_version, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 5 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(KRaftVersionFeature)
         o.min_supported_version, o.max_supported_version, n = get_hhB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None

@@ -35,6 +35,9 @@ put_iB = Packer(">iB").pack
 put_iiiUUiqox = Packer(">iii16s16siq?x").pack
 put_iiiUUiqx = Packer(">iii16s16siqx").pack
 put_iiiiqx = Packer(">iiiiqx").pack
+sweep_iiiUUiqB = Packer(">iii16s16siqB").iter_unpack
+sweep_iiiUUiqoB = Packer(">iii16s16siq?B").iter_unpack
+sweep_iiiiqB = Packer(">iiiiqB").iter_unpack
 
 
 class PartitionData(Struct):
@@ -120,8 +123,20 @@ def decode_partition_data_0_array(
     if count * 25 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
-    for _ in range(count):
+    for row in sweep_iiiiqB(buf[pos : pos + 25 * count]):
         o: PartitionData = new(PartitionData)
+        o.partition_index, o.replica_epoch, o.replica_id, o.last_offset_epoch, o.last_offset, n = row
+        if n:
+            break
+        o.replica_directory_id = ZERO_UUID
+        o.voter_directory_id = ZERO_UUID
+        o.pre_vote = False
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 25 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(PartitionData)
         o.replica_directory_id = ZERO_UUID
         o.voter_directory_id = ZERO_UUID
         o.pre_vote = False
@@ -192,8 +207,18 @@ def decode_partition_data_1_array(
     if count * 57 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
-    for _ in range(count):
+    for row in sweep_iiiUUiqB(buf[pos : pos + 57 * count]):
         o: PartitionData = new(PartitionData)
+        o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset, n = row
+        if n:
+            break
+        o.pre_vote = False
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 57 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(PartitionData)
         o.pre_vote = False
         o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset, n = get_iiiUUiqB(buf, pos)
         pos += 57
@@ -261,8 +286,17 @@ def decode_partition_data_2_array(
     if count * 58 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
-    for _ in range(count):
+    for row in sweep_iiiUUiqoB(buf[pos : pos + 58 * count]):
         o: PartitionData = new(PartitionData)
+        o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset, o.pre_vote, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 58 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(PartitionData)
         o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset, o.pre_vote, n = get_iiiUUiqoB(buf, pos)
         pos += 58
         o.unknown_tagged_fields = None

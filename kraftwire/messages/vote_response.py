@@ -37,6 +37,7 @@ put_hB = Packer(">hB").pack
 put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
 put_ihiiox = Packer(">ihii?x").pack
+sweep_ihiioB = Packer(">ihii?B").iter_unpack
 
 
 class PartitionData(Struct):
@@ -135,8 +136,17 @@ def decode_partition_data_0_array(
     if count * 16 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
-    for _ in range(count):
+    for row in sweep_ihiioB(buf[pos : pos + 16 * count]):
         o: PartitionData = new(PartitionData)
+        o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.vote_granted, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 16 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(PartitionData)
         o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.vote_granted, n = get_ihiioB(buf, pos)
         pos += 16
         o.unknown_tagged_fields = None

@@ -36,6 +36,7 @@ put_hB = Packer(">hB").pack
 put_hhx = Packer(">hhx").pack
 put_iU = Packer(">i16s").pack
 put_iUB = Packer(">i16sB").pack
+sweep_hhB = Packer(">hhB").iter_unpack
 
 
 class Endpoint(Struct):
@@ -160,8 +161,17 @@ def decode_kraft_version_feature_0_array(
         raise ValueError
     left -= count
     out: list[KRaftVersionFeature] = []
-    for _ in range(count):
+    for row in sweep_hhB(buf[pos : pos + 5 * count]):
         o: KRaftVersionFeature = new(KRaftVersionFeature)
+        o.min_supported_version, o.max_supported_version, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 5 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(KRaftVersionFeature)
         o.min_supported_version, o.max_supported_version, n = get_hhB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None

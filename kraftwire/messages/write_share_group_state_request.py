@@ -18,6 +18,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -37,6 +38,7 @@ put_iiiqB = Packer(">iiiqB").pack
 put_iiiqi = Packer(">iiiqi").pack
 put_iiiqiB = Packer(">iiiqiB").pack
 put_qqbhx = Packer(">qqbhx").pack
+sweep_qqbhB = Packer(">qqbhB").iter_unpack
 
 
 class StateBatch(Struct):
@@ -137,8 +139,17 @@ def decode_state_batch_0_array(
     if count * 20 > len(buf) - pos:
         raise ValueError
     out: list[StateBatch] = []
-    for _ in range(count):
+    for row in sweep_qqbhB(buf[pos : pos + 20 * count]):
         o: StateBatch = new(StateBatch)
+        o.first_offset, o.last_offset, o.delivery_state, o.delivery_count, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 20 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(StateBatch)
         o.first_offset, o.last_offset, o.delivery_state, o.delivery_count, n = get_qqbhB(buf, pos)
         pos += 20
         o.unknown_tagged_fields = None
@@ -155,8 +166,25 @@ def decode_partition_data_0_array(
     if count * 22 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
+    if count > 3:
+        out, pos = decode_partition_data_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.state_batches) + 1
+        rows, size = sweep_rows(">iiiqBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(PartitionData)
+            o.partition, o.state_epoch, o.leader_epoch, o.start_offset, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.state_batches = []
+            o.delivery_complete_count = -1
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: PartitionData = new(PartitionData)
+        o = new(PartitionData)
         o.delivery_complete_count = -1
         o.partition, o.state_epoch, o.leader_epoch, o.start_offset, n = get_iiiqB(buf, pos)
         pos += 21
@@ -179,8 +207,24 @@ def decode_write_state_data_0_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[WriteStateData] = []
+    if count > 3:
+        out, pos = decode_write_state_data_0_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(WriteStateData)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: WriteStateData = new(WriteStateData)
+        o = new(WriteStateData)
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
         if not 0 < n < 128:
@@ -223,8 +267,24 @@ def decode_partition_data_1_array(
     if count * 26 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
+    if count > 3:
+        out, pos = decode_partition_data_1_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.state_batches) + 1
+        rows, size = sweep_rows(">iiiqiBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(PartitionData)
+            o.partition, o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.state_batches = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: PartitionData = new(PartitionData)
+        o = new(PartitionData)
         o.partition, o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count, n = get_iiiqiB(buf, pos)
         pos += 25
         if not 0 < n < 128:
@@ -246,8 +306,24 @@ def decode_write_state_data_1_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[WriteStateData] = []
+    if count > 3:
+        out, pos = decode_write_state_data_1_array(buf, pos, 1)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.partitions) + 1
+        rows, size = sweep_rows(">16sBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(WriteStateData)
+            o.topic_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.partitions = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: WriteStateData = new(WriteStateData)
+        o = new(WriteStateData)
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
         if not 0 < n < 128:

@@ -19,6 +19,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -144,8 +145,25 @@ def decode_writable_txn_marker_0_array(
     if count * 19 > len(buf) - pos:
         raise ValueError
     out: list[WritableTxnMarker] = []
+    if count > 3:
+        out, pos, left = decode_writable_txn_marker_0_array(buf, pos, 1, left)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.topics)
+        rows, size = sweep_rows(">qh?ii", (), buf, pos, count if n0_ < 1 else 0)
+        for row in rows:
+            o = new(WritableTxnMarker)
+            o.producer_id, o.producer_epoch, o.transaction_result, n0, o.coordinator_epoch = row
+            if n0 != n0_:
+                break
+            o.topics = []
+            o.transaction_version = 0
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: WritableTxnMarker = new(WritableTxnMarker)
+        o = new(WritableTxnMarker)
         o.transaction_version = 0
         o.producer_id, o.producer_epoch, o.transaction_result, n = get_qhoi(buf, pos)
         pos += 15
@@ -208,8 +226,25 @@ def decode_writable_txn_marker_1_array(
     if count * 17 > len(buf) - pos:
         raise ValueError
     out: list[WritableTxnMarker] = []
+    if count > 3:
+        out, pos, left = decode_writable_txn_marker_1_array(buf, pos, 1, left)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.topics) + 1
+        rows, size = sweep_rows(">qh?BiB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(WritableTxnMarker)
+            o.producer_id, o.producer_epoch, o.transaction_result, n0, o.coordinator_epoch, n = row
+            if n0 != n0_ or n:
+                break
+            o.topics = []
+            o.transaction_version = 0
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: WritableTxnMarker = new(WritableTxnMarker)
+        o = new(WritableTxnMarker)
         o.transaction_version = 0
         o.producer_id, o.producer_epoch, o.transaction_result, n = get_qhoB(buf, pos)
         pos += 12
@@ -248,8 +283,24 @@ def decode_writable_txn_marker_2_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[WritableTxnMarker] = []
+    if count > 3:
+        out, pos, left = decode_writable_txn_marker_2_array(buf, pos, 1, left)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.topics) + 1
+        rows, size = sweep_rows(">qh?BibB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(WritableTxnMarker)
+            o.producer_id, o.producer_epoch, o.transaction_result, n0, o.coordinator_epoch, o.transaction_version, n = row
+            if n0 != n0_ or n:
+                break
+            o.topics = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: WritableTxnMarker = new(WritableTxnMarker)
+        o = new(WritableTxnMarker)
         o.producer_id, o.producer_epoch, o.transaction_result, n = get_qhoB(buf, pos)
         pos += 12
         if not 0 < n < 128:

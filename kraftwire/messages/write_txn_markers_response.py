@@ -17,6 +17,7 @@ from kraftwire.wire.fast import (
     long_string,
     new,
     put_tags,
+    sweep_rows,
     unknown_tags,
 )
 from kraftwire.wire.message import Message, Struct
@@ -39,6 +40,8 @@ put_ihx = Packer(">ihx").pack
 put_q = Packer(">q").pack
 put_qB = Packer(">qB").pack
 put_qi = Packer(">qi").pack
+sweep_ih = Packer(">ih").iter_unpack
+sweep_ihB = Packer(">ihB").iter_unpack
 
 
 class WritableTxnMarkerPartitionResult(Struct):
@@ -125,12 +128,12 @@ def decode_writable_txn_marker_partition_result_0_array(
         raise ValueError
     left -= count
     out: list[WritableTxnMarkerPartitionResult] = []
-    for _ in range(count):
+    for row in sweep_ih(buf[pos : pos + 6 * count]):
         o: WritableTxnMarkerPartitionResult = new(WritableTxnMarkerPartitionResult)
-        o.partition_index, o.error_code = get_ih(buf, pos)
-        pos += 6
+        o.partition_index, o.error_code = row
         o.unknown_tagged_fields = None
         out.append(o)
+    pos += 6 * len(out)
     return out, pos, left
 
 
@@ -166,8 +169,24 @@ def decode_writable_txn_marker_result_0_array(
     if count * 12 > len(buf) - pos:
         raise ValueError
     out: list[WritableTxnMarkerResult] = []
+    if count > 3:
+        out, pos, left = decode_writable_txn_marker_result_0_array(buf, pos, 1, left)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.topics)
+        rows, size = sweep_rows(">qi", (), buf, pos, count if n0_ < 1 else 0)
+        for row in rows:
+            o = new(WritableTxnMarkerResult)
+            o.producer_id, n0 = row
+            if n0 != n0_:
+                break
+            o.topics = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: WritableTxnMarkerResult = new(WritableTxnMarkerResult)
+        o = new(WritableTxnMarkerResult)
         o.producer_id, n = get_qi(buf, pos)
         pos += 12
         if n < 0:
@@ -198,8 +217,17 @@ def decode_writable_txn_marker_partition_result_1_array(
         raise ValueError
     left -= count
     out: list[WritableTxnMarkerPartitionResult] = []
-    for _ in range(count):
+    for row in sweep_ihB(buf[pos : pos + 7 * count]):
         o: WritableTxnMarkerPartitionResult = new(WritableTxnMarkerPartitionResult)
+        o.partition_index, o.error_code, n = row
+        if n:
+            break
+        o.unknown_tagged_fields = None
+        out.append(o)
+    pos += 7 * len(out)
+    count -= len(out)
+    for _ in range(count):
+        o = new(WritableTxnMarkerPartitionResult)
         o.partition_index, o.error_code, n = get_ihB(buf, pos)
         pos += 7
         o.unknown_tagged_fields = None
@@ -245,8 +273,24 @@ def decode_writable_txn_marker_result_1_array(
     if count * 10 > len(buf) - pos:
         raise ValueError
     out: list[WritableTxnMarkerResult] = []
+    if count > 3:
+        out, pos, left = decode_writable_txn_marker_result_1_array(buf, pos, 1, left)
+        o = out[0]
+        count -= 1
+        n0_ = len(o.topics) + 1
+        rows, size = sweep_rows(">qBB", (), buf, pos, count if n0_ < 2 else 0)
+        for row in rows:
+            o = new(WritableTxnMarkerResult)
+            o.producer_id, n0, n = row
+            if n0 != n0_ or n:
+                break
+            o.topics = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+            pos += size
+        count -= len(out) - 1
     for _ in range(count):
-        o: WritableTxnMarkerResult = new(WritableTxnMarkerResult)
+        o = new(WritableTxnMarkerResult)
         o.producer_id, n = get_qB(buf, pos)
         pos += 9
         if not 0 < n < 128:

@@ -6,7 +6,8 @@ exceptions that `kraftwire.wire.message` catches, and the slow reader then says 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from struct import Struct as Packer
 from typing import Any
 
@@ -15,6 +16,7 @@ from kraftwire.wire.varint import read_uvarint, uvarint
 __all__ = [
     "EMPTY",
     "LENGTH",
+    "NUMBERS",
     "PACK",
     "STRING_LENGTH",
     "UNPACK",
@@ -32,6 +34,7 @@ __all__ = [
     "put_tags",
     "put_uuids",
     "read_uvarint",
+    "sweep_rows",
     "tag_count",
     "unknown_tags",
     "uuids",
@@ -46,6 +49,9 @@ new: Callable[[type[Any]], Any] = object.__new__
 
 _STRING_SIZE_MAX = 0x7FFF
 _CACHED_COUNT_MAX = 512
+# Arrays of numbers are kept by their bytes up to this size and this many of each type.
+_KEPT_NUMBERS_SIZE = 40
+_KEPT_NUMBERS_COUNT = 4096
 # A section of tagged fields may hold this many unknown ones beyond one for each eight bytes left.
 _FREE_TAGS = 64
 
@@ -83,6 +89,39 @@ STRING_LENGTH = _Lengths(_STRING_SIZE_MAX + 1)
 
 UNPACK = {code: _Packers(code, "unpack_from") for code in "?bhHiIqd"}
 PACK = {code: _Packers(code, "pack") for code in "?bhHiIqd"}
+
+
+class _Numbers(dict[bytes, tuple[Any, ...]]):
+    """Arrays of numbers by their bytes: the replicas of partitions repeat, so short ones stay."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__()
+        self._code = code
+        self._size = Packer(code).size
+
+    def __missing__(self, data: bytes) -> tuple[Any, ...]:
+        numbers: tuple[Any, ...] = UNPACK[self._code][len(data) // self._size](data)
+        if len(data) <= _KEPT_NUMBERS_SIZE and len(self) < _KEPT_NUMBERS_COUNT:
+            self[data] = numbers
+        return numbers
+
+
+NUMBERS = {code: _Numbers(code) for code in "?bhHiIqd"}
+
+
+@lru_cache(512)
+def _sweeper(layout: str, sizes: tuple[int, ...]) -> Packer:
+    return Packer(layout % sizes)
+
+
+def sweep_rows(
+    layout: str, sizes: tuple[int, ...], buf: bytes, position: int, count: int
+) -> tuple[Iterator[tuple[Any, ...]], int]:
+    """Rows of up to `count` elements of equal size, and that size."""
+    packer = _sweeper(layout, sizes)
+    size = packer.size
+    end = position + size * min(count, (len(buf) - position) // size)
+    return packer.iter_unpack(buf[position:end]), size
 
 
 def long_length(buf: bytes, position: int, first: int) -> tuple[int, int]:

@@ -298,7 +298,8 @@ class _Reader:
             return None
         least = self.least(facts)
         left = len(self.buf) - self.position
-        if count * least > left:
+        # A count that may be right is followed, and finds the very field at which the bytes end.
+        if count > left:
             raise self.fail(
                 f"an array of {count} elements needs {count * least} bytes at offset "
                 f"{self.position}, have {left}",
