@@ -1,1 +1,22 @@
+"""Record batches and what is in them; see README.md for the ways in."""
 
+from __future__ import annotations
+
+from kraftwire.records.batch import RecordBatch
+from kraftwire.records.builder import BatchBuilder, BatchHeader, build_batch, record_size_max
+from kraftwire.records.legacy import LegacyBatch
+from kraftwire.records.reader import Batch, BatchReader, read_batches
+from kraftwire.records.record import Record
+
+__all__ = [
+    "Batch",
+    "BatchBuilder",
+    "BatchHeader",
+    "BatchReader",
+    "LegacyBatch",
+    "Record",
+    "RecordBatch",
+    "build_batch",
+    "read_batches",
+    "record_size_max",
+]

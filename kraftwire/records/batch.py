@@ -1,0 +1,311 @@
+"""The record batch of magic 2: its header at once, its checksum and its records when asked.
+
+Shape: the header is 61 bytes: base offset, length of what follows, partition leader epoch, magic,
+CRC-32C of everything behind it, attributes, last offset delta, base and largest timestamp,
+producer id, producer epoch, base sequence, record count. The records may be compressed.
+
+Source: Kafka's `DefaultRecordBatch`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from crc32c import crc32c
+
+from kraftwire.errors import WireError
+from kraftwire.limits import RECORDS_CHUNK_COUNT
+from kraftwire.records.compression import CODEC_MASK, NAMES, decompress
+from kraftwire.records.cursor import RecordCursor
+from kraftwire.records.explain import batch_error, iter_records
+from kraftwire.records.record import NO_SEQUENCE, RECORD_SIZE_MIN, SEQUENCE_MASK, Record, Section
+
+__all__ = [
+    "CONTROL",
+    "CRC_START",
+    "CREATE_TIME",
+    "DELETE_HORIZON",
+    "HEADER",
+    "HEADER_SIZE",
+    "LOG_APPEND_TIME",
+    "LOG_OVERHEAD",
+    "MAGIC_FIELD",
+    "SIZE_FIELD",
+    "STAMPED",
+    "TRANSACTIONAL",
+    "RecordBatch",
+]
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER_SIZE = HEADER.size
+
+# Base offset and length: the bytes that the length does not count.
+LOG_OVERHEAD = 12
+
+# Where every format has the length and the magic.
+SIZE_FIELD = 8
+MAGIC_FIELD = 16
+
+# The CRC covers the batch from its attributes on, so a leader may set offset and leader epoch.
+CRC_START = 21
+_CRC_FIELD = 17
+_COUNT_FIELD = 57
+
+# Bits of the attributes above those of the codec.
+STAMPED = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+DELETE_HORIZON = 0x40
+
+CREATE_TIME = "CreateTime"
+LOG_APPEND_TIME = "LogAppendTime"
+
+
+class RecordBatch:
+    """A batch inside a buffer, which it keeps alive.
+
+    Units: timestamps in milliseconds. Shape: `position` is where the batch lies in the buffer;
+    `batch_length` is the header's field, `size` the whole batch; `count` is the header's word.
+    """
+
+    __slots__ = (
+        "_buffer",
+        "attributes",
+        "base_offset",
+        "base_sequence",
+        "base_timestamp",
+        "batch_length",
+        "count",
+        "crc",
+        "last_offset_delta",
+        "magic",
+        "max_timestamp",
+        "partition_leader_epoch",
+        "position",
+        "producer_epoch",
+        "producer_id",
+    )
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+
+    def __init__(self, buffer: bytes | memoryview, position: int = 0) -> None:
+        """Read the header.
+
+        Order: the caller (`BatchReader`) has seen that the whole batch is there.
+        """
+        self._buffer = buffer
+        self.position = position
+        (
+            self.base_offset,
+            self.batch_length,
+            self.partition_leader_epoch,
+            self.magic,
+            self.crc,
+            self.attributes,
+            self.last_offset_delta,
+            self.base_timestamp,
+            self.max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.count,
+        ) = HEADER.unpack_from(buffer, position)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+        return self.batch_length + LOG_OVERHEAD
+
+    @property
+    def end(self) -> int:
+        """The position behind the batch."""
+        return self.position + self.batch_length + LOG_OVERHEAD
+
+    @property
+    def raw(self) -> memoryview:
+        """The bytes of the batch, not copied."""
+        return memoryview(self._buffer)[self.position : self.end]
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record, kept when compaction removes that record."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def last_sequence(self) -> int:
+        """The producer's sequence of the last record, or -1."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return self.base_sequence + self.last_offset_delta & SEQUENCE_MASK
+
+    @property
+    def codec(self) -> int:
+        """Id of the compression codec."""
+        return self.attributes & CODEC_MASK
+
+    @property
+    def compression(self) -> str:
+        """Name of the compression codec."""
+        return NAMES[self.attributes & CODEC_MASK]
+
+    @property
+    def timestamp_type(self) -> str:
+        """``CreateTime``, or ``LogAppendTime`` if the broker stamped the batch."""
+        return LOG_APPEND_TIME if self.attributes & STAMPED else CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch belongs to a transaction."""
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the batch holds control records."""
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When compaction may remove the tombstones of this batch, if it has set that."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON else None
+
+    @property
+    def computed_crc(self) -> int:
+        """The CRC that the header should hold."""
+        value: int = crc32c(memoryview(self._buffer)[self.position + CRC_START : self.end])
+        return value
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the CRC is right, computed anew each time."""
+        return self.computed_crc == self.crc
+
+    def ensure_valid(self) -> None:
+        """Raises: WireError if the CRC is wrong."""
+        computed = self.computed_crc
+        if computed != self.crc:
+            raise WireError(
+                "the CRC of a batch is wrong",
+                message="RecordBatch",
+                version=self.magic,
+                path="crc",
+                offset=self.position + _CRC_FIELD,
+                expected=str(computed),
+                found=str(self.crc),
+            )
+
+    def records(self) -> list[Record]:
+        """All records.
+
+        Order: check `is_valid` first where the bytes are not trusted. Raises: WireError on an
+        unknown codec, damaged compression or damaged records.
+        """
+        if not self.count:
+            return []
+        section = self._section()
+        self._check_count(section)
+        cursor = RecordCursor(section)
+        rows = cursor.take(self.count)
+        _check_end(section, cursor.position)
+        return rows
+
+    def iter_records(self) -> Iterator[Record]:
+        """All records, holding a bounded number at a time. Raises: WireError as `records`."""
+        if not self.count:
+            return
+        section = self._section()
+        self._check_count(section)
+        cursor = RecordCursor(section)
+        while left := self.count - cursor.index:
+            yield from cursor.take(min(left, RECORDS_CHUNK_COUNT))
+        _check_end(section, cursor.position)
+
+    def salvage(self) -> tuple[list[Record], WireError | None]:
+        """The records in front of the first damage, and the damage if there is any."""
+        try:
+            return self.records(), None
+        except WireError as error:
+            first = error
+        rows: list[Record] = []
+        try:
+            section = self._section()
+            for record, _ in iter_records(section, section.start, 0, self.count):
+                rows.append(record)
+        except WireError as error:
+            return rows, error
+        return rows, first
+
+    def _section(self) -> Section:
+        """The records, decompressed. Raises: WireError if they cannot be."""
+        buffer, start, end = self._buffer, self.position + HEADER_SIZE, self.end
+        origin: int | None = 0
+        if self.attributes & CODEC_MASK:
+            data = self._decompressed(memoryview(buffer)[start:end])
+            start, end, origin = 0, len(data), None
+        elif isinstance(buffer, bytes):
+            data = buffer
+        else:
+            data = bytes(buffer[start:end])
+            start, end, origin = 0, len(data), start
+        return Section(
+            data=data,
+            start=start,
+            end=end,
+            base_offset=self.base_offset,
+            base_timestamp=self.base_timestamp,
+            append_time=self.max_timestamp if self.attributes & STAMPED else None,
+            base_sequence=self.base_sequence,
+            origin=origin,
+            position=self.position,
+        )
+
+    def _decompressed(self, data: memoryview) -> bytes:
+        try:
+            return decompress(self.codec, data)
+        except WireError as error:
+            raise WireError(
+                error.problem,
+                message="RecordBatch",
+                version=self.magic,
+                path="records",
+                offset=self.position + HEADER_SIZE,
+                expected=error.expected,
+                found=error.found,
+            ) from None
+
+    def _check_count(self, section: Section) -> None:
+        """Refuse a count that the bytes cannot hold before any record is read."""
+        count_max = (section.end - section.start) // RECORD_SIZE_MIN
+        if not 0 <= self.count <= count_max:
+            raise WireError(
+                "number of records out of range",
+                message="RecordBatch",
+                version=self.magic,
+                path="count",
+                offset=self.position + _COUNT_FIELD,
+                expected=f"0 to {count_max}",
+                found=str(self.count),
+            )
+
+
+def _check_end(section: Section, position: int) -> None:
+    if position != section.end:
+        raise batch_error(
+            section,
+            "bytes are left behind the last record",
+            at=position,
+            expected="the end of the batch",
+            found=f"{section.end - position} bytes",
+        )

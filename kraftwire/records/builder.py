@@ -1,0 +1,253 @@
+"""Builds record batches of magic 2, byte for byte as Kafka's Java client would.
+
+Every field of the header is the caller's: whoever writes a log sets offsets and leader epoch, a
+producer its id, epoch and sequence.
+
+Source: Kafka's `MemoryRecordsBuilder` and `DefaultRecordBatch`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+from operator import itemgetter
+from typing import cast
+
+from crc32c import crc32c
+
+from kraftwire.errors import UsageError, WireError
+from kraftwire.records.batch import (
+    CONTROL,
+    DELETE_HORIZON,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    STAMPED,
+    TRANSACTIONAL,
+)
+from kraftwire.records.compression import codec_id, compress
+from kraftwire.records.record import NO_HEADERS, NO_SEQUENCE, Headers, Record
+from kraftwire.wire.varint import varint
+
+__all__ = ["BatchBuilder", "BatchHeader", "build_batch", "record_size_max"]
+
+_MAGIC = 2
+_NO_TIMESTAMP = -1
+_BEFORE_CRC = struct.Struct(">qiib")
+_CRC = struct.Struct(">I")
+_BODY = struct.Struct(">hiqqqhii")
+
+# The number of headers of a record without any.
+_HEADERLESS = b"\x00"
+
+# Longest varints: the record's length, offset delta, and lengths of key and value of 32 bits, the
+# number of headers, a timestamp delta of 64 bits; and the byte of attributes.
+_RECORD_OVERHEAD_MAX = 5 * 5 + 10 + 1
+
+_VARINTS_MAX = 20_000
+
+_timestamp_of = itemgetter(1)
+_headers_of = itemgetter(4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchHeader:
+    """What a caller says about a batch; everything else follows from the records.
+
+    Units: timestamps in milliseconds. Shape: `base_offset` defaults to the first record's offset,
+    `last_offset` to the last one's, `max_timestamp` to the largest. `append_time` makes it a
+    batch stamped by the broker. `level` is the codec's own scale.
+    """
+
+    base_offset: int | None = None
+    last_offset: int | None = None
+    partition_leader_epoch: int = -1
+    compression: str = "none"
+    level: int | None = None
+    append_time: int | None = None
+    max_timestamp: int | None = None
+    delete_horizon_ms: int | None = None
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = NO_SEQUENCE
+    is_transactional: bool = False
+    is_control: bool = False
+
+
+_DEFAULT = BatchHeader()
+
+
+class BatchBuilder:
+    """Collects records with consecutive offsets until they are built into a batch."""
+
+    def __init__(self, header: BatchHeader = _DEFAULT) -> None:
+        """Start empty. Shape: the first record gets the header's base offset, or 0."""
+        self._header = header
+        self._records: list[Record] = []
+        self._next_offset = header.base_offset or 0
+        self.size_max = HEADER_SIZE
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def append(
+        self,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers = NO_HEADERS,
+    ) -> int:
+        """Add a record; returns its offset. `size_max` bounds the size of the batch so far."""
+        offset = self._next_offset
+        self._records.append(Record(offset, timestamp, key, value, headers))
+        self._next_offset += 1
+        self.size_max += record_size_max(key, value, headers)
+        return offset
+
+    def build(self) -> bytes:
+        """The batch. Raises: WireError or UsageError as `build_batch`."""
+        return build_batch(self._records, self._header)
+
+
+def record_size_max(
+    key: bytes | None, value: bytes | None, headers: Headers = NO_HEADERS
+) -> int:
+    """Bytes that a record needs at most, before compression."""
+    size = _RECORD_OVERHEAD_MAX + len(key or b"") + len(value or b"")
+    return size + (len(_headers(headers)) if headers else 0)
+
+
+def build_batch(records: Iterable[Record], header: BatchHeader = _DEFAULT) -> bytes:
+    """The bytes of a batch.
+
+    Shape: records in order of offset; their own `sequence` is not looked at. Raises: WireError if
+    a value does not fit its field; UsageError for an unknown compression, and for no records
+    unless the header has both offsets, as batches emptied by compaction do.
+    """
+    rows = records if isinstance(records, Sequence) else list(records)
+    base_offset, last_offset = _offsets(rows, header)
+    codec = codec_id(header.compression)
+    try:
+        base_timestamp, max_timestamp = _timestamps(rows, header)
+        body = _BODY.pack(
+            codec | _flags(header),
+            last_offset - base_offset,
+            base_timestamp,
+            max_timestamp,
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            len(rows),
+        )
+        payload = _encode(rows, base_offset, base_timestamp)
+        if codec and rows:
+            payload = compress(codec, payload, level=header.level)
+        length = HEADER_SIZE - LOG_OVERHEAD + len(payload)
+        before = _BEFORE_CRC.pack(base_offset, length, header.partition_leader_epoch, _MAGIC)
+    except (AttributeError, TypeError, UnicodeError, ValueError, struct.error) as error:
+        raise WireError(
+            f"a value does not fit its field: {error}", message="RecordBatch", version=_MAGIC
+        ) from None
+    crc = _CRC.pack(crc32c(payload, crc32c(body)))
+    return b"".join((before, crc, body, payload))
+
+
+def _offsets(rows: Sequence[Record], header: BatchHeader) -> tuple[int, int]:
+    first, last = header.base_offset, header.last_offset
+    if rows:
+        first = rows[0].offset if first is None else first
+        last = rows[-1].offset if last is None else last
+    if first is None or last is None:
+        raise UsageError("a batch without records needs a base offset and a last offset")
+    return first, last
+
+
+def _timestamps(rows: Sequence[Record], header: BatchHeader) -> tuple[int, int]:
+    """Base timestamp and largest timestamp."""
+    base = rows[0].timestamp if rows else _NO_TIMESTAMP
+    if header.delete_horizon_ms is not None:
+        base = header.delete_horizon_ms
+    if header.append_time is not None:
+        return base, header.append_time
+    if header.max_timestamp is not None:
+        return base, header.max_timestamp
+    return base, max(map(_timestamp_of, rows), default=_NO_TIMESTAMP)
+
+
+def _flags(header: BatchHeader) -> int:
+    return (
+        STAMPED * (header.append_time is not None)
+        | TRANSACTIONAL * header.is_transactional
+        | CONTROL * header.is_control
+        | DELETE_HORIZON * (header.delete_horizon_ms is not None)
+    )
+
+
+class _Varints(dict[int, bytes]):
+    """Zig-zag varints by value; the small ones, which batches are full of, are kept."""
+
+    def __init__(self, values: range, prefix: bytes = b"") -> None:
+        super().__init__()
+        self._values = values
+        self._prefix = prefix
+
+    def __missing__(self, value: int) -> bytes:
+        if value not in self._values:
+            raise ValueError(f"{value} is not from {self._values.start} to {self._values.stop}")
+        encoded = self._prefix + varint(value)
+        if len(self) < _VARINTS_MAX:
+            self[value] = encoded
+        return encoded
+
+
+_SIZES = _Varints(range(-1, 2**31))
+_OFFSETS = _Varints(range(2**31))
+# The byte of attributes stands before the timestamp.
+_TIMES = _Varints(range(-(2**63), 2**63), b"\x00")
+
+
+def _encode(rows: Sequence[Record], base_offset: int, base_timestamp: int) -> bytes:
+    """The records, uncompressed, put together by column: the loops then run in C.
+
+    Raises: AttributeError, TypeError, UnicodeError or ValueError on values that do not fit.
+    """
+    times, offsets = _TIMES, _OFFSETS
+    tails: Iterable[bytes] = repeat(_HEADERLESS)
+    if any(map(_headers_of, rows)):
+        tails = [_headers(row[4]) for row in rows]
+    key_sizes, keys = _payloads([row[2] for row in rows])
+    value_sizes, values = _payloads([row[3] for row in rows])
+    fields = zip(
+        [times[row[1] - base_timestamp] for row in rows],
+        [offsets[row[0] - base_offset] for row in rows],
+        key_sizes,
+        keys,
+        value_sizes,
+        values,
+        tails,
+        strict=False,
+    )
+    bodies = list(map(b"".join, fields))
+    lengths = map(_SIZES.__getitem__, map(len, bodies))
+    return b"".join(chain.from_iterable(zip(lengths, bodies, strict=True)))
+
+
+def _payloads(data: list[bytes | None]) -> tuple[Iterable[bytes], Iterable[bytes]]:
+    """The encoded lengths of keys or values, and the bytes that follow them."""
+    encoded = _SIZES.__getitem__
+    if None in data:
+        sizes = [-1 if item is None else len(item) for item in data]
+        return map(encoded, sizes), [b"" if item is None else item for item in data]
+    present = cast(list[bytes], data)
+    return map(encoded, map(len, present)), present
+
+
+def _headers(headers: Headers) -> bytes:
+    """The headers of a record with their count."""
+    parts = [_SIZES[len(headers)]]
+    for key, value in headers:
+        name = key.encode()
+        size = -1 if value is None else len(value)
+        parts += (_SIZES[len(name)], name, _SIZES[size], value or b"")
+    return b"".join(parts)

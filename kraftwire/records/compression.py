@@ -1,0 +1,146 @@
+"""Compression of batches: which codec an id means, and both directions of each codec, bounded.
+
+gzip comes from zlib, which can be told how much to produce; snappy, lz4 and zstd from cramjam.
+The framing around snappy's and lz4's blocks is our own business: kraftwire.records.snappy and
+kraftwire.records.lz4.
+
+Source: Kafka's `CompressionType` and the classes of its package `compress`.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from kraftwire.errors import UsageError, WireError
+from kraftwire.limits import RECORDS_RATIO_MAX, RECORDS_SIZE_FREE, RECORDS_SIZE_MAX
+from kraftwire.records import lz4, snappy
+
+__all__ = ["CODEC_MASK", "NAMES", "codec_id", "compress", "decompress", "size_limit"]
+
+# The bits of a batch's attributes that hold the codec's id.
+CODEC_MASK = 0x07
+
+# Name by id. Ids without a codec have a name that says so, because a header is still readable.
+NAMES = ("none", "gzip", "snappy", "lz4", "zstd", "unknown(5)", "unknown(6)", "unknown(7)")
+_KNOWN = 5
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_WINDOW_BITS = 31
+
+# zlib copies what it does not need of its input, so a stream of many tiny members must not be
+# handed over whole for each of them.
+_GZIP_STEP = 1024
+_GZIP_STEP_GROWTH = 4
+
+# zstd's streams do not say how long their contents are, so the first guess is a multiple of the
+# input and each further one a multiple of the last.
+_GUESS_MIN = 64 * 1024
+_GUESS_RATIO = 8
+_GUESS_GROWTH = 4
+
+
+def codec_id(name: str) -> int:
+    """The id of a codec. Raises: UsageError, listing the names, if there is none."""
+    if name not in NAMES[:_KNOWN]:
+        raise UsageError(f"no compression {name!r}; there are {', '.join(NAMES[:_KNOWN])}")
+    return NAMES.index(name)
+
+
+def size_limit(compressed_size: int) -> int:
+    """Bytes that so many compressed bytes may expand to."""
+    return min(RECORDS_SIZE_MAX, RECORDS_SIZE_FREE + RECORDS_RATIO_MAX * compressed_size)
+
+
+def decompress(codec: int, data: bytes | memoryview, *, limit: int | None = None) -> bytes:
+    """Decompress the records of a batch; `limit` bounds the result (by default `size_limit`).
+
+    Raises: WireError on an unknown codec, damaged data or a result beyond the limit.
+    """
+    if not 0 <= codec < _KNOWN:
+        raise WireError(
+            "unknown compression codec", expected=f"0 to {_KNOWN - 1}", found=str(codec)
+        )
+    if codec == 0:
+        return bytes(data)
+    if limit is None:
+        limit = size_limit(len(data))
+    reader = (_gunzip, snappy.decompress, lz4.decompress, _unzstd)[codec - 1]
+    return reader(data, limit)
+
+
+def compress(codec: int, data: bytes | memoryview, *, level: int | None = None) -> bytes:
+    """Compress the records of a batch in a form that every Kafka client reads.
+
+    Shape: `level` is the codec's own scale, for gzip and zstd only. Raises: UsageError for an
+    unknown codec.
+    """
+    if not 0 <= codec < _KNOWN:
+        raise UsageError(f"no compression codec {codec}; there are 0 to {_KNOWN - 1}")
+    if codec == 0:
+        return bytes(data)
+    if codec == 1:
+        return zlib.compress(data, -1 if level is None else level, _GZIP_WINDOW_BITS)
+    if codec == 2:
+        return snappy.compress(data)
+    if codec == 3:
+        return lz4.compress(data)
+    import cramjam
+
+    return bytes(cramjam.zstd.compress(data, level))
+
+
+def _gunzip(data: bytes | memoryview, limit: int) -> bytes:
+    """All members of a gzip stream; like Java's reader it ignores what follows the last."""
+    view = memoryview(data)
+    out = bytearray()
+    position = 0
+    while True:
+        position = _gunzip_member(view, position, out, limit)
+        if view[position : position + len(_GZIP_MAGIC)] != _GZIP_MAGIC:
+            return bytes(out)
+
+
+def _gunzip_member(view: memoryview, position: int, out: bytearray, limit: int) -> int:
+    """Decompress one member behind what is there; returns the position behind the member."""
+    member = zlib.decompressobj(_GZIP_WINDOW_BITS)
+    step = _GZIP_STEP
+    while not member.eof:
+        chunk = view[position : position + step]
+        if not chunk:
+            raise WireError("damaged gzip data: it is cut", expected="a trailer", found="the end")
+        try:
+            out += member.decompress(chunk, limit + 1 - len(out))
+        except zlib.error as error:
+            raise WireError(f"damaged gzip data: {error}") from None
+        if len(out) > limit:
+            raise _too_large(view, "gzip", limit)
+        position += len(chunk) - len(member.unused_data)
+        step *= _GZIP_STEP_GROWTH
+    return position
+
+
+def _unzstd(data: bytes | memoryview, limit: int) -> bytes:
+    """All frames of a zstd stream."""
+    import cramjam
+
+    guess = min(limit, max(_GUESS_MIN, len(data) * _GUESS_RATIO))
+    while True:
+        out = bytearray(guess)
+        try:
+            size = cramjam.zstd.decompress_into(data, out)
+            return bytes(memoryview(out)[:size])
+        except cramjam.DecompressionError as error:
+            # The only sign that the buffer was too small is the text of Rust's standard library.
+            if "whole buffer" not in str(error):
+                raise WireError(f"damaged zstd data: {error}") from None
+        if guess == limit:
+            raise _too_large(data, "zstd", limit)
+        guess = min(limit, guess * _GUESS_GROWTH)
+
+
+def _too_large(data: bytes | memoryview, name: str, limit: int) -> WireError:
+    return WireError(
+        f"the {name} data of a batch expands too far",
+        expected=f"at most {limit} bytes from {len(data)}",
+        found="more",
+    )

@@ -1,0 +1,118 @@
+"""Walks over the batches of a buffer: a log segment, a snapshot, the records of a response.
+
+Only headers are read. What is cut off at the end, as Fetch responses are, ends the walk without
+an error; a header that cannot be right raises one, and the walk can go on behind the damage.
+
+Source: Kafka's `ByteBufferLogInputStream`.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+
+from kraftwire.errors import WireError
+from kraftwire.limits import RESUME_BYTES_RATIO
+from kraftwire.records.batch import (
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_FIELD,
+    SIZE_FIELD,
+    RecordBatch,
+)
+from kraftwire.records.legacy import MESSAGE_OVERHEAD, LegacyBatch
+
+__all__ = ["Batch", "BatchReader", "read_batches"]
+
+Batch = RecordBatch | LegacyBatch
+
+_SIZE = struct.Struct(">i")
+
+# The least value of the length field, by magic.
+_SIZE_MIN = {**MESSAGE_OVERHEAD, 2: HEADER_SIZE - LOG_OVERHEAD}
+
+# Magic 2, any CRC, attributes below 0x80, a last offset delta that is not negative.
+_PLAUSIBLE = re.compile(rb"\x02(?=.{4}\x00[\x00-\x7f][\x00-\x7f])", re.DOTALL)
+
+
+class BatchReader(Iterator[Batch]):
+    """Iterates over batches.
+
+    Shape: `position` is where the next batch begins. Raises: WireError while iterating if the
+    header there is impossible; `resume` goes on behind it.
+    """
+
+    def __init__(self, buf: bytes | bytearray | memoryview, position: int = 0) -> None:
+        """Start at a position. Shape: whatever is not `bytes` is not copied as a whole."""
+        self._buffer = buf if isinstance(buf, bytes) else memoryview(buf).cast("B").toreadonly()
+        self._size = len(self._buffer)
+        self.position = position
+
+    @property
+    def remaining(self) -> int:
+        """Bytes not read yet; once the iteration has ended, those of a batch that is cut off."""
+        return self._size - self.position
+
+    def __next__(self) -> Batch:
+        start = self.position
+        left = self._size - start
+        if left < LOG_OVERHEAD:
+            raise StopIteration
+        (size,) = _SIZE.unpack_from(self._buffer, start + SIZE_FIELD)
+        magic = self._buffer[start + MAGIC_FIELD] if left > MAGIC_FIELD else 0
+        least = _SIZE_MIN.get(magic)
+        if least is None or size < least:
+            raise _impossible(start, size, magic)
+        if size > left - LOG_OVERHEAD:
+            raise StopIteration
+        batch: Batch
+        if magic == 2:
+            batch = RecordBatch(self._buffer, start)
+        else:
+            batch = LegacyBatch(self._buffer, start)
+        self.position = start + LOG_OVERHEAD + size
+        return batch
+
+    def resume(self) -> int:
+        """Go to the next batch of magic 2 whose CRC is right, or to the end; returns the distance.
+
+        Order: after `WireError`, or to pass over bytes that are cut off or not trusted.
+        """
+        start = self.position
+        budget = self._size * RESUME_BYTES_RATIO
+        for match in _PLAUSIBLE.finditer(self._buffer, start + 1 + MAGIC_FIELD):
+            candidate = match.start() - MAGIC_FIELD
+            if self._size - candidate < HEADER_SIZE:
+                break
+            batch = RecordBatch(self._buffer, candidate)
+            if batch.base_offset < 0 or batch.count < 0 or batch.end > self._size:
+                continue
+            budget -= batch.size
+            if budget < 0:
+                break
+            if batch.size >= HEADER_SIZE and batch.is_valid:
+                self.position = candidate
+                return candidate - start
+        self.position = self._size
+        return self._size - start
+
+
+def read_batches(buf: bytes | bytearray | memoryview, position: int = 0) -> BatchReader:
+    """Iterate over the batches in a buffer; see `BatchReader` for what is cut off or damaged."""
+    return BatchReader(buf, position)
+
+
+def _impossible(position: int, size: int, magic: int) -> WireError:
+    if magic not in _SIZE_MIN:
+        path, expected, found = "magic", "0 to 2", str(magic)
+    else:
+        path, expected, found = "batch_length", f"{_SIZE_MIN[magic]} or more", str(size)
+    return WireError(
+        "no batch begins here",
+        message="RecordBatch",
+        path=path,
+        offset=position,
+        expected=expected,
+        found=found,
+    )

@@ -1,0 +1,63 @@
+"""One record, in the same shape for every batch format, and the records part of one batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = [
+    "NO_HEADERS",
+    "NO_SEQUENCE",
+    "RECORD_SIZE_MIN",
+    "SEQUENCE_MASK",
+    "Headers",
+    "Record",
+    "Section",
+]
+
+NO_SEQUENCE = -1
+
+# Sequences wrap around to 0 behind the largest 32-bit integer.
+SEQUENCE_MASK = 0x7FFFFFFF
+
+# Length, attributes, two deltas, null key, null value, no headers: one byte each.
+RECORD_SIZE_MIN = 7
+
+Headers = tuple[tuple[str, bytes | None], ...]
+NO_HEADERS: Headers = ()
+
+
+class Record(NamedTuple):
+    """A record of a batch.
+
+    Units: `timestamp` in milliseconds; it is the batch's own if the broker stamped the batch, and
+    -1 in the oldest format. Shape: `sequence` is -1 unless a producer numbered the batch.
+    """
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = NO_HEADERS
+    sequence: int = NO_SEQUENCE
+
+
+@dataclass(slots=True, frozen=True)
+class Section:
+    """The records part of a magic 2 batch, decompressed, and what the header says of all records.
+
+    Shape: the records are `data[start:end]`; `append_time` is the timestamp of all of them if the
+    broker stamped the batch, else None; `base_sequence` is -1 without sequences. `origin` is
+    where `data[0]` lies in the caller's buffer, or None if the data was decompressed; `position`
+    is where the batch lies there.
+    """
+
+    data: bytes
+    start: int
+    end: int
+    base_offset: int
+    base_timestamp: int
+    append_time: int | None
+    base_sequence: int
+    origin: int | None
+    position: int
