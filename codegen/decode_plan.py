@@ -67,6 +67,7 @@ class DecodePlanner:
         if layout.flexible:
             run.add("B", "n")
             self._flush(run, steps)
+            self._advance(run, steps)
             stem = f"{snake(layout.name)}_{self.labels[layout].split('-')[0].split(',')[0]}"
             if layout.tagged:
                 budget = any(
@@ -81,6 +82,7 @@ class DecodePlanner:
                 steps.append(Step("unknown_tags"))
         else:
             self._flush(run, steps)
+            self._advance(run, steps)
             steps.append(Step("no_tags"))
         return steps
 
@@ -93,7 +95,8 @@ class DecodePlanner:
         else:
             run.add(_length_code(item), "n")
             self._flush(run, steps)
-            steps.append(self._variable(item, target))
+            steps.append(self._variable(item, target, run.at))
+            run.at = 0
 
     def _struct(self, item: Item, steps: list[Step], run: Run) -> None:
         assert item.layout is not None
@@ -108,10 +111,12 @@ class DecodePlanner:
                 nullable=item.nullable,
                 function=function.name,
                 takes_budget=function.takes_budget,
+                at=run.at,
             )
         )
+        run.at = 0
 
-    def _variable(self, item: Item, target: str) -> Step:
+    def _variable(self, item: Item, target: str, at: int) -> Step:
         kind = item.kind if item.kind != "array" else f"{item.element}_array"
         if kind == "fixed_array" and item.type == "uuid":
             kind = "uuid_array"
@@ -125,16 +130,23 @@ class DecodePlanner:
             size=FIXED[item.type].size if kind == "fixed_array" else 0,
             function=function.name if function else "",
             takes_budget=function.takes_budget if function else False,
+            at=at,
         )
 
     def _flush(self, run: Run, steps: list[Step]) -> None:
         if run.codes == ["B"]:
-            steps.append(Step("byte"))
+            steps.append(Step("byte", at=run.at))
         elif run:
             targets = run.arguments + ("," if len(run.codes) == 1 else "")
             name = self.packers.name("get", run.codes)
-            steps.append(Step("unpack", target=targets, packer=name, size=run.size))
+            steps.append(Step("unpack", target=targets, packer=name, at=run.at))
+        run.at += run.size
         run.clear()
+
+    def _advance(self, run: Run, steps: list[Step]) -> None:
+        if run.at:
+            steps.append(Step("advance", size=run.at))
+        run.at = 0
 
     def _tags(self, layout: Layout, stem: str) -> TagsFunction:
         branches = []
@@ -144,6 +156,7 @@ class DecodePlanner:
             run = Run()
             self._item(item, steps, run)
             self._flush(run, steps)
+            self._advance(run, steps)
             branches.append(TagBranch(tag, steps))
             budget |= bool(item.layout and self.functions[item.layout].takes_budget)
         defaults = [f"o.{item.attribute} = {item.default}" for _, item in layout.tagged]

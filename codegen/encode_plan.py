@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from codegen.layout import Absent, Item, Layout
 from codegen.names import snake
 from codegen.packers import PackerSet, Run
+from codegen.row_plan import local_name, plan_row
 from codegen.steps import EncodeFunction, Step, TagBranch, TagsFunction
 from codegen.types import FIXED
 
 __all__ = ["EncodePlanner"]
-
-# Names that the templates use themselves.
-_TAKEN = frozenset({"items", "n", "o", "out", "parent", "s", "tags"})
 
 
 @dataclass
@@ -49,6 +47,7 @@ class EncodePlanner:
             refuse=" or ".join(refused),
             tags=self._tags(layout, stem) if layout.tagged else None,
             tags_condition=" or ".join(conditions) if layout.flexible else "",
+            row=None if is_root else plan_row(layout, self.packers, f"row_{stem}"),
         )
 
     def _steps(self, layout: Layout) -> list[Step]:
@@ -86,7 +85,7 @@ class EncodePlanner:
         kind = item.kind if item.kind != "array" else f"{item.element}_array"
         if kind == "fixed_array" and item.type == "uuid":
             kind = "uuid_array"
-        value = "s" if item.kind == "string" else _local(item.attribute)
+        value = "s" if item.kind == "string" else local_name(item.attribute)
         steps.append(
             Step(
                 "length",
@@ -143,11 +142,6 @@ class EncodePlanner:
             self._flush(run, steps)
             branches.append(TagBranch(tag, steps, _differs(item)))
         return TagsFunction(f"encode_{stem}_tags", layout.name, branches)
-
-
-def _local(attribute: str) -> str:
-    """Name of the local variable that holds a field's value."""
-    return f"{attribute}_" if attribute in _TAKEN else attribute
 
 
 def _differs(item: Item) -> str:

@@ -29,10 +29,15 @@ class PackerSet:
 
 @dataclass
 class Run:
-    """Values that stand together: parallel lists of codes and Python expressions or targets."""
+    """Values that stand together: parallel lists of codes and Python expressions or targets.
+
+    `at` counts the bytes that a decoder has read beyond its variable `pos`; adding it to the next
+    expression is cheaper than storing a new `pos` after every read.
+    """
 
     codes: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    at: int = 0
 
     def add(self, code: str, name: str) -> None:
         """Append one value."""

@@ -52,6 +52,7 @@ class ModulePlan:
     packers: dict[str, str]
     array_codes: list[str]
     number_codes: list[str]
+    rows: list[tuple[str, str]]
     facts: str
     exported: str
     imports: list[str] = field(default_factory=list)
@@ -70,16 +71,22 @@ def plan_module(message: Message) -> ModulePlan:
         decoder_table.append(f"{version}: {decode.plan(layout, is_root=True).name},")
         encoder_table.append(f"{version}: {encode.plan(layout, is_root=True).name},")
     decoders = list(decode.functions.values())
+    encoders = list(encode.functions.values())
     codes = {step.code for function in decoders for step in _all_steps(function) if step.code}
     return ModulePlan(
         message=message,
         structs=[_struct(struct, message) for struct in message.structs],
         decoders=decoders,
-        encoders=list(encode.functions.values()),
+        encoders=encoders,
         decoder_table=_fill(decoder_table, 4),
         encoder_table=_fill(encoder_table, 4),
         packers=dict(sorted(packers.formats.items())),
         array_codes=sorted(codes),
+        rows=[
+            (f.row.packer.partition("[")[0], f.row.layout)
+            for f in encoders
+            if f.row and f.row.layout
+        ],
         number_codes=sorted(
             {a.code for f in decoders if f.sweep for a in f.sweep.arrays if a.code}
         ),

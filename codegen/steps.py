@@ -25,6 +25,20 @@ class Step:
     long_arguments: str = ""
     value: str = ""
     is_unchecked: bool = False
+    at: int = 0
+
+    @property
+    def start(self) -> str:
+        """Expression for where the step's bytes begin."""
+        return f"pos + {self.at}" if self.at else "pos"
+
+    @property
+    def stop(self) -> str:
+        """Expression for where they end, given a length in `n`."""
+        known = self.at - self.compact
+        if known == 0:
+            return "pos + n"
+        return f"pos + {known} + n" if known > 0 else f"pos + n - {-known}"
 
 
 @dataclass
@@ -93,6 +107,25 @@ class DecodeFunction:
     sweep: Sweep | None = None
 
 
+@dataclass(frozen=True)
+class RowArray:
+    """An array or records field within a row, held in a local variable."""
+
+    attribute: str
+    local: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A struct and its short arrays of numbers packed by one call, where `condition` holds."""
+
+    packer: str
+    layout: str
+    condition: str
+    arguments: str
+    arrays: tuple[RowArray, ...]
+
+
 @dataclass
 class EncodeFunction:
     """Writes structs behind a bytearray, or one message where `is_root`."""
@@ -105,3 +138,4 @@ class EncodeFunction:
     refuse: str
     tags: TagsFunction | None
     tags_condition: str
+    row: Row | None = None

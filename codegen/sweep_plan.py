@@ -14,12 +14,12 @@ from codegen.packers import PackerSet
 from codegen.steps import Sweep, SweepArray
 from codegen.types import FIXED
 
-__all__ = ["plan_sweep"]
+__all__ = ["is_steady", "plan_sweep"]
 
 
 def plan_sweep(layout: Layout, packers: PackerSet) -> Sweep | None:
     """The sweep over a layout, None where its elements rarely have equal sizes."""
-    if not layout.items or not all(_is_steady(item) for item in layout.items):
+    if not layout.items or not all(is_steady(item) for item in layout.items):
         return None
     codes: list[str] = []
     targets: list[str] = []
@@ -46,7 +46,8 @@ def plan_sweep(layout: Layout, packers: PackerSet) -> Sweep | None:
     return Sweep(packers.name("sweep", codes), target_text, layout.flexible)
 
 
-def _is_steady(item: Item) -> bool:
+def is_steady(item: Item) -> bool:
+    """Whether elements tend to have this field in equal length: numbers, or mostly empty."""
     if item.kind in ("fixed", "records"):
         return True
     if item.kind != "array":

@@ -10,6 +10,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_string,
     new,
     put_tags,
@@ -72,20 +73,17 @@ def decode_access_control_entry_record_0(buf: bytes, pos: int, left: int) -> tup
     # Versions 0.
     o: AccessControlEntryRecord = new(AccessControlEntryRecord)
     o.id, o.resource_type, n = get_UbB(buf, pos)
-    pos += 18
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.resource_name = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 18, n)
+    o.resource_name = buf[pos + 18 : (pos := pos + 17 + n)].decode()
     o.pattern_type, n = get_bB(buf, pos)
-    pos += 2
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.principal = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 2, n)
+    o.principal = buf[pos + 2 : (pos := pos + 1 + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.host = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.host = buf[pos + 1 : (pos := pos + n)].decode()
     o.operation, o.permission_type, n = get_bbB(buf, pos)
     pos += 3
     o.unknown_tagged_fields = None
@@ -96,25 +94,26 @@ def decode_access_control_entry_record_0(buf: bytes, pos: int, left: int) -> tup
 
 def encode_access_control_entry_record_0(o: AccessControlEntryRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.id) != 16:
         raise ValueError
     s = o.resource_name.encode()
     n = len(s) + 1
-    out += put_UbB(o.id, o.resource_type, n) if n < 128 else put_Ub(o.id, o.resource_type) + STRING_LENGTH[n]
-    out += s
+    add(put_UbB(o.id, o.resource_type, n) if n < 128 else put_Ub(o.id, o.resource_type) + STRING_LENGTH[n])
+    add(s)
     s = o.principal.encode()
     n = len(s) + 1
-    out += put_bB(o.pattern_type, n) if n < 128 else put_b(o.pattern_type) + STRING_LENGTH[n]
-    out += s
+    add(put_bB(o.pattern_type, n) if n < 128 else put_b(o.pattern_type) + STRING_LENGTH[n])
+    add(s)
     s = o.host.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_bbx(o.operation, o.permission_type)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_bbx(o.operation, o.permission_type))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AccessControlEntryRecord._DECODERS = {

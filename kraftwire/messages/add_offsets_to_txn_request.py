@@ -9,6 +9,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     STRING_LENGTH,
     Packer,
+    Parts,
     long_string,
     new,
     put_tags,
@@ -61,15 +62,13 @@ def decode_add_offsets_to_txn_request_0(buf: bytes, pos: int, left: int) -> tupl
     # Versions 0-2.
     o: AddOffsetsToTxnRequest = new(AddOffsetsToTxnRequest)
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.transactional_id = buf[pos : (pos := pos + n)].decode()
+    o.transactional_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.producer_id, o.producer_epoch, n = get_qhh(buf, pos)
-    pos += 12
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 12 : (pos := pos + 12 + n)].decode()
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -78,15 +77,13 @@ def decode_add_offsets_to_txn_request_3(buf: bytes, pos: int, left: int) -> tupl
     # Versions 3-4.
     o: AddOffsetsToTxnRequest = new(AddOffsetsToTxnRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.transactional_id = buf[pos + 1 : (pos := pos + n)].decode()
     o.producer_id, o.producer_epoch, n = get_qhB(buf, pos)
-    pos += 11
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 11, n)
+    o.group_id = buf[pos + 11 : (pos := pos + 10 + n)].decode()
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -99,33 +96,35 @@ def encode_add_offsets_to_txn_request_0(o: AddOffsetsToTxnRequest) -> bytes:
     # Versions 0-2.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.transactional_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.group_id.encode()
     n = len(s)
-    out += put_qhh(o.producer_id, o.producer_epoch, n)
-    out += s
-    return bytes(out)
+    add(put_qhh(o.producer_id, o.producer_epoch, n))
+    add(s)
+    return b"".join(out)
 
 
 def encode_add_offsets_to_txn_request_3(o: AddOffsetsToTxnRequest) -> bytes:
     # Versions 3-4.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.transactional_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.group_id.encode()
     n = len(s) + 1
-    out += put_qhB(o.producer_id, o.producer_epoch, n) if n < 128 else put_qh(o.producer_id, o.producer_epoch) + STRING_LENGTH[n]
-    out += s
-    out.append(0)
+    add(put_qhB(o.producer_id, o.producer_epoch, n) if n < 128 else put_qh(o.producer_id, o.producer_epoch) + STRING_LENGTH[n])
+    add(s)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AddOffsetsToTxnRequest._DECODERS = {

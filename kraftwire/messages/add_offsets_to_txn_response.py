@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -72,18 +73,20 @@ def encode_add_offsets_to_txn_response_0(o: AddOffsetsToTxnResponse) -> bytes:
     # Versions 0-2.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
-    out += put_ih(o.throttle_time_ms, o.error_code)
-    return bytes(out)
+    out: Parts = []
+    add = out.append
+    add(put_ih(o.throttle_time_ms, o.error_code))
+    return b"".join(out)
 
 
 def encode_add_offsets_to_txn_response_3(o: AddOffsetsToTxnResponse) -> bytes:
     # Versions 3-4.
-    out = bytearray()
-    out += put_ihx(o.throttle_time_ms, o.error_code)
+    out: Parts = []
+    add = out.append
+    add(put_ihx(o.throttle_time_ms, o.error_code))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AddOffsetsToTxnResponse._DECODERS = {

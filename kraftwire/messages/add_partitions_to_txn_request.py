@@ -15,6 +15,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -128,16 +129,14 @@ def decode_add_partitions_to_txn_topic_0_array(
     for _ in range(count):
         o: AddPartitionsToTxnTopic = new(AddPartitionsToTxnTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.partitions = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -148,15 +147,13 @@ def decode_add_partitions_to_txn_request_0(buf: bytes, pos: int, left: int) -> t
     o: AddPartitionsToTxnRequest = new(AddPartitionsToTxnRequest)
     o.transactions = []
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.v3_and_below_transactional_id = buf[pos : (pos := pos + n)].decode()
+    o.v3_and_below_transactional_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.v3_and_below_producer_id, o.v3_and_below_producer_epoch, n = get_qhi(buf, pos)
-    pos += 14
     if n < 0:
         raise ValueError
-    o.v3_and_below_topics, pos, left = decode_add_partitions_to_txn_topic_0_array(buf, pos, n, left)
+    o.v3_and_below_topics, pos, left = decode_add_partitions_to_txn_topic_0_array(buf, pos + 14, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -172,16 +169,14 @@ def decode_add_partitions_to_txn_topic_3_array(
     for _ in range(count):
         o: AddPartitionsToTxnTopic = new(AddPartitionsToTxnTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -196,15 +191,13 @@ def decode_add_partitions_to_txn_request_3(buf: bytes, pos: int, left: int) -> t
     o: AddPartitionsToTxnRequest = new(AddPartitionsToTxnRequest)
     o.transactions = []
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.v3_and_below_transactional_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.v3_and_below_transactional_id = buf[pos + 1 : (pos := pos + n)].decode()
     o.v3_and_below_producer_id, o.v3_and_below_producer_epoch, n = get_qhB(buf, pos)
-    pos += 11
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.v3_and_below_topics, pos, left = decode_add_partitions_to_txn_topic_3_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 11, n)
+    o.v3_and_below_topics, pos, left = decode_add_partitions_to_txn_topic_3_array(buf, pos + 11, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -223,15 +216,13 @@ def decode_add_partitions_to_txn_transaction_4_array(
     for _ in range(count):
         o: AddPartitionsToTxnTransaction = new(AddPartitionsToTxnTransaction)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.transactional_id = buf[pos + 1 : (pos := pos + n)].decode()
         o.producer_id, o.producer_epoch, o.verify_only, n = get_qhoB(buf, pos)
-        pos += 12
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topics, pos, left = decode_add_partitions_to_txn_topic_3_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 12, n)
+        o.topics, pos, left = decode_add_partitions_to_txn_topic_3_array(buf, pos + 12, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -249,10 +240,9 @@ def decode_add_partitions_to_txn_request_4(buf: bytes, pos: int, left: int) -> t
     o.v3_and_below_producer_epoch = 0
     o.v3_and_below_topics = []
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.transactions, pos, left = decode_add_partitions_to_txn_transaction_4_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.transactions, pos, left = decode_add_partitions_to_txn_transaction_4_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -261,52 +251,55 @@ def decode_add_partitions_to_txn_request_4(buf: bytes, pos: int, left: int) -> t
     return o, pos
 
 
-def encode_add_partitions_to_txn_topic_0_array(items: Iterable[AddPartitionsToTxnTopic], out: bytearray) -> None:
+def encode_add_partitions_to_txn_topic_0_array(items: Iterable[AddPartitionsToTxnTopic], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
+            add(PACK_i[len(partitions)](*partitions))
 
 
 def encode_add_partitions_to_txn_request_0(o: AddPartitionsToTxnRequest) -> bytes:
     # Versions 0-2.
     if o.transactions or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.v3_and_below_transactional_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     v3_and_below_topics = o.v3_and_below_topics
     n = len(v3_and_below_topics)
-    out += put_qhi(o.v3_and_below_producer_id, o.v3_and_below_producer_epoch, n)
+    add(put_qhi(o.v3_and_below_producer_id, o.v3_and_below_producer_epoch, n))
     if v3_and_below_topics:
         encode_add_partitions_to_txn_topic_0_array(v3_and_below_topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_add_partitions_to_txn_topic_3_array(items: Iterable[AddPartitionsToTxnTopic], out: bytearray) -> None:
+def encode_add_partitions_to_txn_topic_3_array(items: Iterable[AddPartitionsToTxnTopic], out: Parts) -> None:
     # Versions 3-5.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+            add(PACK_i[len(partitions)](*partitions))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -315,35 +308,37 @@ def encode_add_partitions_to_txn_request_3(o: AddPartitionsToTxnRequest) -> byte
     # Versions 3.
     if o.transactions:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.v3_and_below_transactional_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     v3_and_below_topics = o.v3_and_below_topics
     n = len(v3_and_below_topics) + 1
-    out += put_qhB(o.v3_and_below_producer_id, o.v3_and_below_producer_epoch, n) if n < 128 else put_qh(o.v3_and_below_producer_id, o.v3_and_below_producer_epoch) + LENGTH[n]
+    add(put_qhB(o.v3_and_below_producer_id, o.v3_and_below_producer_epoch, n) if n < 128 else put_qh(o.v3_and_below_producer_id, o.v3_and_below_producer_epoch) + LENGTH[n])
     if v3_and_below_topics:
         encode_add_partitions_to_txn_topic_3_array(v3_and_below_topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_add_partitions_to_txn_transaction_4_array(items: Iterable[AddPartitionsToTxnTransaction], out: bytearray) -> None:
+def encode_add_partitions_to_txn_transaction_4_array(items: Iterable[AddPartitionsToTxnTransaction], out: Parts) -> None:
     # Versions 4-5.
+    add = out.append
     for o in items:
         s = o.transactional_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         topics = o.topics
         n = len(topics) + 1
-        out += put_qhoB(o.producer_id, o.producer_epoch, o.verify_only, n) if n < 128 else put_qho(o.producer_id, o.producer_epoch, o.verify_only) + LENGTH[n]
+        add(put_qhoB(o.producer_id, o.producer_epoch, o.verify_only, n) if n < 128 else put_qho(o.producer_id, o.producer_epoch, o.verify_only) + LENGTH[n])
         if topics:
             encode_add_partitions_to_txn_topic_3_array(topics, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -352,16 +347,17 @@ def encode_add_partitions_to_txn_request_4(o: AddPartitionsToTxnRequest) -> byte
     # Versions 4-5.
     if o.v3_and_below_transactional_id or o.v3_and_below_producer_id or o.v3_and_below_producer_epoch or o.v3_and_below_topics:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     transactions = o.transactions
     n = len(transactions) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if transactions:
         encode_add_partitions_to_txn_transaction_4_array(transactions, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AddPartitionsToTxnRequest._DECODERS = {

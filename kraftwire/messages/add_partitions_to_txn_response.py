@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -134,12 +135,20 @@ def decode_add_partitions_to_txn_partition_result_0_array(
         raise ValueError
     left -= count
     out: list[AddPartitionsToTxnPartitionResult] = []
-    for row in sweep_ih(buf[pos : pos + 6 * count]):
-        o: AddPartitionsToTxnPartitionResult = new(AddPartitionsToTxnPartitionResult)
-        o.partition_index, o.partition_error_code = row
+    if count > 1:
+        for row in sweep_ih(buf[pos : pos + 6 * count]):
+            o: AddPartitionsToTxnPartitionResult = new(AddPartitionsToTxnPartitionResult)
+            o.partition_index, o.partition_error_code = row
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 6 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(AddPartitionsToTxnPartitionResult)
+        o.partition_index, o.partition_error_code = get_ih(buf, pos)
+        pos += 6
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 6 * len(out)
     return out, pos, left
 
 
@@ -154,15 +163,13 @@ def decode_add_partitions_to_txn_topic_result_0_array(
     for _ in range(count):
         o: AddPartitionsToTxnTopicResult = new(AddPartitionsToTxnTopicResult)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.results_by_partition, pos, left = decode_add_partitions_to_txn_partition_result_0_array(buf, pos, n, left)
+        o.results_by_partition, pos, left = decode_add_partitions_to_txn_partition_result_0_array(buf, pos + 4, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -174,10 +181,9 @@ def decode_add_partitions_to_txn_response_0(buf: bytes, pos: int, left: int) -> 
     o.error_code = 0
     o.results_by_transaction = []
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.results_by_topic_v3_and_below, pos, left = decode_add_partitions_to_txn_topic_result_0_array(buf, pos, n, left)
+    o.results_by_topic_v3_and_below, pos, left = decode_add_partitions_to_txn_topic_result_0_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -190,15 +196,16 @@ def decode_add_partitions_to_txn_partition_result_3_array(
         raise ValueError
     left -= count
     out: list[AddPartitionsToTxnPartitionResult] = []
-    for row in sweep_ihB(buf[pos : pos + 7 * count]):
-        o: AddPartitionsToTxnPartitionResult = new(AddPartitionsToTxnPartitionResult)
-        o.partition_index, o.partition_error_code, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 7 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_ihB(buf[pos : pos + 7 * count]):
+            o: AddPartitionsToTxnPartitionResult = new(AddPartitionsToTxnPartitionResult)
+            o.partition_index, o.partition_error_code, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 7 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(AddPartitionsToTxnPartitionResult)
         o.partition_index, o.partition_error_code, n = get_ihB(buf, pos)
@@ -221,15 +228,13 @@ def decode_add_partitions_to_txn_topic_result_3_array(
     for _ in range(count):
         o: AddPartitionsToTxnTopicResult = new(AddPartitionsToTxnTopicResult)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.results_by_partition, pos, left = decode_add_partitions_to_txn_partition_result_3_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.results_by_partition, pos, left = decode_add_partitions_to_txn_partition_result_3_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -245,10 +250,9 @@ def decode_add_partitions_to_txn_response_3(buf: bytes, pos: int, left: int) -> 
     o.error_code = 0
     o.results_by_transaction = []
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.results_by_topic_v3_and_below, pos, left = decode_add_partitions_to_txn_topic_result_3_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.results_by_topic_v3_and_below, pos, left = decode_add_partitions_to_txn_topic_result_3_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -268,15 +272,13 @@ def decode_add_partitions_to_txn_result_4_array(
     for _ in range(count):
         o: AddPartitionsToTxnResult = new(AddPartitionsToTxnResult)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.transactional_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topic_results, pos, left = decode_add_partitions_to_txn_topic_result_3_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.topic_results, pos, left = decode_add_partitions_to_txn_topic_result_3_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -291,10 +293,9 @@ def decode_add_partitions_to_txn_response_4(buf: bytes, pos: int, left: int) -> 
     o: AddPartitionsToTxnResponse = new(AddPartitionsToTxnResponse)
     o.results_by_topic_v3_and_below = []
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.results_by_transaction, pos, left = decode_add_partitions_to_txn_result_4_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.results_by_transaction, pos, left = decode_add_partitions_to_txn_result_4_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -303,26 +304,28 @@ def decode_add_partitions_to_txn_response_4(buf: bytes, pos: int, left: int) -> 
     return o, pos
 
 
-def encode_add_partitions_to_txn_partition_result_0_array(items: Iterable[AddPartitionsToTxnPartitionResult], out: bytearray) -> None:
+def encode_add_partitions_to_txn_partition_result_0_array(items: Iterable[AddPartitionsToTxnPartitionResult], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        out += put_ih(o.partition_index, o.partition_error_code)
+        add(put_ih(o.partition_index, o.partition_error_code))
 
 
-def encode_add_partitions_to_txn_topic_result_0_array(items: Iterable[AddPartitionsToTxnTopicResult], out: bytearray) -> None:
+def encode_add_partitions_to_txn_topic_result_0_array(items: Iterable[AddPartitionsToTxnTopicResult], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         results_by_partition = o.results_by_partition
         n = len(results_by_partition)
-        out += put_i(n)
+        add(put_i(n))
         if results_by_partition:
             encode_add_partitions_to_txn_partition_result_0_array(results_by_partition, out)
 
@@ -331,36 +334,39 @@ def encode_add_partitions_to_txn_response_0(o: AddPartitionsToTxnResponse) -> by
     # Versions 0-2.
     if o.results_by_transaction or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results_by_topic_v3_and_below = o.results_by_topic_v3_and_below
     n = len(results_by_topic_v3_and_below)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if results_by_topic_v3_and_below:
         encode_add_partitions_to_txn_topic_result_0_array(results_by_topic_v3_and_below, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_add_partitions_to_txn_partition_result_3_array(items: Iterable[AddPartitionsToTxnPartitionResult], out: bytearray) -> None:
+def encode_add_partitions_to_txn_partition_result_3_array(items: Iterable[AddPartitionsToTxnPartitionResult], out: Parts) -> None:
     # Versions 3-5.
+    add = out.append
     for o in items:
-        out += put_ihx(o.partition_index, o.partition_error_code)
+        add(put_ihx(o.partition_index, o.partition_error_code))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_add_partitions_to_txn_topic_result_3_array(items: Iterable[AddPartitionsToTxnTopicResult], out: bytearray) -> None:
+def encode_add_partitions_to_txn_topic_result_3_array(items: Iterable[AddPartitionsToTxnTopicResult], out: Parts) -> None:
     # Versions 3-5.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         results_by_partition = o.results_by_partition
         n = len(results_by_partition) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if results_by_partition:
             encode_add_partitions_to_txn_partition_result_3_array(results_by_partition, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -369,31 +375,33 @@ def encode_add_partitions_to_txn_response_3(o: AddPartitionsToTxnResponse) -> by
     # Versions 3.
     if o.results_by_transaction:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results_by_topic_v3_and_below = o.results_by_topic_v3_and_below
     n = len(results_by_topic_v3_and_below) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if results_by_topic_v3_and_below:
         encode_add_partitions_to_txn_topic_result_3_array(results_by_topic_v3_and_below, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_add_partitions_to_txn_result_4_array(items: Iterable[AddPartitionsToTxnResult], out: bytearray) -> None:
+def encode_add_partitions_to_txn_result_4_array(items: Iterable[AddPartitionsToTxnResult], out: Parts) -> None:
     # Versions 4-5.
+    add = out.append
     for o in items:
         s = o.transactional_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         topic_results = o.topic_results
         n = len(topic_results) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if topic_results:
             encode_add_partitions_to_txn_topic_result_3_array(topic_results, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -402,16 +410,17 @@ def encode_add_partitions_to_txn_response_4(o: AddPartitionsToTxnResponse) -> by
     # Versions 4-5.
     if o.results_by_topic_v3_and_below:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results_by_transaction = o.results_by_transaction
     n = len(results_by_transaction) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if results_by_transaction:
         encode_add_partitions_to_txn_result_4_array(results_by_transaction, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AddPartitionsToTxnResponse._DECODERS = {

@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -99,15 +100,13 @@ def decode_listener_0_array(
     for _ in range(count):
         o: Listener = new(Listener)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.host = buf[pos + 1 : (pos := pos + n)].decode()
         o.port, n = get_HB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -122,15 +121,17 @@ def decode_add_raft_voter_request_0(buf: bytes, pos: int, left: int) -> tuple[Ad
     o: AddRaftVoterRequest = new(AddRaftVoterRequest)
     o.ack_when_committed = True
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 1
     o.timeout_ms, o.voter_id, o.voter_directory_id, n = get_iiUB(buf, pos)
-    pos += 25
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.listeners, pos, left = decode_listener_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 25, n)
+    o.listeners, pos, left = decode_listener_0_array(buf, pos + 25, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -143,15 +144,17 @@ def decode_add_raft_voter_request_1(buf: bytes, pos: int, left: int) -> tuple[Ad
     # Versions 1.
     o: AddRaftVoterRequest = new(AddRaftVoterRequest)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 1
     o.timeout_ms, o.voter_id, o.voter_directory_id, n = get_iiUB(buf, pos)
-    pos += 25
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.listeners, pos, left = decode_listener_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 25, n)
+    o.listeners, pos, left = decode_listener_0_array(buf, pos + 25, n - 1, left)
     o.ack_when_committed, n = get_oB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -160,18 +163,19 @@ def decode_add_raft_voter_request_1(buf: bytes, pos: int, left: int) -> tuple[Ad
     return o, pos
 
 
-def encode_listener_0_array(items: Iterable[Listener], out: bytearray) -> None:
+def encode_listener_0_array(items: Iterable[Listener], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_Hx(o.port)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_Hx(o.port))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -180,42 +184,44 @@ def encode_add_raft_voter_request_0(o: AddRaftVoterRequest) -> bytes:
     # Versions 0.
     if not o.ack_when_committed:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = 0 if o.cluster_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     if len(o.voter_directory_id) != 16:
         raise ValueError
     listeners = o.listeners
     n = len(listeners) + 1
-    out += put_iiUB(o.timeout_ms, o.voter_id, o.voter_directory_id, n) if n < 128 else put_iiU(o.timeout_ms, o.voter_id, o.voter_directory_id) + LENGTH[n]
+    add(put_iiUB(o.timeout_ms, o.voter_id, o.voter_directory_id, n) if n < 128 else put_iiU(o.timeout_ms, o.voter_id, o.voter_directory_id) + LENGTH[n])
     if listeners:
         encode_listener_0_array(listeners, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_add_raft_voter_request_1(o: AddRaftVoterRequest) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = 0 if o.cluster_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     if len(o.voter_directory_id) != 16:
         raise ValueError
     listeners = o.listeners
     n = len(listeners) + 1
-    out += put_iiUB(o.timeout_ms, o.voter_id, o.voter_directory_id, n) if n < 128 else put_iiU(o.timeout_ms, o.voter_id, o.voter_directory_id) + LENGTH[n]
+    add(put_iiUB(o.timeout_ms, o.voter_id, o.voter_directory_id, n) if n < 128 else put_iiU(o.timeout_ms, o.voter_id, o.voter_directory_id) + LENGTH[n])
     if listeners:
         encode_listener_0_array(listeners, out)
-    out += put_ox(o.ack_when_committed)
+    add(put_ox(o.ack_when_committed))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AddRaftVoterRequest._DECODERS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -59,11 +60,12 @@ def decode_allocate_producer_ids_request_0(buf: bytes, pos: int, left: int) -> t
 
 def encode_allocate_producer_ids_request_0(o: AllocateProducerIdsRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
-    out += put_iqx(o.broker_id, o.broker_epoch)
+    out: Parts = []
+    add = out.append
+    add(put_iqx(o.broker_id, o.broker_epoch))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AllocateProducerIdsRequest._DECODERS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -64,11 +65,12 @@ def decode_allocate_producer_ids_response_0(buf: bytes, pos: int, left: int) -> 
 
 def encode_allocate_producer_ids_response_0(o: AllocateProducerIdsResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
-    out += put_ihqix(o.throttle_time_ms, o.error_code, o.producer_id_start, o.producer_id_len)
+    out: Parts = []
+    add = out.append
+    add(put_ihqix(o.throttle_time_ms, o.error_code, o.producer_id_start, o.producer_id_len))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AllocateProducerIdsResponse._DECODERS = {

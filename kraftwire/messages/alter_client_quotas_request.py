@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -32,10 +33,12 @@ get_h = Packer(">h").unpack_from
 get_i = Packer(">i").unpack_from
 get_o = Packer(">?").unpack_from
 get_oB = Packer(">?B").unpack_from
+put_bbx = Packer(">bbx").pack
 put_do = Packer(">d?").pack
 put_dox = Packer(">d?x").pack
 put_h = Packer(">h").pack
 put_i = Packer(">i").pack
+put_ii = Packer(">ii").pack
 put_o = Packer(">?").pack
 put_ox = Packer(">?x").pack
 
@@ -131,13 +134,15 @@ def decode_entity_data_0_array(
     for _ in range(count):
         o: EntityData = new(EntityData)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.entity_type = buf[pos : (pos := pos + n)].decode()
+        o.entity_type = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
-        o.entity_name = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.entity_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.entity_name = None
+            pos += 2
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -153,10 +158,9 @@ def decode_op_data_0_array(
     for _ in range(count):
         o: OpData = new(OpData)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.key = buf[pos : (pos := pos + n)].decode()
+        o.key = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.value, o.remove = get_do(buf, pos)
         pos += 9
         o.unknown_tagged_fields = None
@@ -192,15 +196,13 @@ def decode_entry_data_0_array(
     for _ in range(count):
         o = new(EntryData)
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.entity, pos, left = decode_entity_data_0_array(buf, pos, n, left)
+        o.entity, pos, left = decode_entity_data_0_array(buf, pos + 4, n, left)
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.ops, pos = decode_op_data_0_array(buf, pos, n)
+        o.ops, pos = decode_op_data_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -210,10 +212,9 @@ def decode_alter_client_quotas_request_0(buf: bytes, pos: int, left: int) -> tup
     # Versions 0.
     o: AlterClientQuotasRequest = new(AlterClientQuotasRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.entries, pos, left = decode_entry_data_0_array(buf, pos, n, left)
+    o.entries, pos, left = decode_entry_data_0_array(buf, pos + 4, n, left)
     o.validate_only, = get_o(buf, pos)
     pos += 1
     o.unknown_tagged_fields = None
@@ -231,15 +232,17 @@ def decode_entity_data_1_array(
     for _ in range(count):
         o: EntityData = new(EntityData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.entity_type = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.entity_type = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.entity_name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.entity_name = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.entity_name = None
+            pos += 1
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -259,10 +262,9 @@ def decode_op_data_1_array(
     for _ in range(count):
         o: OpData = new(OpData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.key = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.key = buf[pos + 1 : (pos := pos + n)].decode()
         o.value, o.remove, n = get_doB(buf, pos)
         pos += 10
         o.unknown_tagged_fields = None
@@ -301,15 +303,13 @@ def decode_entry_data_1_array(
     for _ in range(count):
         o = new(EntryData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.entity, pos, left = decode_entity_data_1_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.entity, pos, left = decode_entity_data_1_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.ops, pos = decode_op_data_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.ops, pos = decode_op_data_1_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -323,10 +323,9 @@ def decode_alter_client_quotas_request_1(buf: bytes, pos: int, left: int) -> tup
     # Versions 1.
     o: AlterClientQuotasRequest = new(AlterClientQuotasRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.entries, pos, left = decode_entry_data_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.entries, pos, left = decode_entry_data_1_array(buf, pos + 1, n - 1, left)
     o.validate_only, n = get_oB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -335,122 +334,140 @@ def decode_alter_client_quotas_request_1(buf: bytes, pos: int, left: int) -> tup
     return o, pos
 
 
-def encode_entity_data_0_array(items: Iterable[EntityData], out: bytearray) -> None:
+def encode_entity_data_0_array(items: Iterable[EntityData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.entity_type.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = b"" if o.entity_name is None else o.entity_name.encode()
         n = -1 if o.entity_name is None else len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
 
 
-def encode_op_data_0_array(items: Iterable[OpData], out: bytearray) -> None:
+def encode_op_data_0_array(items: Iterable[OpData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.key.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
-        out += put_do(o.value, o.remove)
+        add(put_h(n))
+        add(s)
+        add(put_do(o.value, o.remove))
 
 
-def encode_entry_data_0_array(items: Iterable[EntryData], out: bytearray) -> None:
+def encode_entry_data_0_array(items: Iterable[EntryData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         entity = o.entity
-        n = len(entity)
-        out += put_i(n)
-        if entity:
-            encode_entity_data_0_array(entity, out)
         ops = o.ops
-        n = len(ops)
-        out += put_i(n)
-        if ops:
-            encode_op_data_0_array(ops, out)
+        if not len(entity) and not len(ops):
+            add(put_ii(0, 0))
+        else:
+            entity = o.entity
+            n = len(entity)
+            add(put_i(n))
+            if entity:
+                encode_entity_data_0_array(entity, out)
+            ops = o.ops
+            n = len(ops)
+            add(put_i(n))
+            if ops:
+                encode_op_data_0_array(ops, out)
 
 
 def encode_alter_client_quotas_request_0(o: AlterClientQuotasRequest) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     entries = o.entries
     n = len(entries)
-    out += put_i(n)
+    add(put_i(n))
     if entries:
         encode_entry_data_0_array(entries, out)
-    out += put_o(o.validate_only)
-    return bytes(out)
+    add(put_o(o.validate_only))
+    return b"".join(out)
 
 
-def encode_entity_data_1_array(items: Iterable[EntityData], out: bytearray) -> None:
+def encode_entity_data_1_array(items: Iterable[EntityData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.entity_type.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.entity_name is None else o.entity_name.encode()
         n = 0 if o.entity_name is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_op_data_1_array(items: Iterable[OpData], out: bytearray) -> None:
+def encode_op_data_1_array(items: Iterable[OpData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.key.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_dox(o.value, o.remove)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_dox(o.value, o.remove))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_entry_data_1_array(items: Iterable[EntryData], out: bytearray) -> None:
+def encode_entry_data_1_array(items: Iterable[EntryData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         entity = o.entity
-        n = len(entity) + 1
-        out += LENGTH[n]
-        if entity:
-            encode_entity_data_1_array(entity, out)
         ops = o.ops
-        n = len(ops) + 1
-        out += LENGTH[n]
-        if ops:
-            encode_op_data_1_array(ops, out)
-        out.append(0)
+        if not len(entity) and not len(ops):
+            add(put_bbx(1, 1))
+        else:
+            entity = o.entity
+            n = len(entity) + 1
+            add(LENGTH[n])
+            if entity:
+                encode_entity_data_1_array(entity, out)
+            ops = o.ops
+            n = len(ops) + 1
+            add(LENGTH[n])
+            if ops:
+                encode_op_data_1_array(ops, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_alter_client_quotas_request_1(o: AlterClientQuotasRequest) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     entries = o.entries
     n = len(entries) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if entries:
         encode_entry_data_1_array(entries, out)
-    out += put_ox(o.validate_only)
+    add(put_ox(o.validate_only))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AlterClientQuotasRequest._DECODERS = {

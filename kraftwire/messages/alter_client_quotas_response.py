@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -112,13 +113,15 @@ def decode_entity_data_0_array(
     for _ in range(count):
         o: EntityData = new(EntityData)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.entity_type = buf[pos : (pos := pos + n)].decode()
+        o.entity_type = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
-        o.entity_name = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.entity_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.entity_name = None
+            pos += 2
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -134,13 +137,15 @@ def decode_entry_data_0_array(
     for _ in range(count):
         o: EntryData = new(EntryData)
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
-        o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.error_message = buf[pos + 4 : (pos := pos + 4 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 4
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.entity, pos, left = decode_entity_data_0_array(buf, pos, n, left)
+        o.entity, pos, left = decode_entity_data_0_array(buf, pos + 4, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -150,10 +155,9 @@ def decode_alter_client_quotas_response_0(buf: bytes, pos: int, left: int) -> tu
     # Versions 0.
     o: AlterClientQuotasResponse = new(AlterClientQuotasResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.entries, pos, left = decode_entry_data_0_array(buf, pos, n, left)
+    o.entries, pos, left = decode_entry_data_0_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -169,15 +173,17 @@ def decode_entity_data_1_array(
     for _ in range(count):
         o: EntityData = new(EntityData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.entity_type = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.entity_type = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.entity_name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.entity_name = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.entity_name = None
+            pos += 1
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -198,15 +204,17 @@ def decode_entry_data_1_array(
     for _ in range(count):
         o: EntryData = new(EntryData)
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 3
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.entity, pos, left = decode_entity_data_1_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.entity, pos, left = decode_entity_data_1_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -220,10 +228,9 @@ def decode_alter_client_quotas_response_1(buf: bytes, pos: int, left: int) -> tu
     # Versions 1.
     o: AlterClientQuotasResponse = new(AlterClientQuotasResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.entries, pos, left = decode_entry_data_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.entries, pos, left = decode_entry_data_1_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -232,33 +239,35 @@ def decode_alter_client_quotas_response_1(buf: bytes, pos: int, left: int) -> tu
     return o, pos
 
 
-def encode_entity_data_0_array(items: Iterable[EntityData], out: bytearray) -> None:
+def encode_entity_data_0_array(items: Iterable[EntityData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.entity_type.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = b"" if o.entity_name is None else o.entity_name.encode()
         n = -1 if o.entity_name is None else len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
 
 
-def encode_entry_data_0_array(items: Iterable[EntryData], out: bytearray) -> None:
+def encode_entry_data_0_array(items: Iterable[EntryData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.error_message is None else o.error_message.encode()
         n = -1 if o.error_message is None else len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
         entity = o.entity
         n = len(entity)
-        out += put_i(n)
+        add(put_i(n))
         if entity:
             encode_entity_data_0_array(entity, out)
 
@@ -267,60 +276,64 @@ def encode_alter_client_quotas_response_0(o: AlterClientQuotasResponse) -> bytes
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     entries = o.entries
     n = len(entries)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if entries:
         encode_entry_data_0_array(entries, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_entity_data_1_array(items: Iterable[EntityData], out: bytearray) -> None:
+def encode_entity_data_1_array(items: Iterable[EntityData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.entity_type.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.entity_name is None else o.entity_name.encode()
         n = 0 if o.entity_name is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_entry_data_1_array(items: Iterable[EntryData], out: bytearray) -> None:
+def encode_entry_data_1_array(items: Iterable[EntryData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
         entity = o.entity
         n = len(entity) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if entity:
             encode_entity_data_1_array(entity, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_alter_client_quotas_response_1(o: AlterClientQuotasResponse) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     entries = o.entries
     n = len(entries) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if entries:
         encode_entry_data_1_array(entries, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AlterClientQuotasResponse._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -113,13 +114,15 @@ def decode_alterable_config_0_array(
     for _ in range(count):
         o: AlterableConfig = new(AlterableConfig)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
-        o.value = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.value = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.value = None
+            pos += 2
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -136,15 +139,13 @@ def decode_alter_configs_resource_0_array(
     for _ in range(count):
         o: AlterConfigsResource = new(AlterConfigsResource)
         o.resource_type, n = get_bh(buf, pos)
-        pos += 3
         if n < 0:
             raise ValueError
-        o.resource_name = buf[pos : (pos := pos + n)].decode()
+        o.resource_name = buf[pos + 3 : (pos := pos + 3 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.configs, pos, left = decode_alterable_config_0_array(buf, pos, n, left)
+        o.configs, pos, left = decode_alterable_config_0_array(buf, pos + 4, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -154,10 +155,9 @@ def decode_alter_configs_request_0(buf: bytes, pos: int, left: int) -> tuple[Alt
     # Versions 0-1.
     o: AlterConfigsRequest = new(AlterConfigsRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.resources, pos, left = decode_alter_configs_resource_0_array(buf, pos, n, left)
+    o.resources, pos, left = decode_alter_configs_resource_0_array(buf, pos + 4, n, left)
     o.validate_only, = get_o(buf, pos)
     pos += 1
     o.unknown_tagged_fields = None
@@ -175,15 +175,17 @@ def decode_alterable_config_2_array(
     for _ in range(count):
         o: AlterableConfig = new(AlterableConfig)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.value = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.value = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.value = None
+            pos += 1
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -204,15 +206,13 @@ def decode_alter_configs_resource_2_array(
     for _ in range(count):
         o: AlterConfigsResource = new(AlterConfigsResource)
         o.resource_type, n = get_bB(buf, pos)
-        pos += 2
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.resource_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 2, n)
+        o.resource_name = buf[pos + 2 : (pos := pos + 1 + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.configs, pos, left = decode_alterable_config_2_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.configs, pos, left = decode_alterable_config_2_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -226,10 +226,9 @@ def decode_alter_configs_request_2(buf: bytes, pos: int, left: int) -> tuple[Alt
     # Versions 2.
     o: AlterConfigsRequest = new(AlterConfigsRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.resources, pos, left = decode_alter_configs_resource_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.resources, pos, left = decode_alter_configs_resource_2_array(buf, pos + 1, n - 1, left)
     o.validate_only, n = get_oB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -238,33 +237,35 @@ def decode_alter_configs_request_2(buf: bytes, pos: int, left: int) -> tuple[Alt
     return o, pos
 
 
-def encode_alterable_config_0_array(items: Iterable[AlterableConfig], out: bytearray) -> None:
+def encode_alterable_config_0_array(items: Iterable[AlterableConfig], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = b"" if o.value is None else o.value.encode()
         n = -1 if o.value is None else len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
 
 
-def encode_alter_configs_resource_0_array(items: Iterable[AlterConfigsResource], out: bytearray) -> None:
+def encode_alter_configs_resource_0_array(items: Iterable[AlterConfigsResource], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.resource_name.encode()
         n = len(s)
-        out += put_bh(o.resource_type, n)
-        out += s
+        add(put_bh(o.resource_type, n))
+        add(s)
         configs = o.configs
         n = len(configs)
-        out += put_i(n)
+        add(put_i(n))
         if configs:
             encode_alterable_config_0_array(configs, out)
 
@@ -273,61 +274,65 @@ def encode_alter_configs_request_0(o: AlterConfigsRequest) -> bytes:
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     resources = o.resources
     n = len(resources)
-    out += put_i(n)
+    add(put_i(n))
     if resources:
         encode_alter_configs_resource_0_array(resources, out)
-    out += put_o(o.validate_only)
-    return bytes(out)
+    add(put_o(o.validate_only))
+    return b"".join(out)
 
 
-def encode_alterable_config_2_array(items: Iterable[AlterableConfig], out: bytearray) -> None:
+def encode_alterable_config_2_array(items: Iterable[AlterableConfig], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.value is None else o.value.encode()
         n = 0 if o.value is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_alter_configs_resource_2_array(items: Iterable[AlterConfigsResource], out: bytearray) -> None:
+def encode_alter_configs_resource_2_array(items: Iterable[AlterConfigsResource], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         s = o.resource_name.encode()
         n = len(s) + 1
-        out += put_bB(o.resource_type, n) if n < 128 else put_b(o.resource_type) + STRING_LENGTH[n]
-        out += s
+        add(put_bB(o.resource_type, n) if n < 128 else put_b(o.resource_type) + STRING_LENGTH[n])
+        add(s)
         configs = o.configs
         n = len(configs) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if configs:
             encode_alterable_config_2_array(configs, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_alter_configs_request_2(o: AlterConfigsRequest) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     resources = o.resources
     n = len(resources) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if resources:
         encode_alter_configs_resource_2_array(resources, out)
-    out += put_ox(o.validate_only)
+    add(put_ox(o.validate_only))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AlterConfigsRequest._DECODERS = {

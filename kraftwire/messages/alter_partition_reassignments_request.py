@@ -16,6 +16,8 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
+    Rows,
     long_length,
     long_string,
     new,
@@ -35,6 +37,7 @@ put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
 put_io = Packer(">i?").pack
 put_ioB = Packer(">i?B").pack
+row_reassignable_partition_0 = Rows(">ib%dix")
 NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
@@ -129,14 +132,14 @@ def decode_reassignable_partition_0_array(
     for _ in range(count):
         o = new(ReassignablePartition)
         o.partition_index, n = get_iB(buf, pos)
-        pos += 5
         if n > 127:
-            n, pos = long_length(buf, pos, n)
+            n, pos = long_length(buf, pos, 5, n)
         if n:
-            o.replicas = list(UNPACK_i[n - 1](buf, pos))
-            pos += 4 * (n - 1)
+            o.replicas = list(UNPACK_i[n - 1](buf, pos + 5))
+            pos += 4 * n + 1
         else:
             o.replicas = None
+            pos += 5
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -157,15 +160,13 @@ def decode_reassignable_topic_0_array(
     for _ in range(count):
         o: ReassignableTopic = new(ReassignableTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos, left = decode_reassignable_partition_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos, left = decode_reassignable_partition_0_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -180,10 +181,9 @@ def decode_alter_partition_reassignments_request_0(buf: bytes, pos: int, left: i
     o: AlterPartitionReassignmentsRequest = new(AlterPartitionReassignmentsRequest)
     o.allow_replication_factor_change = True
     o.timeout_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_reassignable_topic_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos, left = decode_reassignable_topic_0_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -196,10 +196,9 @@ def decode_alter_partition_reassignments_request_1(buf: bytes, pos: int, left: i
     # Versions 1.
     o: AlterPartitionReassignmentsRequest = new(AlterPartitionReassignmentsRequest)
     o.timeout_ms, o.allow_replication_factor_change, n = get_ioB(buf, pos)
-    pos += 6
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_reassignable_topic_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 6, n)
+    o.topics, pos, left = decode_reassignable_topic_0_array(buf, pos + 6, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -208,32 +207,38 @@ def decode_alter_partition_reassignments_request_1(buf: bytes, pos: int, left: i
     return o, pos
 
 
-def encode_reassignable_partition_0_array(items: Iterable[ReassignablePartition], out: bytearray) -> None:
+def encode_reassignable_partition_0_array(items: Iterable[ReassignablePartition], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         replicas = o.replicas
-        n = 0 if replicas is None else len(replicas) + 1
-        out += put_iB(o.partition_index, n) if n < 128 else put_i(o.partition_index) + LENGTH[n]
-        if replicas:
-            out += PACK_i[len(replicas)](*replicas)
-        out.append(0)
+        if replicas is not None and len(replicas) < 127:
+            add(row_reassignable_partition_0[len(replicas)](o.partition_index, len(replicas) + 1, *replicas))
+        else:
+            replicas = o.replicas
+            n = 0 if replicas is None else len(replicas) + 1
+            add(put_iB(o.partition_index, n) if n < 128 else put_i(o.partition_index) + LENGTH[n])
+            if replicas:
+                add(PACK_i[len(replicas)](*replicas))
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_reassignable_topic_0_array(items: Iterable[ReassignableTopic], out: bytearray) -> None:
+def encode_reassignable_topic_0_array(items: Iterable[ReassignableTopic], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_reassignable_partition_0_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -242,30 +247,32 @@ def encode_alter_partition_reassignments_request_0(o: AlterPartitionReassignment
     # Versions 0.
     if not o.allow_replication_factor_change:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.timeout_ms, n) if n < 128 else put_i(o.timeout_ms) + LENGTH[n]
+    add(put_iB(o.timeout_ms, n) if n < 128 else put_i(o.timeout_ms) + LENGTH[n])
     if topics:
         encode_reassignable_topic_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_alter_partition_reassignments_request_1(o: AlterPartitionReassignmentsRequest) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_ioB(o.timeout_ms, o.allow_replication_factor_change, n) if n < 128 else put_io(o.timeout_ms, o.allow_replication_factor_change) + LENGTH[n]
+    add(put_ioB(o.timeout_ms, o.allow_replication_factor_change, n) if n < 128 else put_io(o.timeout_ms, o.allow_replication_factor_change) + LENGTH[n])
     if topics:
         encode_reassignable_topic_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AlterPartitionReassignmentsRequest._DECODERS = {

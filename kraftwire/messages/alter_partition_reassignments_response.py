@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -113,10 +114,13 @@ def decode_reassignable_partition_response_0_array(
     for _ in range(count):
         o: ReassignablePartitionResponse = new(ReassignablePartitionResponse)
         o.partition_index, o.error_code, n = get_ihB(buf, pos)
-        pos += 7
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 7, n)
+        if n:
+            o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 7
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -137,15 +141,13 @@ def decode_reassignable_topic_response_0_array(
     for _ in range(count):
         o: ReassignableTopicResponse = new(ReassignableTopicResponse)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_reassignable_partition_response_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_reassignable_partition_response_0_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -160,15 +162,17 @@ def decode_alter_partition_reassignments_response_0(buf: bytes, pos: int, left: 
     o: AlterPartitionReassignmentsResponse = new(AlterPartitionReassignmentsResponse)
     o.allow_replication_factor_change = True
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 7, n)
+    if n:
+        o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 7
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.responses, pos, left = decode_reassignable_topic_response_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.responses, pos, left = decode_reassignable_topic_response_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -181,15 +185,17 @@ def decode_alter_partition_reassignments_response_1(buf: bytes, pos: int, left: 
     # Versions 1.
     o: AlterPartitionReassignmentsResponse = new(AlterPartitionReassignmentsResponse)
     o.throttle_time_ms, o.allow_replication_factor_change, o.error_code, n = get_iohB(buf, pos)
-    pos += 8
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 8, n)
+    if n:
+        o.error_message = buf[pos + 8 : (pos := pos + 7 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 8
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.responses, pos, left = decode_reassignable_topic_response_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.responses, pos, left = decode_reassignable_topic_response_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -198,69 +204,73 @@ def decode_alter_partition_reassignments_response_1(buf: bytes, pos: int, left: 
     return o, pos
 
 
-def encode_reassignable_partition_response_0_array(items: Iterable[ReassignablePartitionResponse], out: bytearray) -> None:
+def encode_reassignable_partition_response_0_array(items: Iterable[ReassignablePartitionResponse], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_ihB(o.partition_index, o.error_code, n) if n < 128 else put_ih(o.partition_index, o.error_code) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_ihB(o.partition_index, o.error_code, n) if n < 128 else put_ih(o.partition_index, o.error_code) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_reassignable_topic_response_0_array(items: Iterable[ReassignableTopicResponse], out: bytearray) -> None:
+def encode_reassignable_topic_response_0_array(items: Iterable[ReassignableTopicResponse], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_reassignable_partition_response_0_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_alter_partition_reassignments_response_0(o: AlterPartitionReassignmentsResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = 0 if o.error_message is None else len(s) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n])
+    add(s)
     responses = o.responses
     n = len(responses) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if responses:
         encode_reassignable_topic_response_0_array(responses, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_alter_partition_reassignments_response_1(o: AlterPartitionReassignmentsResponse) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = 0 if o.error_message is None else len(s) + 1
-    out += put_iohB(o.throttle_time_ms, o.allow_replication_factor_change, o.error_code, n) if n < 128 else put_ioh(o.throttle_time_ms, o.allow_replication_factor_change, o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_iohB(o.throttle_time_ms, o.allow_replication_factor_change, o.error_code, n) if n < 128 else put_ioh(o.throttle_time_ms, o.allow_replication_factor_change, o.error_code) + STRING_LENGTH[n])
+    add(s)
     responses = o.responses
     n = len(responses) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if responses:
         encode_reassignable_topic_response_0_array(responses, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AlterPartitionReassignmentsResponse._DECODERS = {

@@ -17,6 +17,8 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
+    Rows,
     long_length,
     long_string,
     new,
@@ -37,14 +39,18 @@ get_iiB = Packer(">iiB").unpack_from
 get_iqB = Packer(">iqB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_bix = Packer(">bix").pack
 put_ii = Packer(">ii").pack
 put_iiB = Packer(">iiB").pack
+put_iibbix = Packer(">iibbix").pack
 put_iq = Packer(">iq").pack
 put_iqB = Packer(">iqB").pack
 put_iqx = Packer(">iqx").pack
 put_ix = Packer(">ix").pack
 sweep_iqB = Packer(">iqB").iter_unpack
+row_partition_data_0 = Rows(">iib%diix")
+row_partition_data_1 = Rows(">iib%dibix")
 NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
@@ -171,11 +177,10 @@ def decode_partition_data_0_array(
         o.new_isr_with_epochs = []
         o.leader_recovery_state = 0
         o.partition_index, o.leader_epoch, n = get_iiB(buf, pos)
-        pos += 9
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.new_isr = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 9, n)
+        o.new_isr = list(UNPACK_i[n - 1](buf, pos + 9))
+        pos += 4 * n + 5
         o.partition_epoch, n = get_iB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -197,15 +202,13 @@ def decode_topic_data_0_array(
         o: TopicData = new(TopicData)
         o.topic_id = ZERO_UUID
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_partition_data_0_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -219,10 +222,9 @@ def decode_alter_partition_request_0(buf: bytes, pos: int, left: int) -> tuple[A
     # Versions 0.
     o: AlterPartitionRequest = new(AlterPartitionRequest)
     o.broker_id, o.broker_epoch, n = get_iqB(buf, pos)
-    pos += 13
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_data_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 13, n)
+    o.topics, pos, left = decode_topic_data_0_array(buf, pos + 13, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -259,11 +261,10 @@ def decode_partition_data_1_array(
         o = new(PartitionData)
         o.new_isr_with_epochs = []
         o.partition_index, o.leader_epoch, n = get_iiB(buf, pos)
-        pos += 9
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.new_isr = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 9, n)
+        o.new_isr = list(UNPACK_i[n - 1](buf, pos + 9))
+        pos += 4 * n + 5
         o.leader_recovery_state, o.partition_epoch, n = get_biB(buf, pos)
         pos += 6
         o.unknown_tagged_fields = None
@@ -285,15 +286,13 @@ def decode_topic_data_1_array(
         o: TopicData = new(TopicData)
         o.topic_id = ZERO_UUID
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_partition_data_1_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -307,10 +306,9 @@ def decode_alter_partition_request_1(buf: bytes, pos: int, left: int) -> tuple[A
     # Versions 1.
     o: AlterPartitionRequest = new(AlterPartitionRequest)
     o.broker_id, o.broker_epoch, n = get_iqB(buf, pos)
-    pos += 13
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_data_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 13, n)
+    o.topics, pos, left = decode_topic_data_1_array(buf, pos + 13, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -347,10 +345,9 @@ def decode_topic_data_2_array(
         o = new(TopicData)
         o.topic_name = ""
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_partition_data_1_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -364,10 +361,9 @@ def decode_alter_partition_request_2(buf: bytes, pos: int, left: int) -> tuple[A
     # Versions 2.
     o: AlterPartitionRequest = new(AlterPartitionRequest)
     o.broker_id, o.broker_epoch, n = get_iqB(buf, pos)
-    pos += 13
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = decode_topic_data_2_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 13, n)
+    o.topics, pos = decode_topic_data_2_array(buf, pos + 13, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -383,15 +379,16 @@ def decode_broker_state_3_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[BrokerState] = []
-    for row in sweep_iqB(buf[pos : pos + 13 * count]):
-        o: BrokerState = new(BrokerState)
-        o.broker_id, o.broker_epoch, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 13 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iqB(buf[pos : pos + 13 * count]):
+            o: BrokerState = new(BrokerState)
+            o.broker_id, o.broker_epoch, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 13 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(BrokerState)
         o.broker_id, o.broker_epoch, n = get_iqB(buf, pos)
@@ -431,10 +428,9 @@ def decode_partition_data_3_array(
         o = new(PartitionData)
         o.new_isr = []
         o.partition_index, o.leader_epoch, n = get_iiB(buf, pos)
-        pos += 9
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.new_isr_with_epochs, pos = decode_broker_state_3_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 9, n)
+        o.new_isr_with_epochs, pos = decode_broker_state_3_array(buf, pos + 9, n - 1)
         o.leader_recovery_state, o.partition_epoch, n = get_biB(buf, pos)
         pos += 6
         o.unknown_tagged_fields = None
@@ -472,10 +468,9 @@ def decode_topic_data_3_array(
         o = new(TopicData)
         o.topic_name = ""
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_3_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_partition_data_3_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -489,10 +484,9 @@ def decode_alter_partition_request_3(buf: bytes, pos: int, left: int) -> tuple[A
     # Versions 3.
     o: AlterPartitionRequest = new(AlterPartitionRequest)
     o.broker_id, o.broker_epoch, n = get_iqB(buf, pos)
-    pos += 13
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = decode_topic_data_3_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 13, n)
+    o.topics, pos = decode_topic_data_3_array(buf, pos + 13, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -501,177 +495,209 @@ def decode_alter_partition_request_3(buf: bytes, pos: int, left: int) -> tuple[A
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.new_isr_with_epochs or o.leader_recovery_state:
             raise ValueError
         new_isr = o.new_isr
-        n = len(new_isr) + 1
-        out += put_iiB(o.partition_index, o.leader_epoch, n) if n < 128 else put_ii(o.partition_index, o.leader_epoch) + LENGTH[n]
-        if new_isr:
-            out += PACK_i[len(new_isr)](*new_isr)
-        out += put_ix(o.partition_epoch)
+        if len(new_isr) < 127:
+            add(row_partition_data_0[len(new_isr)](o.partition_index, o.leader_epoch, len(new_isr) + 1, *new_isr, o.partition_epoch))
+        else:
+            new_isr = o.new_isr
+            n = len(new_isr) + 1
+            add(put_iiB(o.partition_index, o.leader_epoch, n) if n < 128 else put_ii(o.partition_index, o.leader_epoch) + LENGTH[n])
+            if new_isr:
+                add(PACK_i[len(new_isr)](*new_isr))
+            add(put_ix(o.partition_epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_data_0_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_alter_partition_request_0(o: AlterPartitionRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iqB(o.broker_id, o.broker_epoch, n) if n < 128 else put_iq(o.broker_id, o.broker_epoch) + LENGTH[n]
+    add(put_iqB(o.broker_id, o.broker_epoch, n) if n < 128 else put_iq(o.broker_id, o.broker_epoch) + LENGTH[n])
     if topics:
         encode_topic_data_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_partition_data_1_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 1-2.
+    add = out.append
     for o in items:
         if o.new_isr_with_epochs:
             raise ValueError
         new_isr = o.new_isr
-        n = len(new_isr) + 1
-        out += put_iiB(o.partition_index, o.leader_epoch, n) if n < 128 else put_ii(o.partition_index, o.leader_epoch) + LENGTH[n]
-        if new_isr:
-            out += PACK_i[len(new_isr)](*new_isr)
-        out += put_bix(o.leader_recovery_state, o.partition_epoch)
+        if len(new_isr) < 127:
+            add(row_partition_data_1[len(new_isr)](o.partition_index, o.leader_epoch, len(new_isr) + 1, *new_isr, o.leader_recovery_state, o.partition_epoch))
+        else:
+            new_isr = o.new_isr
+            n = len(new_isr) + 1
+            add(put_iiB(o.partition_index, o.leader_epoch, n) if n < 128 else put_ii(o.partition_index, o.leader_epoch) + LENGTH[n])
+            if new_isr:
+                add(PACK_i[len(new_isr)](*new_isr))
+            add(put_bix(o.leader_recovery_state, o.partition_epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_1_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_1_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_data_1_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_alter_partition_request_1(o: AlterPartitionRequest) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iqB(o.broker_id, o.broker_epoch, n) if n < 128 else put_iq(o.broker_id, o.broker_epoch) + LENGTH[n]
+    add(put_iqB(o.broker_id, o.broker_epoch, n) if n < 128 else put_iq(o.broker_id, o.broker_epoch) + LENGTH[n])
     if topics:
         encode_topic_data_1_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_topic_data_2_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_2_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_partition_data_1_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_partition_data_1_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_alter_partition_request_2(o: AlterPartitionRequest) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iqB(o.broker_id, o.broker_epoch, n) if n < 128 else put_iq(o.broker_id, o.broker_epoch) + LENGTH[n]
+    add(put_iqB(o.broker_id, o.broker_epoch, n) if n < 128 else put_iq(o.broker_id, o.broker_epoch) + LENGTH[n])
     if topics:
         encode_topic_data_2_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_broker_state_3_array(items: Iterable[BrokerState], out: bytearray) -> None:
+def encode_broker_state_3_array(items: Iterable[BrokerState], out: Parts) -> None:
     # Versions 3.
+    add = out.append
     for o in items:
-        out += put_iqx(o.broker_id, o.broker_epoch)
+        add(put_iqx(o.broker_id, o.broker_epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_data_3_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_3_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 3.
+    add = out.append
     for o in items:
         if o.new_isr:
             raise ValueError
         new_isr_with_epochs = o.new_isr_with_epochs
-        n = len(new_isr_with_epochs) + 1
-        out += put_iiB(o.partition_index, o.leader_epoch, n) if n < 128 else put_ii(o.partition_index, o.leader_epoch) + LENGTH[n]
-        if new_isr_with_epochs:
-            encode_broker_state_3_array(new_isr_with_epochs, out)
-        out += put_bix(o.leader_recovery_state, o.partition_epoch)
+        if not len(new_isr_with_epochs):
+            add(put_iibbix(o.partition_index, o.leader_epoch, 1, o.leader_recovery_state, o.partition_epoch))
+        else:
+            new_isr_with_epochs = o.new_isr_with_epochs
+            n = len(new_isr_with_epochs) + 1
+            add(put_iiB(o.partition_index, o.leader_epoch, n) if n < 128 else put_ii(o.partition_index, o.leader_epoch) + LENGTH[n])
+            if new_isr_with_epochs:
+                encode_broker_state_3_array(new_isr_with_epochs, out)
+            add(put_bix(o.leader_recovery_state, o.partition_epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_3_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_3_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 3.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_partition_data_3_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_partition_data_3_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_alter_partition_request_3(o: AlterPartitionRequest) -> bytes:
     # Versions 3.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iqB(o.broker_id, o.broker_epoch, n) if n < 128 else put_iq(o.broker_id, o.broker_epoch) + LENGTH[n]
+    add(put_iqB(o.broker_id, o.broker_epoch, n) if n < 128 else put_iq(o.broker_id, o.broker_epoch) + LENGTH[n])
     if topics:
         encode_topic_data_3_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AlterPartitionRequest._DECODERS = {

@@ -17,6 +17,8 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
+    Rows,
     long_length,
     long_string,
     new,
@@ -37,12 +39,15 @@ get_ihB = Packer(">ihB").unpack_from
 get_ihiiB = Packer(">ihiiB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_bix = Packer(">bix").pack
 put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
 put_ihii = Packer(">ihii").pack
 put_ihiiB = Packer(">ihiiB").pack
 put_ix = Packer(">ix").pack
+row_partition_data_0 = Rows(">ihiib%diix")
+row_partition_data_1 = Rows(">ihiib%dibix")
 NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
@@ -151,11 +156,10 @@ def decode_partition_data_0_array(
         o = new(PartitionData)
         o.leader_recovery_state = 0
         o.partition_index, o.error_code, o.leader_id, o.leader_epoch, n = get_ihiiB(buf, pos)
-        pos += 15
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.isr = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 15, n)
+        o.isr = list(UNPACK_i[n - 1](buf, pos + 15))
+        pos += 4 * n + 11
         o.partition_epoch, n = get_iB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -177,15 +181,13 @@ def decode_topic_data_0_array(
         o: TopicData = new(TopicData)
         o.topic_id = ZERO_UUID
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_partition_data_0_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -199,10 +201,9 @@ def decode_alter_partition_response_0(buf: bytes, pos: int, left: int) -> tuple[
     # Versions 0.
     o: AlterPartitionResponse = new(AlterPartitionResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_data_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.topics, pos, left = decode_topic_data_0_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -237,11 +238,10 @@ def decode_partition_data_1_array(
     for _ in range(count):
         o = new(PartitionData)
         o.partition_index, o.error_code, o.leader_id, o.leader_epoch, n = get_ihiiB(buf, pos)
-        pos += 15
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.isr = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 15, n)
+        o.isr = list(UNPACK_i[n - 1](buf, pos + 15))
+        pos += 4 * n + 11
         o.leader_recovery_state, o.partition_epoch, n = get_biB(buf, pos)
         pos += 6
         o.unknown_tagged_fields = None
@@ -263,15 +263,13 @@ def decode_topic_data_1_array(
         o: TopicData = new(TopicData)
         o.topic_id = ZERO_UUID
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_partition_data_1_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -285,10 +283,9 @@ def decode_alter_partition_response_1(buf: bytes, pos: int, left: int) -> tuple[
     # Versions 1.
     o: AlterPartitionResponse = new(AlterPartitionResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_data_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.topics, pos, left = decode_topic_data_1_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -325,10 +322,9 @@ def decode_topic_data_2_array(
         o = new(TopicData)
         o.topic_name = ""
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_partition_data_1_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -342,10 +338,9 @@ def decode_alter_partition_response_2(buf: bytes, pos: int, left: int) -> tuple[
     # Versions 2-3.
     o: AlterPartitionResponse = new(AlterPartitionResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = decode_topic_data_2_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 7, n)
+    o.topics, pos = decode_topic_data_2_array(buf, pos + 7, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -354,121 +349,141 @@ def decode_alter_partition_response_2(buf: bytes, pos: int, left: int) -> tuple[
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         isr = o.isr
-        n = len(isr) + 1
-        out += put_ihiiB(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, n) if n < 128 else put_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch) + LENGTH[n]
-        if isr:
-            out += PACK_i[len(isr)](*isr)
-        out += put_ix(o.partition_epoch)
+        if len(isr) < 127:
+            add(row_partition_data_0[len(isr)](o.partition_index, o.error_code, o.leader_id, o.leader_epoch, len(isr) + 1, *isr, o.partition_epoch))
+        else:
+            isr = o.isr
+            n = len(isr) + 1
+            add(put_ihiiB(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, n) if n < 128 else put_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch) + LENGTH[n])
+            if isr:
+                add(PACK_i[len(isr)](*isr))
+            add(put_ix(o.partition_epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_data_0_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_alter_partition_response_0(o: AlterPartitionResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if topics:
         encode_topic_data_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_partition_data_1_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 1-3.
+    add = out.append
     for o in items:
         isr = o.isr
-        n = len(isr) + 1
-        out += put_ihiiB(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, n) if n < 128 else put_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch) + LENGTH[n]
-        if isr:
-            out += PACK_i[len(isr)](*isr)
-        out += put_bix(o.leader_recovery_state, o.partition_epoch)
+        if len(isr) < 127:
+            add(row_partition_data_1[len(isr)](o.partition_index, o.error_code, o.leader_id, o.leader_epoch, len(isr) + 1, *isr, o.leader_recovery_state, o.partition_epoch))
+        else:
+            isr = o.isr
+            n = len(isr) + 1
+            add(put_ihiiB(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, n) if n < 128 else put_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch) + LENGTH[n])
+            if isr:
+                add(PACK_i[len(isr)](*isr))
+            add(put_bix(o.leader_recovery_state, o.partition_epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_1_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_1_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_data_1_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_alter_partition_response_1(o: AlterPartitionResponse) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if topics:
         encode_topic_data_1_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_topic_data_2_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_2_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 2-3.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_partition_data_1_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_partition_data_1_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_alter_partition_response_2(o: AlterPartitionResponse) -> bytes:
     # Versions 2-3.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if topics:
         encode_topic_data_2_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AlterPartitionResponse._DECODERS = {

@@ -15,6 +15,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -104,16 +105,14 @@ def decode_alter_replica_log_dir_topic_0_array(
     for _ in range(count):
         o: AlterReplicaLogDirTopic = new(AlterReplicaLogDirTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.partitions = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -130,15 +129,13 @@ def decode_alter_replica_log_dir_0_array(
     for _ in range(count):
         o: AlterReplicaLogDir = new(AlterReplicaLogDir)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.path = buf[pos : (pos := pos + n)].decode()
+        o.path = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.topics, pos, left = decode_alter_replica_log_dir_topic_0_array(buf, pos, n, left)
+        o.topics, pos, left = decode_alter_replica_log_dir_topic_0_array(buf, pos + 4, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -148,10 +145,9 @@ def decode_alter_replica_log_dirs_request_0(buf: bytes, pos: int, left: int) -> 
     # Versions 0-1.
     o: AlterReplicaLogDirsRequest = new(AlterReplicaLogDirsRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.dirs, pos, left = decode_alter_replica_log_dir_0_array(buf, pos, n, left)
+    o.dirs, pos, left = decode_alter_replica_log_dir_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -167,16 +163,14 @@ def decode_alter_replica_log_dir_topic_2_array(
     for _ in range(count):
         o: AlterReplicaLogDirTopic = new(AlterReplicaLogDirTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -197,15 +191,13 @@ def decode_alter_replica_log_dir_2_array(
     for _ in range(count):
         o: AlterReplicaLogDir = new(AlterReplicaLogDir)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.path = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.path = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topics, pos, left = decode_alter_replica_log_dir_topic_2_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.topics, pos, left = decode_alter_replica_log_dir_topic_2_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -219,10 +211,9 @@ def decode_alter_replica_log_dirs_request_2(buf: bytes, pos: int, left: int) -> 
     # Versions 2.
     o: AlterReplicaLogDirsRequest = new(AlterReplicaLogDirsRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.dirs, pos, left = decode_alter_replica_log_dir_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.dirs, pos, left = decode_alter_replica_log_dir_2_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -231,34 +222,36 @@ def decode_alter_replica_log_dirs_request_2(buf: bytes, pos: int, left: int) -> 
     return o, pos
 
 
-def encode_alter_replica_log_dir_topic_0_array(items: Iterable[AlterReplicaLogDirTopic], out: bytearray) -> None:
+def encode_alter_replica_log_dir_topic_0_array(items: Iterable[AlterReplicaLogDirTopic], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
+            add(PACK_i[len(partitions)](*partitions))
 
 
-def encode_alter_replica_log_dir_0_array(items: Iterable[AlterReplicaLogDir], out: bytearray) -> None:
+def encode_alter_replica_log_dir_0_array(items: Iterable[AlterReplicaLogDir], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.path.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         topics = o.topics
         n = len(topics)
-        out += put_i(n)
+        add(put_i(n))
         if topics:
             encode_alter_replica_log_dir_topic_0_array(topics, out)
 
@@ -267,61 +260,65 @@ def encode_alter_replica_log_dirs_request_0(o: AlterReplicaLogDirsRequest) -> by
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     dirs = o.dirs
     n = len(dirs)
-    out += put_i(n)
+    add(put_i(n))
     if dirs:
         encode_alter_replica_log_dir_0_array(dirs, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_alter_replica_log_dir_topic_2_array(items: Iterable[AlterReplicaLogDirTopic], out: bytearray) -> None:
+def encode_alter_replica_log_dir_topic_2_array(items: Iterable[AlterReplicaLogDirTopic], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+            add(PACK_i[len(partitions)](*partitions))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_alter_replica_log_dir_2_array(items: Iterable[AlterReplicaLogDir], out: bytearray) -> None:
+def encode_alter_replica_log_dir_2_array(items: Iterable[AlterReplicaLogDir], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         s = o.path.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         topics = o.topics
         n = len(topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if topics:
             encode_alter_replica_log_dir_topic_2_array(topics, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_alter_replica_log_dirs_request_2(o: AlterReplicaLogDirsRequest) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     dirs = o.dirs
     n = len(dirs) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if dirs:
         encode_alter_replica_log_dir_2_array(dirs, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AlterReplicaLogDirsRequest._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -110,12 +111,20 @@ def decode_alter_replica_log_dir_partition_result_0_array(
         raise ValueError
     left -= count
     out: list[AlterReplicaLogDirPartitionResult] = []
-    for row in sweep_ih(buf[pos : pos + 6 * count]):
-        o: AlterReplicaLogDirPartitionResult = new(AlterReplicaLogDirPartitionResult)
-        o.partition_index, o.error_code = row
+    if count > 1:
+        for row in sweep_ih(buf[pos : pos + 6 * count]):
+            o: AlterReplicaLogDirPartitionResult = new(AlterReplicaLogDirPartitionResult)
+            o.partition_index, o.error_code = row
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 6 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(AlterReplicaLogDirPartitionResult)
+        o.partition_index, o.error_code = get_ih(buf, pos)
+        pos += 6
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 6 * len(out)
     return out, pos, left
 
 
@@ -130,15 +139,13 @@ def decode_alter_replica_log_dir_topic_result_0_array(
     for _ in range(count):
         o: AlterReplicaLogDirTopicResult = new(AlterReplicaLogDirTopicResult)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic_name = buf[pos : (pos := pos + n)].decode()
+        o.topic_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos, left = decode_alter_replica_log_dir_partition_result_0_array(buf, pos, n, left)
+        o.partitions, pos, left = decode_alter_replica_log_dir_partition_result_0_array(buf, pos + 4, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -148,10 +155,9 @@ def decode_alter_replica_log_dirs_response_0(buf: bytes, pos: int, left: int) ->
     # Versions 0-1.
     o: AlterReplicaLogDirsResponse = new(AlterReplicaLogDirsResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.results, pos, left = decode_alter_replica_log_dir_topic_result_0_array(buf, pos, n, left)
+    o.results, pos, left = decode_alter_replica_log_dir_topic_result_0_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -164,15 +170,16 @@ def decode_alter_replica_log_dir_partition_result_2_array(
         raise ValueError
     left -= count
     out: list[AlterReplicaLogDirPartitionResult] = []
-    for row in sweep_ihB(buf[pos : pos + 7 * count]):
-        o: AlterReplicaLogDirPartitionResult = new(AlterReplicaLogDirPartitionResult)
-        o.partition_index, o.error_code, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 7 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_ihB(buf[pos : pos + 7 * count]):
+            o: AlterReplicaLogDirPartitionResult = new(AlterReplicaLogDirPartitionResult)
+            o.partition_index, o.error_code, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 7 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(AlterReplicaLogDirPartitionResult)
         o.partition_index, o.error_code, n = get_ihB(buf, pos)
@@ -195,15 +202,13 @@ def decode_alter_replica_log_dir_topic_result_2_array(
     for _ in range(count):
         o: AlterReplicaLogDirTopicResult = new(AlterReplicaLogDirTopicResult)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos, left = decode_alter_replica_log_dir_partition_result_2_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos, left = decode_alter_replica_log_dir_partition_result_2_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -217,10 +222,9 @@ def decode_alter_replica_log_dirs_response_2(buf: bytes, pos: int, left: int) ->
     # Versions 2.
     o: AlterReplicaLogDirsResponse = new(AlterReplicaLogDirsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.results, pos, left = decode_alter_replica_log_dir_topic_result_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.results, pos, left = decode_alter_replica_log_dir_topic_result_2_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -229,26 +233,28 @@ def decode_alter_replica_log_dirs_response_2(buf: bytes, pos: int, left: int) ->
     return o, pos
 
 
-def encode_alter_replica_log_dir_partition_result_0_array(items: Iterable[AlterReplicaLogDirPartitionResult], out: bytearray) -> None:
+def encode_alter_replica_log_dir_partition_result_0_array(items: Iterable[AlterReplicaLogDirPartitionResult], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        out += put_ih(o.partition_index, o.error_code)
+        add(put_ih(o.partition_index, o.error_code))
 
 
-def encode_alter_replica_log_dir_topic_result_0_array(items: Iterable[AlterReplicaLogDirTopicResult], out: bytearray) -> None:
+def encode_alter_replica_log_dir_topic_result_0_array(items: Iterable[AlterReplicaLogDirTopicResult], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_alter_replica_log_dir_partition_result_0_array(partitions, out)
 
@@ -257,52 +263,56 @@ def encode_alter_replica_log_dirs_response_0(o: AlterReplicaLogDirsResponse) -> 
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if results:
         encode_alter_replica_log_dir_topic_result_0_array(results, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_alter_replica_log_dir_partition_result_2_array(items: Iterable[AlterReplicaLogDirPartitionResult], out: bytearray) -> None:
+def encode_alter_replica_log_dir_partition_result_2_array(items: Iterable[AlterReplicaLogDirPartitionResult], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
-        out += put_ihx(o.partition_index, o.error_code)
+        add(put_ihx(o.partition_index, o.error_code))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_alter_replica_log_dir_topic_result_2_array(items: Iterable[AlterReplicaLogDirTopicResult], out: bytearray) -> None:
+def encode_alter_replica_log_dir_topic_result_2_array(items: Iterable[AlterReplicaLogDirTopicResult], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_alter_replica_log_dir_partition_result_2_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_alter_replica_log_dirs_response_2(o: AlterReplicaLogDirsResponse) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if results:
         encode_alter_replica_log_dir_topic_result_2_array(results, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AlterReplicaLogDirsResponse._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -98,15 +99,16 @@ def decode_alter_share_group_offsets_request_partition_0_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[AlterShareGroupOffsetsRequestPartition] = []
-    for row in sweep_iqB(buf[pos : pos + 13 * count]):
-        o: AlterShareGroupOffsetsRequestPartition = new(AlterShareGroupOffsetsRequestPartition)
-        o.partition_index, o.start_offset, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 13 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iqB(buf[pos : pos + 13 * count]):
+            o: AlterShareGroupOffsetsRequestPartition = new(AlterShareGroupOffsetsRequestPartition)
+            o.partition_index, o.start_offset, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 13 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(AlterShareGroupOffsetsRequestPartition)
         o.partition_index, o.start_offset, n = get_iqB(buf, pos)
@@ -129,15 +131,13 @@ def decode_alter_share_group_offsets_request_topic_0_array(
     for _ in range(count):
         o: AlterShareGroupOffsetsRequestTopic = new(AlterShareGroupOffsetsRequestTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_alter_share_group_offsets_request_partition_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_alter_share_group_offsets_request_partition_0_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -151,15 +151,13 @@ def decode_alter_share_group_offsets_request_0(buf: bytes, pos: int, left: int) 
     # Versions 0.
     o: AlterShareGroupOffsetsRequest = new(AlterShareGroupOffsetsRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_alter_share_group_offsets_request_topic_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos, left = decode_alter_share_group_offsets_request_topic_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -168,47 +166,50 @@ def decode_alter_share_group_offsets_request_0(buf: bytes, pos: int, left: int) 
     return o, pos
 
 
-def encode_alter_share_group_offsets_request_partition_0_array(items: Iterable[AlterShareGroupOffsetsRequestPartition], out: bytearray) -> None:
+def encode_alter_share_group_offsets_request_partition_0_array(items: Iterable[AlterShareGroupOffsetsRequestPartition], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        out += put_iqx(o.partition_index, o.start_offset)
+        add(put_iqx(o.partition_index, o.start_offset))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_alter_share_group_offsets_request_topic_0_array(items: Iterable[AlterShareGroupOffsetsRequestTopic], out: bytearray) -> None:
+def encode_alter_share_group_offsets_request_topic_0_array(items: Iterable[AlterShareGroupOffsetsRequestTopic], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_alter_share_group_offsets_request_partition_0_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_alter_share_group_offsets_request_0(o: AlterShareGroupOffsetsRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_alter_share_group_offsets_request_topic_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AlterShareGroupOffsetsRequest._DECODERS = {

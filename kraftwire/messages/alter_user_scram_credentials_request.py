@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -109,10 +110,9 @@ def decode_scram_credential_deletion_0_array(
     for _ in range(count):
         o: ScramCredentialDeletion = new(ScramCredentialDeletion)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.mechanism, n = get_bB(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -132,20 +132,17 @@ def decode_scram_credential_upsertion_0_array(
     for _ in range(count):
         o: ScramCredentialUpsertion = new(ScramCredentialUpsertion)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.mechanism, o.iterations, n = get_biB(buf, pos)
-        pos += 6
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.salt = buf[pos : (pos := pos + n - 1)]
+            n, pos = long_length(buf, pos, 6, n)
+        o.salt = buf[pos + 6 : (pos := pos + 5 + n)]
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.salted_password = buf[pos : (pos := pos + n - 1)]
+            n, pos = long_length(buf, pos, 1, n)
+        o.salted_password = buf[pos + 1 : (pos := pos + n)]
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -159,15 +156,13 @@ def decode_alter_user_scram_credentials_request_0(buf: bytes, pos: int, left: in
     # Versions 0.
     o: AlterUserScramCredentialsRequest = new(AlterUserScramCredentialsRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.deletions, pos, left = decode_scram_credential_deletion_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.deletions, pos, left = decode_scram_credential_deletion_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.upsertions, pos = decode_scram_credential_upsertion_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.upsertions, pos = decode_scram_credential_upsertion_0_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -176,57 +171,60 @@ def decode_alter_user_scram_credentials_request_0(buf: bytes, pos: int, left: in
     return o, pos
 
 
-def encode_scram_credential_deletion_0_array(items: Iterable[ScramCredentialDeletion], out: bytearray) -> None:
+def encode_scram_credential_deletion_0_array(items: Iterable[ScramCredentialDeletion], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_bx(o.mechanism)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_bx(o.mechanism))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_scram_credential_upsertion_0_array(items: Iterable[ScramCredentialUpsertion], out: bytearray) -> None:
+def encode_scram_credential_upsertion_0_array(items: Iterable[ScramCredentialUpsertion], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         salt = o.salt
         n = len(salt) + 1
-        out += put_biB(o.mechanism, o.iterations, n) if n < 128 else put_bi(o.mechanism, o.iterations) + LENGTH[n]
+        add(put_biB(o.mechanism, o.iterations, n) if n < 128 else put_bi(o.mechanism, o.iterations) + LENGTH[n])
         if salt:
-            out += salt
+            add(salt)
         salted_password = o.salted_password
         n = len(salted_password) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if salted_password:
-            out += salted_password
-        out.append(0)
+            add(salted_password)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_alter_user_scram_credentials_request_0(o: AlterUserScramCredentialsRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     deletions = o.deletions
     n = len(deletions) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if deletions:
         encode_scram_credential_deletion_0_array(deletions, out)
     upsertions = o.upsertions
     n = len(upsertions) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if upsertions:
         encode_scram_credential_upsertion_0_array(upsertions, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AlterUserScramCredentialsRequest._DECODERS = {

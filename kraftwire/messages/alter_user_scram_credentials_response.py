@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -88,15 +89,17 @@ def decode_alter_user_scram_credentials_result_0_array(
     for _ in range(count):
         o: AlterUserScramCredentialsResult = new(AlterUserScramCredentialsResult)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.user = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.user = buf[pos + 1 : (pos := pos + n)].decode()
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -110,10 +113,9 @@ def decode_alter_user_scram_credentials_response_0(buf: bytes, pos: int, left: i
     # Versions 0.
     o: AlterUserScramCredentialsResponse = new(AlterUserScramCredentialsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.results, pos, left = decode_alter_user_scram_credentials_result_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.results, pos, left = decode_alter_user_scram_credentials_result_0_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -122,34 +124,36 @@ def decode_alter_user_scram_credentials_response_0(buf: bytes, pos: int, left: i
     return o, pos
 
 
-def encode_alter_user_scram_credentials_result_0_array(items: Iterable[AlterUserScramCredentialsResult], out: bytearray) -> None:
+def encode_alter_user_scram_credentials_result_0_array(items: Iterable[AlterUserScramCredentialsResult], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.user.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_alter_user_scram_credentials_response_0(o: AlterUserScramCredentialsResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if results:
         encode_alter_user_scram_credentials_result_0_array(results, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AlterUserScramCredentialsResponse._DECODERS = {

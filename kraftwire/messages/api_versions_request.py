@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     STRING_LENGTH,
+    Parts,
     long_string,
     new,
     put_tags,
@@ -57,15 +58,13 @@ def decode_api_versions_request_3(buf: bytes, pos: int, left: int) -> tuple[ApiV
     # Versions 3-4.
     o: ApiVersionsRequest = new(ApiVersionsRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.client_software_name = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.client_software_name = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.client_software_version = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.client_software_version = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -78,25 +77,27 @@ def encode_api_versions_request_0(o: ApiVersionsRequest) -> bytes:
     # Versions 0-2.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
-    return bytes(out)
+    out: Parts = []
+    add = out.append
+    return b"".join(out)
 
 
 def encode_api_versions_request_3(o: ApiVersionsRequest) -> bytes:
     # Versions 3-4.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.client_software_name.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.client_software_version.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out.append(0)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ApiVersionsRequest._DECODERS = {

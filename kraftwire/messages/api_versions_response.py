@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -154,12 +155,20 @@ def decode_api_version_0_array(
         raise ValueError
     left -= count
     out: list[ApiVersion] = []
-    for row in sweep_hhh(buf[pos : pos + 6 * count]):
-        o: ApiVersion = new(ApiVersion)
-        o.api_key, o.min_version, o.max_version = row
+    if count > 1:
+        for row in sweep_hhh(buf[pos : pos + 6 * count]):
+            o: ApiVersion = new(ApiVersion)
+            o.api_key, o.min_version, o.max_version = row
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 6 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(ApiVersion)
+        o.api_key, o.min_version, o.max_version = get_hhh(buf, pos)
+        pos += 6
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 6 * len(out)
     return out, pos, left
 
 
@@ -172,10 +181,9 @@ def decode_api_versions_response_0(buf: bytes, pos: int, left: int) -> tuple[Api
     o.finalized_features = []
     o.zk_migration_ready = False
     o.error_code, n = get_hi(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.api_keys, pos, left = decode_api_version_0_array(buf, pos, n, left)
+    o.api_keys, pos, left = decode_api_version_0_array(buf, pos + 6, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -188,10 +196,9 @@ def decode_api_versions_response_1(buf: bytes, pos: int, left: int) -> tuple[Api
     o.finalized_features = []
     o.zk_migration_ready = False
     o.error_code, n = get_hi(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.api_keys, pos, left = decode_api_version_0_array(buf, pos, n, left)
+    o.api_keys, pos, left = decode_api_version_0_array(buf, pos + 6, n, left)
     o.throttle_time_ms, = get_i(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -206,15 +213,16 @@ def decode_api_version_3_array(
         raise ValueError
     left -= count
     out: list[ApiVersion] = []
-    for row in sweep_hhhB(buf[pos : pos + 7 * count]):
-        o: ApiVersion = new(ApiVersion)
-        o.api_key, o.min_version, o.max_version, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 7 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_hhhB(buf[pos : pos + 7 * count]):
+            o: ApiVersion = new(ApiVersion)
+            o.api_key, o.min_version, o.max_version, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 7 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(ApiVersion)
         o.api_key, o.min_version, o.max_version, n = get_hhhB(buf, pos)
@@ -237,10 +245,9 @@ def decode_supported_feature_key_3_array(
     for _ in range(count):
         o: SupportedFeatureKey = new(SupportedFeatureKey)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.min_version, o.max_version, n = get_hhB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -261,10 +268,9 @@ def decode_finalized_feature_key_3_array(
     for _ in range(count):
         o: FinalizedFeatureKey = new(FinalizedFeatureKey)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.max_version_level, o.min_version_level, n = get_hhB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -287,19 +293,17 @@ def decode_api_versions_response_3_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if not 0 < n < 128:
-                n, pos = long_length(buf, pos, n)
-            o.supported_features, pos, left = decode_supported_feature_key_3_array(buf, pos, n - 1, left)
+                n, pos = long_length(buf, pos, 1, n)
+            o.supported_features, pos, left = decode_supported_feature_key_3_array(buf, pos + 1, n - 1, left)
         elif tag == 1:
             o.finalized_features_epoch, = get_q(buf, pos)
             pos += 8
         elif tag == 2:
             n = buf[pos]
-            pos += 1
             if not 0 < n < 128:
-                n, pos = long_length(buf, pos, n)
-            o.finalized_features, pos, left = decode_finalized_feature_key_3_array(buf, pos, n - 1, left)
+                n, pos = long_length(buf, pos, 1, n)
+            o.finalized_features, pos, left = decode_finalized_feature_key_3_array(buf, pos + 1, n - 1, left)
         elif tag == 3:
             o.zk_migration_ready, = get_o(buf, pos)
             pos += 1
@@ -321,10 +325,9 @@ def decode_api_versions_response_3(buf: bytes, pos: int, left: int) -> tuple[Api
     o.finalized_features = []
     o.zk_migration_ready = False
     o.error_code, n = get_hB(buf, pos)
-    pos += 3
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.api_keys, pos, left = decode_api_version_3_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 3, n)
+    o.api_keys, pos, left = decode_api_version_3_array(buf, pos + 3, n - 1, left)
     o.throttle_time_ms, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -333,110 +336,125 @@ def decode_api_versions_response_3(buf: bytes, pos: int, left: int) -> tuple[Api
     return o, pos
 
 
-def encode_api_version_0_array(items: Iterable[ApiVersion], out: bytearray) -> None:
+def encode_api_version_0_array(items: Iterable[ApiVersion], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        out += put_hhh(o.api_key, o.min_version, o.max_version)
+        add(put_hhh(o.api_key, o.min_version, o.max_version))
 
 
 def encode_api_versions_response_0(o: ApiVersionsResponse) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     api_keys = o.api_keys
     n = len(api_keys)
-    out += put_hi(o.error_code, n)
+    add(put_hi(o.error_code, n))
     if api_keys:
         encode_api_version_0_array(api_keys, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_api_versions_response_1(o: ApiVersionsResponse) -> bytes:
     # Versions 1-2.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     api_keys = o.api_keys
     n = len(api_keys)
-    out += put_hi(o.error_code, n)
+    add(put_hi(o.error_code, n))
     if api_keys:
         encode_api_version_0_array(api_keys, out)
-    out += put_i(o.throttle_time_ms)
-    return bytes(out)
+    add(put_i(o.throttle_time_ms))
+    return b"".join(out)
 
 
-def encode_api_version_3_array(items: Iterable[ApiVersion], out: bytearray) -> None:
+def encode_api_version_3_array(items: Iterable[ApiVersion], out: Parts) -> None:
     # Versions 3-4.
+    add = out.append
     for o in items:
-        out += put_hhhx(o.api_key, o.min_version, o.max_version)
+        add(put_hhhx(o.api_key, o.min_version, o.max_version))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_supported_feature_key_3_array(items: Iterable[SupportedFeatureKey], out: bytearray) -> None:
+def encode_supported_feature_key_3_array(items: Iterable[SupportedFeatureKey], out: Parts) -> None:
     # Versions 3-4.
-    for o in items:
-        s = o.name.encode()
-        n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_hhx(o.min_version, o.max_version)
-        if o.unknown_tagged_fields:
-            put_tags(out, {}, o.unknown_tagged_fields)
-
-
-def encode_finalized_feature_key_3_array(items: Iterable[FinalizedFeatureKey], out: bytearray) -> None:
-    # Versions 3-4.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_hhx(o.max_version_level, o.min_version_level)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_hhx(o.min_version, o.max_version))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_api_versions_response_3_tags(o: ApiVersionsResponse, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_finalized_feature_key_3_array(items: Iterable[FinalizedFeatureKey], out: Parts) -> None:
+    # Versions 3-4.
+    add = out.append
+    for o in items:
+        s = o.name.encode()
+        n = len(s) + 1
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_hhx(o.max_version_level, o.min_version_level))
+        if o.unknown_tagged_fields:
+            put_tags(out, {}, o.unknown_tagged_fields)
+
+
+def encode_api_versions_response_3_tags(o: ApiVersionsResponse, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.supported_features:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         supported_features = o.supported_features
         n = len(supported_features) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if supported_features:
             encode_supported_feature_key_3_array(supported_features, out)
+        tags[0] = b"".join(out)
     if o.finalized_features_epoch != -1:
-        tags[1] = out = bytearray()
-        out += put_q(o.finalized_features_epoch)
+        out = []
+        add = out.append
+        add(put_q(o.finalized_features_epoch))
+        tags[1] = b"".join(out)
     if o.finalized_features:
-        tags[2] = out = bytearray()
+        out = []
+        add = out.append
         finalized_features = o.finalized_features
         n = len(finalized_features) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if finalized_features:
             encode_finalized_feature_key_3_array(finalized_features, out)
+        tags[2] = b"".join(out)
     if o.zk_migration_ready:
-        tags[3] = out = bytearray()
-        out += put_o(o.zk_migration_ready)
+        out = []
+        add = out.append
+        add(put_o(o.zk_migration_ready))
+        tags[3] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_api_versions_response_3(o: ApiVersionsResponse) -> bytes:
     # Versions 3-4.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     api_keys = o.api_keys
     n = len(api_keys) + 1
-    out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n]
+    add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n])
     if api_keys:
         encode_api_version_3_array(api_keys, out)
-    out += put_ix(o.throttle_time_ms)
+    add(put_ix(o.throttle_time_ms))
     if o.unknown_tagged_fields or o.supported_features or o.finalized_features_epoch != -1 or o.finalized_features or o.zk_migration_ready:
         encode_api_versions_response_3_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 ApiVersionsResponse._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     new,
     put_tags,
@@ -29,6 +30,7 @@ get_UB = Packer(">16sB").unpack_from
 get_ihB = Packer(">ihB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
 put_ihx = Packer(">ihx").pack
@@ -123,15 +125,16 @@ def decode_partition_data_0_array(
         raise ValueError
     left -= count
     out: list[PartitionData] = []
-    for row in sweep_ihB(buf[pos : pos + 7 * count]):
-        o: PartitionData = new(PartitionData)
-        o.partition_index, o.error_code, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 7 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_ihB(buf[pos : pos + 7 * count]):
+            o: PartitionData = new(PartitionData)
+            o.partition_index, o.error_code, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 7 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(PartitionData)
         o.partition_index, o.error_code, n = get_ihB(buf, pos)
@@ -169,10 +172,9 @@ def decode_topic_data_0_array(
     for _ in range(count):
         o = new(TopicData)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos, left = decode_partition_data_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos, left = decode_partition_data_0_array(buf, pos + 17, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -208,10 +210,9 @@ def decode_directory_data_0_array(
     for _ in range(count):
         o = new(DirectoryData)
         o.id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topics, pos, left = decode_topic_data_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 17, n)
+        o.topics, pos, left = decode_topic_data_0_array(buf, pos + 17, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -225,10 +226,9 @@ def decode_assign_replicas_to_dirs_response_0(buf: bytes, pos: int, left: int) -
     # Versions 0.
     o: AssignReplicasToDirsResponse = new(AssignReplicasToDirsResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.directories, pos, left = decode_directory_data_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.directories, pos, left = decode_directory_data_0_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -237,56 +237,68 @@ def decode_assign_replicas_to_dirs_response_0(buf: bytes, pos: int, left: int) -
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        out += put_ihx(o.partition_index, o.error_code)
+        add(put_ihx(o.partition_index, o.error_code))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_partition_data_0_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_partition_data_0_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_directory_data_0_array(items: Iterable[DirectoryData], out: bytearray) -> None:
+def encode_directory_data_0_array(items: Iterable[DirectoryData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        if len(o.id) != 16:
-            raise ValueError
         topics = o.topics
-        n = len(topics) + 1
-        out += put_UB(o.id, n) if n < 128 else put_U(o.id) + LENGTH[n]
-        if topics:
-            encode_topic_data_0_array(topics, out)
-        out.append(0)
+        if not len(topics):
+            add(put_Ubx(o.id, 1))
+        else:
+            if len(o.id) != 16:
+                raise ValueError
+            topics = o.topics
+            n = len(topics) + 1
+            add(put_UB(o.id, n) if n < 128 else put_U(o.id) + LENGTH[n])
+            if topics:
+                encode_topic_data_0_array(topics, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_assign_replicas_to_dirs_response_0(o: AssignReplicasToDirsResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     directories = o.directories
     n = len(directories) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if directories:
         encode_directory_data_0_array(directories, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 AssignReplicasToDirsResponse._DECODERS = {

@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -138,13 +139,22 @@ def decode_partition_data_0_array(
     if count * 12 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
-    for row in sweep_iii(buf[pos : pos + 12 * count]):
-        o: PartitionData = new(PartitionData)
-        o.partition_index, o.leader_id, o.leader_epoch = row
+    if count > 1:
+        for row in sweep_iii(buf[pos : pos + 12 * count]):
+            o: PartitionData = new(PartitionData)
+            o.partition_index, o.leader_id, o.leader_epoch = row
+            o.voter_directory_id = ZERO_UUID
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 12 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(PartitionData)
         o.voter_directory_id = ZERO_UUID
+        o.partition_index, o.leader_id, o.leader_epoch = get_iii(buf, pos)
+        pos += 12
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 12 * len(out)
     return out, pos
 
 
@@ -159,15 +169,13 @@ def decode_topic_data_0_array(
     for _ in range(count):
         o: TopicData = new(TopicData)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic_name = buf[pos : (pos := pos + n)].decode()
+        o.topic_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_partition_data_0_array(buf, pos, n)
+        o.partitions, pos = decode_partition_data_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -179,13 +187,15 @@ def decode_begin_quorum_epoch_request_0(buf: bytes, pos: int, left: int) -> tupl
     o.voter_id = -1
     o.leader_endpoints = []
     n, = get_h(buf, pos)
-    pos += 2
-    o.cluster_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.cluster_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 2
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_topic_data_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_topic_data_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -197,15 +207,16 @@ def decode_partition_data_1_array(
     if count * 29 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
-    for row in sweep_iUiiB(buf[pos : pos + 29 * count]):
-        o: PartitionData = new(PartitionData)
-        o.partition_index, o.voter_directory_id, o.leader_id, o.leader_epoch, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 29 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iUiiB(buf[pos : pos + 29 * count]):
+            o: PartitionData = new(PartitionData)
+            o.partition_index, o.voter_directory_id, o.leader_id, o.leader_epoch, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 29 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(PartitionData)
         o.partition_index, o.voter_directory_id, o.leader_id, o.leader_epoch, n = get_iUiiB(buf, pos)
@@ -228,15 +239,13 @@ def decode_topic_data_1_array(
     for _ in range(count):
         o: TopicData = new(TopicData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_partition_data_1_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -257,15 +266,13 @@ def decode_leader_endpoint_1_array(
     for _ in range(count):
         o: LeaderEndpoint = new(LeaderEndpoint)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.host = buf[pos + 1 : (pos := pos + n)].decode()
         o.port, n = get_HB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -279,20 +286,21 @@ def decode_begin_quorum_epoch_request_1(buf: bytes, pos: int, left: int) -> tupl
     # Versions 1.
     o: BeginQuorumEpochRequest = new(BeginQuorumEpochRequest)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 1
     o.voter_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_data_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos, left = decode_topic_data_1_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.leader_endpoints, pos, left = decode_leader_endpoint_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.leader_endpoints, pos, left = decode_leader_endpoint_1_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -301,26 +309,28 @@ def decode_begin_quorum_epoch_request_1(buf: bytes, pos: int, left: int) -> tupl
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        out += put_iii(o.partition_index, o.leader_id, o.leader_epoch)
+        add(put_iii(o.partition_index, o.leader_id, o.leader_epoch))
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_partition_data_0_array(partitions, out)
 
@@ -329,83 +339,88 @@ def encode_begin_quorum_epoch_request_0(o: BeginQuorumEpochRequest) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = -1 if o.cluster_id is None else len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_topic_data_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_partition_data_1_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         if len(o.voter_directory_id) != 16:
             raise ValueError
-        out += put_iUiix(o.partition_index, o.voter_directory_id, o.leader_id, o.leader_epoch)
+        add(put_iUiix(o.partition_index, o.voter_directory_id, o.leader_id, o.leader_epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_1_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_1_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_data_1_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_leader_endpoint_1_array(items: Iterable[LeaderEndpoint], out: bytearray) -> None:
+def encode_leader_endpoint_1_array(items: Iterable[LeaderEndpoint], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_Hx(o.port)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_Hx(o.port))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_begin_quorum_epoch_request_1(o: BeginQuorumEpochRequest) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = 0 if o.cluster_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.voter_id, n) if n < 128 else put_i(o.voter_id) + LENGTH[n]
+    add(put_iB(o.voter_id, n) if n < 128 else put_i(o.voter_id) + LENGTH[n])
     if topics:
         encode_topic_data_1_array(topics, out)
     leader_endpoints = o.leader_endpoints
     n = len(leader_endpoints) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if leader_endpoints:
         encode_leader_endpoint_1_array(leader_endpoints, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 BeginQuorumEpochRequest._DECODERS = {

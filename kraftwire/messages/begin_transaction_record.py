@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     STRING_LENGTH,
+    Parts,
     long_string,
     new,
     put_tags,
@@ -56,10 +57,13 @@ def decode_begin_transaction_record_0_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_string(buf, pos, n)
-            o.name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                n, pos = long_string(buf, pos, 1, n)
+            if n:
+                o.name = buf[pos + 1 : (pos := pos + n)].decode()
+            else:
+                o.name = None
+                pos += 1
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -82,24 +86,27 @@ def decode_begin_transaction_record_0(buf: bytes, pos: int, left: int) -> tuple[
     return o, pos
 
 
-def encode_begin_transaction_record_0_tags(o: BeginTransactionRecord, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_begin_transaction_record_0_tags(o: BeginTransactionRecord, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.name is not None:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         s = b"" if o.name is None else o.name.encode()
         n = 0 if o.name is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_begin_transaction_record_0(o: BeginTransactionRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
-    out.append(0)
+    out: Parts = []
+    add = out.append
+    add(b"\0")
     if o.unknown_tagged_fields or o.name is not None:
         encode_begin_transaction_record_0_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 BeginTransactionRecord._DECODERS = {

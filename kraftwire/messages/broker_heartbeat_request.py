@@ -10,6 +10,7 @@ from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
     Packer,
+    Parts,
     long_length,
     new,
     put_tags,
@@ -90,10 +91,9 @@ def decode_broker_heartbeat_request_1_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if not 0 < n < 128:
-                n, pos = long_length(buf, pos, n)
-            o.offline_log_dirs, pos = uuids(buf, pos, n - 1)
+                n, pos = long_length(buf, pos, 1, n)
+            o.offline_log_dirs, pos = uuids(buf, pos + 1, n - 1)
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -130,19 +130,18 @@ def decode_broker_heartbeat_request_2_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if not 0 < n < 128:
-                n, pos = long_length(buf, pos, n)
-            o.offline_log_dirs, pos = uuids(buf, pos, n - 1)
+                n, pos = long_length(buf, pos, 1, n)
+            o.offline_log_dirs, pos = uuids(buf, pos + 1, n - 1)
         elif tag == 1:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.cordoned_log_dirs, pos = uuids(buf, pos, n - 1)
+                o.cordoned_log_dirs, pos = uuids(buf, pos + 1, n - 1)
             else:
                 o.cordoned_log_dirs = None
+                pos += 1
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -170,22 +169,25 @@ def encode_broker_heartbeat_request_0(o: BrokerHeartbeatRequest) -> bytes:
     # Versions 0.
     if o.offline_log_dirs or o.cordoned_log_dirs is not None:
         raise ValueError
-    out = bytearray()
-    out += put_iqqoox(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down)
+    out: Parts = []
+    add = out.append
+    add(put_iqqoox(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_broker_heartbeat_request_1_tags(o: BrokerHeartbeatRequest, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_broker_heartbeat_request_1_tags(o: BrokerHeartbeatRequest, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.offline_log_dirs:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         offline_log_dirs = o.offline_log_dirs
         n = len(offline_log_dirs) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if offline_log_dirs:
             put_uuids(offline_log_dirs, out)
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
@@ -193,39 +195,45 @@ def encode_broker_heartbeat_request_1(o: BrokerHeartbeatRequest) -> bytes:
     # Versions 1.
     if o.cordoned_log_dirs is not None:
         raise ValueError
-    out = bytearray()
-    out += put_iqqoox(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down)
+    out: Parts = []
+    add = out.append
+    add(put_iqqoox(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down))
     if o.unknown_tagged_fields or o.offline_log_dirs:
         encode_broker_heartbeat_request_1_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_broker_heartbeat_request_2_tags(o: BrokerHeartbeatRequest, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_broker_heartbeat_request_2_tags(o: BrokerHeartbeatRequest, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.offline_log_dirs:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         offline_log_dirs = o.offline_log_dirs
         n = len(offline_log_dirs) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if offline_log_dirs:
             put_uuids(offline_log_dirs, out)
+        tags[0] = b"".join(out)
     if o.cordoned_log_dirs is not None:
-        tags[1] = out = bytearray()
+        out = []
+        add = out.append
         cordoned_log_dirs = o.cordoned_log_dirs
         n = 0 if cordoned_log_dirs is None else len(cordoned_log_dirs) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if cordoned_log_dirs:
             put_uuids(cordoned_log_dirs, out)
+        tags[1] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_broker_heartbeat_request_2(o: BrokerHeartbeatRequest) -> bytes:
     # Versions 2.
-    out = bytearray()
-    out += put_iqqoox(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down)
+    out: Parts = []
+    add = out.append
+    add(put_iqqoox(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down))
     if o.unknown_tagged_fields or o.offline_log_dirs or o.cordoned_log_dirs is not None:
         encode_broker_heartbeat_request_2_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 BrokerHeartbeatRequest._DECODERS = {

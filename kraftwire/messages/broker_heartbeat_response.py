@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -66,11 +67,12 @@ def decode_broker_heartbeat_response_0(buf: bytes, pos: int, left: int) -> tuple
 
 def encode_broker_heartbeat_response_0(o: BrokerHeartbeatResponse) -> bytes:
     # Versions 0-2.
-    out = bytearray()
-    out += put_ihooox(o.throttle_time_ms, o.error_code, o.is_caught_up, o.is_fenced, o.should_shut_down)
+    out: Parts = []
+    add = out.append
+    add(put_ihooox(o.throttle_time_ms, o.error_code, o.is_caught_up, o.is_fenced, o.should_shut_down))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 BrokerHeartbeatResponse._DECODERS = {

@@ -10,6 +10,7 @@ from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
     Packer,
+    Parts,
     long_length,
     new,
     put_tags,
@@ -163,10 +164,9 @@ def decode_broker_registration_change_record_2_tags(
             pos += 1
         elif tag == 2:
             n = buf[pos]
-            pos += 1
             if not 0 < n < 128:
-                n, pos = long_length(buf, pos, n)
-            o.log_dirs, pos = uuids(buf, pos, n - 1)
+                n, pos = long_length(buf, pos, 1, n)
+            o.log_dirs, pos = uuids(buf, pos + 1, n - 1)
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -211,19 +211,18 @@ def decode_broker_registration_change_record_3_tags(
             pos += 1
         elif tag == 2:
             n = buf[pos]
-            pos += 1
             if not 0 < n < 128:
-                n, pos = long_length(buf, pos, n)
-            o.log_dirs, pos = uuids(buf, pos, n - 1)
+                n, pos = long_length(buf, pos, 1, n)
+            o.log_dirs, pos = uuids(buf, pos + 1, n - 1)
         elif tag == 3:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.cordoned_log_dirs, pos = uuids(buf, pos, n - 1)
+                o.cordoned_log_dirs, pos = uuids(buf, pos + 1, n - 1)
             else:
                 o.cordoned_log_dirs = None
+                pos += 1
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -249,11 +248,13 @@ def decode_broker_registration_change_record_3(buf: bytes, pos: int, left: int) 
     return o, pos
 
 
-def encode_broker_registration_change_record_0_tags(o: BrokerRegistrationChangeRecord, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_broker_registration_change_record_0_tags(o: BrokerRegistrationChangeRecord, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.fenced:
-        tags[0] = out = bytearray()
-        out += put_b(o.fenced)
+        out: Parts = []
+        add = out.append
+        add(put_b(o.fenced))
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
@@ -261,21 +262,26 @@ def encode_broker_registration_change_record_0(o: BrokerRegistrationChangeRecord
     # Versions 0.
     if o.in_controlled_shutdown or o.log_dirs or o.cordoned_log_dirs is not None:
         raise ValueError
-    out = bytearray()
-    out += put_iqx(o.broker_id, o.broker_epoch)
+    out: Parts = []
+    add = out.append
+    add(put_iqx(o.broker_id, o.broker_epoch))
     if o.unknown_tagged_fields or o.fenced:
         encode_broker_registration_change_record_0_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_broker_registration_change_record_1_tags(o: BrokerRegistrationChangeRecord, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_broker_registration_change_record_1_tags(o: BrokerRegistrationChangeRecord, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.fenced:
-        tags[0] = out = bytearray()
-        out += put_b(o.fenced)
+        out: Parts = []
+        add = out.append
+        add(put_b(o.fenced))
+        tags[0] = b"".join(out)
     if o.in_controlled_shutdown:
-        tags[1] = out = bytearray()
-        out += put_b(o.in_controlled_shutdown)
+        out = []
+        add = out.append
+        add(put_b(o.in_controlled_shutdown))
+        tags[1] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
@@ -283,28 +289,35 @@ def encode_broker_registration_change_record_1(o: BrokerRegistrationChangeRecord
     # Versions 1.
     if o.log_dirs or o.cordoned_log_dirs is not None:
         raise ValueError
-    out = bytearray()
-    out += put_iqx(o.broker_id, o.broker_epoch)
+    out: Parts = []
+    add = out.append
+    add(put_iqx(o.broker_id, o.broker_epoch))
     if o.unknown_tagged_fields or o.fenced or o.in_controlled_shutdown:
         encode_broker_registration_change_record_1_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_broker_registration_change_record_2_tags(o: BrokerRegistrationChangeRecord, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_broker_registration_change_record_2_tags(o: BrokerRegistrationChangeRecord, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.fenced:
-        tags[0] = out = bytearray()
-        out += put_b(o.fenced)
+        out: Parts = []
+        add = out.append
+        add(put_b(o.fenced))
+        tags[0] = b"".join(out)
     if o.in_controlled_shutdown:
-        tags[1] = out = bytearray()
-        out += put_b(o.in_controlled_shutdown)
+        out = []
+        add = out.append
+        add(put_b(o.in_controlled_shutdown))
+        tags[1] = b"".join(out)
     if o.log_dirs:
-        tags[2] = out = bytearray()
+        out = []
+        add = out.append
         log_dirs = o.log_dirs
         n = len(log_dirs) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if log_dirs:
             put_uuids(log_dirs, out)
+        tags[2] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
@@ -312,45 +325,55 @@ def encode_broker_registration_change_record_2(o: BrokerRegistrationChangeRecord
     # Versions 2.
     if o.cordoned_log_dirs is not None:
         raise ValueError
-    out = bytearray()
-    out += put_iqx(o.broker_id, o.broker_epoch)
+    out: Parts = []
+    add = out.append
+    add(put_iqx(o.broker_id, o.broker_epoch))
     if o.unknown_tagged_fields or o.fenced or o.in_controlled_shutdown or o.log_dirs:
         encode_broker_registration_change_record_2_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_broker_registration_change_record_3_tags(o: BrokerRegistrationChangeRecord, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_broker_registration_change_record_3_tags(o: BrokerRegistrationChangeRecord, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.fenced:
-        tags[0] = out = bytearray()
-        out += put_b(o.fenced)
+        out: Parts = []
+        add = out.append
+        add(put_b(o.fenced))
+        tags[0] = b"".join(out)
     if o.in_controlled_shutdown:
-        tags[1] = out = bytearray()
-        out += put_b(o.in_controlled_shutdown)
+        out = []
+        add = out.append
+        add(put_b(o.in_controlled_shutdown))
+        tags[1] = b"".join(out)
     if o.log_dirs:
-        tags[2] = out = bytearray()
+        out = []
+        add = out.append
         log_dirs = o.log_dirs
         n = len(log_dirs) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if log_dirs:
             put_uuids(log_dirs, out)
+        tags[2] = b"".join(out)
     if o.cordoned_log_dirs is not None:
-        tags[3] = out = bytearray()
+        out = []
+        add = out.append
         cordoned_log_dirs = o.cordoned_log_dirs
         n = 0 if cordoned_log_dirs is None else len(cordoned_log_dirs) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if cordoned_log_dirs:
             put_uuids(cordoned_log_dirs, out)
+        tags[3] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_broker_registration_change_record_3(o: BrokerRegistrationChangeRecord) -> bytes:
     # Versions 3.
-    out = bytearray()
-    out += put_iqx(o.broker_id, o.broker_epoch)
+    out: Parts = []
+    add = out.append
+    add(put_iqx(o.broker_id, o.broker_epoch))
     if o.unknown_tagged_fields or o.fenced or o.in_controlled_shutdown or o.log_dirs or o.cordoned_log_dirs is not None:
         encode_broker_registration_change_record_3_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 BrokerRegistrationChangeRecord._DECODERS = {

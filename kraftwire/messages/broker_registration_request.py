@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -138,15 +139,13 @@ def decode_listener_0_array(
     for _ in range(count):
         o: Listener = new(Listener)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.host = buf[pos + 1 : (pos := pos + n)].decode()
         o.port, o.security_protocol, n = get_HhB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -167,10 +166,9 @@ def decode_feature_0_array(
     for _ in range(count):
         o: Feature = new(Feature)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.min_supported_version, o.max_supported_version, n = get_hhB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -187,25 +185,25 @@ def decode_broker_registration_request_0(buf: bytes, pos: int, left: int) -> tup
     o.log_dirs = []
     o.previous_broker_epoch = -1
     o.broker_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 5, n)
+    o.cluster_id = buf[pos + 5 : (pos := pos + 4 + n)].decode()
     o.incarnation_id, n = get_UB(buf, pos)
-    pos += 17
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.listeners, pos, left = decode_listener_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 17, n)
+    o.listeners, pos, left = decode_listener_0_array(buf, pos + 17, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.features, pos, left = decode_feature_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.features, pos, left = decode_feature_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.rack = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.rack = None
+        pos += 1
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -220,25 +218,25 @@ def decode_broker_registration_request_1(buf: bytes, pos: int, left: int) -> tup
     o.log_dirs = []
     o.previous_broker_epoch = -1
     o.broker_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 5, n)
+    o.cluster_id = buf[pos + 5 : (pos := pos + 4 + n)].decode()
     o.incarnation_id, n = get_UB(buf, pos)
-    pos += 17
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.listeners, pos, left = decode_listener_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 17, n)
+    o.listeners, pos, left = decode_listener_0_array(buf, pos + 17, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.features, pos, left = decode_feature_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.features, pos, left = decode_feature_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.rack = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.rack = None
+        pos += 1
     o.is_migrating_zk_broker, n = get_oB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -252,30 +250,29 @@ def decode_broker_registration_request_2(buf: bytes, pos: int, left: int) -> tup
     o: BrokerRegistrationRequest = new(BrokerRegistrationRequest)
     o.previous_broker_epoch = -1
     o.broker_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 5, n)
+    o.cluster_id = buf[pos + 5 : (pos := pos + 4 + n)].decode()
     o.incarnation_id, n = get_UB(buf, pos)
-    pos += 17
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.listeners, pos, left = decode_listener_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 17, n)
+    o.listeners, pos, left = decode_listener_0_array(buf, pos + 17, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.features, pos, left = decode_feature_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.features, pos, left = decode_feature_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.rack = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.rack = None
+        pos += 1
     o.is_migrating_zk_broker, n = get_oB(buf, pos)
-    pos += 2
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.log_dirs, pos = uuids(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 2, n)
+    o.log_dirs, pos = uuids(buf, pos + 2, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -288,30 +285,29 @@ def decode_broker_registration_request_3(buf: bytes, pos: int, left: int) -> tup
     # Versions 3-4.
     o: BrokerRegistrationRequest = new(BrokerRegistrationRequest)
     o.broker_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 5, n)
+    o.cluster_id = buf[pos + 5 : (pos := pos + 4 + n)].decode()
     o.incarnation_id, n = get_UB(buf, pos)
-    pos += 17
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.listeners, pos, left = decode_listener_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 17, n)
+    o.listeners, pos, left = decode_listener_0_array(buf, pos + 17, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.features, pos, left = decode_feature_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.features, pos, left = decode_feature_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.rack = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.rack = None
+        pos += 1
     o.is_migrating_zk_broker, n = get_oB(buf, pos)
-    pos += 2
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.log_dirs, pos = uuids(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 2, n)
+    o.log_dirs, pos = uuids(buf, pos + 2, n - 1)
     o.previous_broker_epoch, n = get_qB(buf, pos)
     pos += 9
     o.unknown_tagged_fields = None
@@ -320,30 +316,32 @@ def decode_broker_registration_request_3(buf: bytes, pos: int, left: int) -> tup
     return o, pos
 
 
-def encode_listener_0_array(items: Iterable[Listener], out: bytearray) -> None:
+def encode_listener_0_array(items: Iterable[Listener], out: Parts) -> None:
     # Versions 0-4.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_Hhx(o.port, o.security_protocol)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_Hhx(o.port, o.security_protocol))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_feature_0_array(items: Iterable[Feature], out: bytearray) -> None:
+def encode_feature_0_array(items: Iterable[Feature], out: Parts) -> None:
     # Versions 0-4.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_hhx(o.min_supported_version, o.max_supported_version)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_hhx(o.min_supported_version, o.max_supported_version))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -352,128 +350,132 @@ def encode_broker_registration_request_0(o: BrokerRegistrationRequest) -> bytes:
     # Versions 0.
     if o.is_migrating_zk_broker:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.cluster_id.encode()
     n = len(s) + 1
-    out += put_iB(o.broker_id, n) if n < 128 else put_i(o.broker_id) + STRING_LENGTH[n]
-    out += s
+    add(put_iB(o.broker_id, n) if n < 128 else put_i(o.broker_id) + STRING_LENGTH[n])
+    add(s)
     if len(o.incarnation_id) != 16:
         raise ValueError
     listeners = o.listeners
     n = len(listeners) + 1
-    out += put_UB(o.incarnation_id, n) if n < 128 else put_U(o.incarnation_id) + LENGTH[n]
+    add(put_UB(o.incarnation_id, n) if n < 128 else put_U(o.incarnation_id) + LENGTH[n])
     if listeners:
         encode_listener_0_array(listeners, out)
     features = o.features
     n = len(features) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if features:
         encode_feature_0_array(features, out)
     s = b"" if o.rack is None else o.rack.encode()
     n = 0 if o.rack is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out.append(0)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_broker_registration_request_1(o: BrokerRegistrationRequest) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.cluster_id.encode()
     n = len(s) + 1
-    out += put_iB(o.broker_id, n) if n < 128 else put_i(o.broker_id) + STRING_LENGTH[n]
-    out += s
+    add(put_iB(o.broker_id, n) if n < 128 else put_i(o.broker_id) + STRING_LENGTH[n])
+    add(s)
     if len(o.incarnation_id) != 16:
         raise ValueError
     listeners = o.listeners
     n = len(listeners) + 1
-    out += put_UB(o.incarnation_id, n) if n < 128 else put_U(o.incarnation_id) + LENGTH[n]
+    add(put_UB(o.incarnation_id, n) if n < 128 else put_U(o.incarnation_id) + LENGTH[n])
     if listeners:
         encode_listener_0_array(listeners, out)
     features = o.features
     n = len(features) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if features:
         encode_feature_0_array(features, out)
     s = b"" if o.rack is None else o.rack.encode()
     n = 0 if o.rack is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_ox(o.is_migrating_zk_broker)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_ox(o.is_migrating_zk_broker))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_broker_registration_request_2(o: BrokerRegistrationRequest) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.cluster_id.encode()
     n = len(s) + 1
-    out += put_iB(o.broker_id, n) if n < 128 else put_i(o.broker_id) + STRING_LENGTH[n]
-    out += s
+    add(put_iB(o.broker_id, n) if n < 128 else put_i(o.broker_id) + STRING_LENGTH[n])
+    add(s)
     if len(o.incarnation_id) != 16:
         raise ValueError
     listeners = o.listeners
     n = len(listeners) + 1
-    out += put_UB(o.incarnation_id, n) if n < 128 else put_U(o.incarnation_id) + LENGTH[n]
+    add(put_UB(o.incarnation_id, n) if n < 128 else put_U(o.incarnation_id) + LENGTH[n])
     if listeners:
         encode_listener_0_array(listeners, out)
     features = o.features
     n = len(features) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if features:
         encode_feature_0_array(features, out)
     s = b"" if o.rack is None else o.rack.encode()
     n = 0 if o.rack is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     log_dirs = o.log_dirs
     n = len(log_dirs) + 1
-    out += put_oB(o.is_migrating_zk_broker, n) if n < 128 else put_o(o.is_migrating_zk_broker) + LENGTH[n]
+    add(put_oB(o.is_migrating_zk_broker, n) if n < 128 else put_o(o.is_migrating_zk_broker) + LENGTH[n])
     if log_dirs:
         put_uuids(log_dirs, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_broker_registration_request_3(o: BrokerRegistrationRequest) -> bytes:
     # Versions 3-4.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.cluster_id.encode()
     n = len(s) + 1
-    out += put_iB(o.broker_id, n) if n < 128 else put_i(o.broker_id) + STRING_LENGTH[n]
-    out += s
+    add(put_iB(o.broker_id, n) if n < 128 else put_i(o.broker_id) + STRING_LENGTH[n])
+    add(s)
     if len(o.incarnation_id) != 16:
         raise ValueError
     listeners = o.listeners
     n = len(listeners) + 1
-    out += put_UB(o.incarnation_id, n) if n < 128 else put_U(o.incarnation_id) + LENGTH[n]
+    add(put_UB(o.incarnation_id, n) if n < 128 else put_U(o.incarnation_id) + LENGTH[n])
     if listeners:
         encode_listener_0_array(listeners, out)
     features = o.features
     n = len(features) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if features:
         encode_feature_0_array(features, out)
     s = b"" if o.rack is None else o.rack.encode()
     n = 0 if o.rack is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     log_dirs = o.log_dirs
     n = len(log_dirs) + 1
-    out += put_oB(o.is_migrating_zk_broker, n) if n < 128 else put_o(o.is_migrating_zk_broker) + LENGTH[n]
+    add(put_oB(o.is_migrating_zk_broker, n) if n < 128 else put_o(o.is_migrating_zk_broker) + LENGTH[n])
     if log_dirs:
         put_uuids(log_dirs, out)
-    out += put_qx(o.previous_broker_epoch)
+    add(put_qx(o.previous_broker_epoch))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 BrokerRegistrationRequest._DECODERS = {

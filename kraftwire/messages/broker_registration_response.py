@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -61,11 +62,12 @@ def decode_broker_registration_response_0(buf: bytes, pos: int, left: int) -> tu
 
 def encode_broker_registration_response_0(o: BrokerRegistrationResponse) -> bytes:
     # Versions 0-4.
-    out = bytearray()
-    out += put_ihqx(o.throttle_time_ms, o.error_code, o.broker_epoch)
+    out: Parts = []
+    add = out.append
+    add(put_ihqx(o.throttle_time_ms, o.error_code, o.broker_epoch))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 BrokerRegistrationResponse._DECODERS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     STRING_LENGTH,
+    Parts,
     long_string,
     new,
     put_tags,
@@ -46,10 +47,9 @@ def decode_clear_elr_record_0(buf: bytes, pos: int, left: int) -> tuple[ClearElr
     # Versions 0.
     o: ClearElrRecord = new(ClearElrRecord)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -60,15 +60,16 @@ def decode_clear_elr_record_0(buf: bytes, pos: int, left: int) -> tuple[ClearElr
 
 def encode_clear_elr_record_0(o: ClearElrRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.topic_name.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out.append(0)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ClearElrRecord._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -86,15 +87,17 @@ def decode_entity_data_0_array(
     for _ in range(count):
         o: EntityData = new(EntityData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.entity_type = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.entity_type = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.entity_name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.entity_name = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.entity_name = None
+            pos += 1
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -108,15 +111,13 @@ def decode_client_quota_record_0(buf: bytes, pos: int, left: int) -> tuple[Clien
     # Versions 0.
     o: ClientQuotaRecord = new(ClientQuotaRecord)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.entity, pos, left = decode_entity_data_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.entity, pos, left = decode_entity_data_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.key = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.key = buf[pos + 1 : (pos := pos + n)].decode()
     o.value, o.remove, n = get_doB(buf, pos)
     pos += 10
     o.unknown_tagged_fields = None
@@ -125,38 +126,40 @@ def decode_client_quota_record_0(buf: bytes, pos: int, left: int) -> tuple[Clien
     return o, pos
 
 
-def encode_entity_data_0_array(items: Iterable[EntityData], out: bytearray) -> None:
+def encode_entity_data_0_array(items: Iterable[EntityData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.entity_type.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.entity_name is None else o.entity_name.encode()
         n = 0 if o.entity_name is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_client_quota_record_0(o: ClientQuotaRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     entity = o.entity
     n = len(entity) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if entity:
         encode_entity_data_0_array(entity, out)
     s = o.key.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_dox(o.value, o.remove)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_dox(o.value, o.remove))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ClientQuotaRecord._DECODERS = {

@@ -9,6 +9,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     STRING_LENGTH,
     Packer,
+    Parts,
     long_string,
     new,
     put_tags,
@@ -57,20 +58,21 @@ def decode_config_record_0(buf: bytes, pos: int, left: int) -> tuple[ConfigRecor
     # Versions 0.
     o: ConfigRecord = new(ConfigRecord)
     o.resource_type, n = get_bB(buf, pos)
-    pos += 2
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.resource_name = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 2, n)
+    o.resource_name = buf[pos + 2 : (pos := pos + 1 + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.name = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.name = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.value = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.value = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.value = None
+        pos += 1
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -81,23 +83,24 @@ def decode_config_record_0(buf: bytes, pos: int, left: int) -> tuple[ConfigRecor
 
 def encode_config_record_0(o: ConfigRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.resource_name.encode()
     n = len(s) + 1
-    out += put_bB(o.resource_type, n) if n < 128 else put_b(o.resource_type) + STRING_LENGTH[n]
-    out += s
+    add(put_bB(o.resource_type, n) if n < 128 else put_b(o.resource_type) + STRING_LENGTH[n])
+    add(s)
     s = o.name.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = b"" if o.value is None else o.value.encode()
     n = 0 if o.value is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out.append(0)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ConfigRecord._DECODERS = {

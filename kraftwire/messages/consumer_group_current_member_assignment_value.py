@@ -16,6 +16,8 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
+    Rows,
     long_length,
     new,
     put_tags,
@@ -36,6 +38,7 @@ put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
 put_iib = Packer(">iib").pack
 put_iibB = Packer(">iibB").pack
+row_topic_partitions_0 = Rows(">16sb%dix")
 NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
@@ -105,14 +108,14 @@ def decode_topic_partitions_0_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.assignment_epochs = list(UNPACK_i[n - 1](buf, pos))
-                pos += 4 * (n - 1)
+                o.assignment_epochs = list(UNPACK_i[n - 1](buf, pos + 1))
+                pos += 4 * n - 3
             else:
                 o.assignment_epochs = None
+                pos += 1
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -151,11 +154,10 @@ def decode_topic_partitions_0_array(
         o = new(TopicPartitions)
         o.assignment_epochs = []
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 17))
+        pos += 4 * n + 13
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -169,15 +171,13 @@ def decode_consumer_group_current_member_assignment_value_0(buf: bytes, pos: int
     # Versions 0.
     o: ConsumerGroupCurrentMemberAssignmentValue = new(ConsumerGroupCurrentMemberAssignmentValue)
     o.member_epoch, o.previous_member_epoch, o.state, n = get_iibB(buf, pos)
-    pos += 10
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.assigned_partitions, pos = decode_topic_partitions_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 10, n)
+    o.assigned_partitions, pos = decode_topic_partitions_0_array(buf, pos + 10, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.partitions_pending_revocation, pos = decode_topic_partitions_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.partitions_pending_revocation, pos = decode_topic_partitions_0_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -186,50 +186,58 @@ def decode_consumer_group_current_member_assignment_value_0(buf: bytes, pos: int
     return o, pos
 
 
-def encode_topic_partitions_0_tags(o: TopicPartitions, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_topic_partitions_0_tags(o: TopicPartitions, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.assignment_epochs != []:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         assignment_epochs = o.assignment_epochs
         n = 0 if assignment_epochs is None else len(assignment_epochs) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if assignment_epochs:
-            out += PACK_i[len(assignment_epochs)](*assignment_epochs)
+            add(PACK_i[len(assignment_epochs)](*assignment_epochs))
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_topic_partitions_0_array(items: Iterable[TopicPartitions], out: bytearray) -> None:
+def encode_topic_partitions_0_array(items: Iterable[TopicPartitions], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+        if len(partitions) < 127:
+            add(row_topic_partitions_0[len(partitions)](o.topic_id, len(partitions) + 1, *partitions))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                add(PACK_i[len(partitions)](*partitions))
+            add(b"\0")
         if o.unknown_tagged_fields or o.assignment_epochs != []:
             encode_topic_partitions_0_tags(o, out)
 
 
 def encode_consumer_group_current_member_assignment_value_0(o: ConsumerGroupCurrentMemberAssignmentValue) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     assigned_partitions = o.assigned_partitions
     n = len(assigned_partitions) + 1
-    out += put_iibB(o.member_epoch, o.previous_member_epoch, o.state, n) if n < 128 else put_iib(o.member_epoch, o.previous_member_epoch, o.state) + LENGTH[n]
+    add(put_iibB(o.member_epoch, o.previous_member_epoch, o.state, n) if n < 128 else put_iib(o.member_epoch, o.previous_member_epoch, o.state) + LENGTH[n])
     if assigned_partitions:
         encode_topic_partitions_0_array(assigned_partitions, out)
     partitions_pending_revocation = o.partitions_pending_revocation
     n = len(partitions_pending_revocation) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if partitions_pending_revocation:
         encode_topic_partitions_0_array(partitions_pending_revocation, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ConsumerGroupCurrentMemberAssignmentValue._DECODERS = {

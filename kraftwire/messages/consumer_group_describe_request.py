@@ -10,6 +10,7 @@ from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
     Packer,
+    Parts,
     compact_strings,
     long_length,
     new,
@@ -55,10 +56,9 @@ def decode_consumer_group_describe_request_0(buf: bytes, pos: int, left: int) ->
     # Versions 0-1.
     o: ConsumerGroupDescribeRequest = new(ConsumerGroupDescribeRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.group_ids, pos = compact_strings(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.group_ids, pos = compact_strings(buf, pos + 1, n - 1)
     o.include_authorized_operations, n = get_oB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -69,16 +69,17 @@ def decode_consumer_group_describe_request_0(buf: bytes, pos: int, left: int) ->
 
 def encode_consumer_group_describe_request_0(o: ConsumerGroupDescribeRequest) -> bytes:
     # Versions 0-1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     group_ids = o.group_ids
     n = len(group_ids) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if group_ids:
         put_strings(group_ids, out, True)
-    out += put_ox(o.include_authorized_operations)
+    add(put_ox(o.include_authorized_operations))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ConsumerGroupDescribeRequest._DECODERS = {

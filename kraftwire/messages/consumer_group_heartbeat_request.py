@@ -17,6 +17,8 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
+    Rows,
     compact_strings,
     long_length,
     long_string,
@@ -38,6 +40,7 @@ put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
 put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
+row_topic_partitions_0 = Rows(">16sb%dix")
 NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
@@ -129,11 +132,10 @@ def decode_topic_partitions_0_array(
     for _ in range(count):
         o = new(TopicPartitions)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 17))
+        pos += 4 * n + 13
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -148,46 +150,53 @@ def decode_consumer_group_heartbeat_request_0(buf: bytes, pos: int, left: int) -
     o: ConsumerGroupHeartbeatRequest = new(ConsumerGroupHeartbeatRequest)
     o.subscribed_topic_regex = None
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
     o.member_epoch, n = get_iB(buf, pos)
-    pos += 5
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-    n = buf[pos]
-    pos += 1
-    if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.rack_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-    o.rebalance_timeout_ms, n = get_iB(buf, pos)
-    pos += 5
-    if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_string(buf, pos, 5, n)
     if n:
-        o.subscribed_topic_names, pos = compact_strings(buf, pos, n - 1)
+        o.instance_id = buf[pos + 5 : (pos := pos + 4 + n)].decode()
+    else:
+        o.instance_id = None
+        pos += 5
+    n = buf[pos]
+    if n > 127:
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.rack_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.rack_id = None
+        pos += 1
+    o.rebalance_timeout_ms, n = get_iB(buf, pos)
+    if n > 127:
+        n, pos = long_length(buf, pos, 5, n)
+    if n:
+        o.subscribed_topic_names, pos = compact_strings(buf, pos + 5, n - 1)
     else:
         o.subscribed_topic_names = None
+        pos += 5
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.server_assignor = buf[pos : (pos := pos + n - 1)].decode() if n else None
-    n = buf[pos]
-    pos += 1
-    if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_string(buf, pos, 1, n)
     if n:
-        o.topic_partitions, pos = decode_topic_partitions_0_array(buf, pos, n - 1)
+        o.server_assignor = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.server_assignor = None
+        pos += 1
+    n = buf[pos]
+    if n > 127:
+        n, pos = long_length(buf, pos, 1, n)
+    if n:
+        o.topic_partitions, pos = decode_topic_partitions_0_array(buf, pos + 1, n - 1)
     else:
         o.topic_partitions = None
+        pos += 1
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -200,51 +209,61 @@ def decode_consumer_group_heartbeat_request_1(buf: bytes, pos: int, left: int) -
     # Versions 1.
     o: ConsumerGroupHeartbeatRequest = new(ConsumerGroupHeartbeatRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
     o.member_epoch, n = get_iB(buf, pos)
-    pos += 5
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-    n = buf[pos]
-    pos += 1
-    if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.rack_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-    o.rebalance_timeout_ms, n = get_iB(buf, pos)
-    pos += 5
-    if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_string(buf, pos, 5, n)
     if n:
-        o.subscribed_topic_names, pos = compact_strings(buf, pos, n - 1)
+        o.instance_id = buf[pos + 5 : (pos := pos + 4 + n)].decode()
+    else:
+        o.instance_id = None
+        pos += 5
+    n = buf[pos]
+    if n > 127:
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.rack_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.rack_id = None
+        pos += 1
+    o.rebalance_timeout_ms, n = get_iB(buf, pos)
+    if n > 127:
+        n, pos = long_length(buf, pos, 5, n)
+    if n:
+        o.subscribed_topic_names, pos = compact_strings(buf, pos + 5, n - 1)
     else:
         o.subscribed_topic_names = None
+        pos += 5
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.subscribed_topic_regex = buf[pos : (pos := pos + n - 1)].decode() if n else None
-    n = buf[pos]
-    pos += 1
-    if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.server_assignor = buf[pos : (pos := pos + n - 1)].decode() if n else None
-    n = buf[pos]
-    pos += 1
-    if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_string(buf, pos, 1, n)
     if n:
-        o.topic_partitions, pos = decode_topic_partitions_0_array(buf, pos, n - 1)
+        o.subscribed_topic_regex = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.subscribed_topic_regex = None
+        pos += 1
+    n = buf[pos]
+    if n > 127:
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.server_assignor = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.server_assignor = None
+        pos += 1
+    n = buf[pos]
+    if n > 127:
+        n, pos = long_length(buf, pos, 1, n)
+    if n:
+        o.topic_partitions, pos = decode_topic_partitions_0_array(buf, pos + 1, n - 1)
     else:
         o.topic_partitions = None
+        pos += 1
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -253,17 +272,22 @@ def decode_consumer_group_heartbeat_request_1(buf: bytes, pos: int, left: int) -
     return o, pos
 
 
-def encode_topic_partitions_0_array(items: Iterable[TopicPartitions], out: bytearray) -> None:
+def encode_topic_partitions_0_array(items: Iterable[TopicPartitions], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+        if len(partitions) < 127:
+            add(row_topic_partitions_0[len(partitions)](o.topic_id, len(partitions) + 1, *partitions))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                add(PACK_i[len(partitions)](*partitions))
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -272,84 +296,86 @@ def encode_consumer_group_heartbeat_request_0(o: ConsumerGroupHeartbeatRequest) 
     # Versions 0.
     if o.subscribed_topic_regex is not None:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.member_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = b"" if o.instance_id is None else o.instance_id.encode()
     n = 0 if o.instance_id is None else len(s) + 1
-    out += put_iB(o.member_epoch, n) if n < 128 else put_i(o.member_epoch) + STRING_LENGTH[n]
-    out += s
+    add(put_iB(o.member_epoch, n) if n < 128 else put_i(o.member_epoch) + STRING_LENGTH[n])
+    add(s)
     s = b"" if o.rack_id is None else o.rack_id.encode()
     n = 0 if o.rack_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     subscribed_topic_names = o.subscribed_topic_names
     n = 0 if subscribed_topic_names is None else len(subscribed_topic_names) + 1
-    out += put_iB(o.rebalance_timeout_ms, n) if n < 128 else put_i(o.rebalance_timeout_ms) + LENGTH[n]
+    add(put_iB(o.rebalance_timeout_ms, n) if n < 128 else put_i(o.rebalance_timeout_ms) + LENGTH[n])
     if subscribed_topic_names:
         put_strings(subscribed_topic_names, out, True)
     s = b"" if o.server_assignor is None else o.server_assignor.encode()
     n = 0 if o.server_assignor is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topic_partitions = o.topic_partitions
     n = 0 if topic_partitions is None else len(topic_partitions) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topic_partitions:
         encode_topic_partitions_0_array(topic_partitions, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_consumer_group_heartbeat_request_1(o: ConsumerGroupHeartbeatRequest) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.member_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = b"" if o.instance_id is None else o.instance_id.encode()
     n = 0 if o.instance_id is None else len(s) + 1
-    out += put_iB(o.member_epoch, n) if n < 128 else put_i(o.member_epoch) + STRING_LENGTH[n]
-    out += s
+    add(put_iB(o.member_epoch, n) if n < 128 else put_i(o.member_epoch) + STRING_LENGTH[n])
+    add(s)
     s = b"" if o.rack_id is None else o.rack_id.encode()
     n = 0 if o.rack_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     subscribed_topic_names = o.subscribed_topic_names
     n = 0 if subscribed_topic_names is None else len(subscribed_topic_names) + 1
-    out += put_iB(o.rebalance_timeout_ms, n) if n < 128 else put_i(o.rebalance_timeout_ms) + LENGTH[n]
+    add(put_iB(o.rebalance_timeout_ms, n) if n < 128 else put_i(o.rebalance_timeout_ms) + LENGTH[n])
     if subscribed_topic_names:
         put_strings(subscribed_topic_names, out, True)
     s = b"" if o.subscribed_topic_regex is None else o.subscribed_topic_regex.encode()
     n = 0 if o.subscribed_topic_regex is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = b"" if o.server_assignor is None else o.server_assignor.encode()
     n = 0 if o.server_assignor is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topic_partitions = o.topic_partitions
     n = 0 if topic_partitions is None else len(topic_partitions) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topic_partitions:
         encode_topic_partitions_0_array(topic_partitions, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ConsumerGroupHeartbeatRequest._DECODERS = {

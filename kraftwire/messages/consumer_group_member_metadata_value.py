@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     compact_strings,
     long_length,
     long_string,
@@ -35,6 +36,7 @@ get_iB = Packer(">iB").unpack_from
 put_b = Packer(">b").pack
 put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
+put_ibx = Packer(">ibx").pack
 
 
 class ClassicProtocol(Struct):
@@ -124,15 +126,13 @@ def decode_classic_protocol_0_array(
     for _ in range(count):
         o: ClassicProtocol = new(ClassicProtocol)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.metadata = buf[pos : (pos := pos + n - 1)]
+            n, pos = long_length(buf, pos, 1, n)
+        o.metadata = buf[pos + 1 : (pos := pos + n)]
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -169,10 +169,9 @@ def decode_classic_member_metadata_0_array(
     for _ in range(count):
         o = new(ClassicMemberMetadata)
         o.session_timeout_ms, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.supported_protocols, pos, left = decode_classic_protocol_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 5, n)
+        o.supported_protocols, pos, left = decode_classic_protocol_0_array(buf, pos + 5, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -195,11 +194,11 @@ def decode_consumer_group_member_metadata_value_0_tags(
             raise ValueError
         if tag == 0:
             n, = get_b(buf, pos)
-            pos += 1
             if n < 0:
                 o.classic_member_metadata = None
+                pos += 1
             else:
-                (o.classic_member_metadata,), pos, left = decode_classic_member_metadata_0_array(buf, pos, 1, left)
+                (o.classic_member_metadata,), pos, left = decode_classic_member_metadata_0_array(buf, pos + 1, 1, left)
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -215,40 +214,49 @@ def decode_consumer_group_member_metadata_value_0(buf: bytes, pos: int, left: in
     o: ConsumerGroupMemberMetadataValue = new(ConsumerGroupMemberMetadataValue)
     o.classic_member_metadata = ClassicMemberMetadata()
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.instance_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.instance_id = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.rack_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.rack_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.rack_id = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.client_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.client_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.client_host = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.client_host = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.subscribed_topic_names, pos = compact_strings(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.subscribed_topic_names, pos = compact_strings(buf, pos + 1, n - 1)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.subscribed_topic_regex = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.subscribed_topic_regex = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.subscribed_topic_regex = None
+        pos += 1
     o.rebalance_timeout_ms, n = get_iB(buf, pos)
-    pos += 5
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.server_assignor = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 5, n)
+    if n:
+        o.server_assignor = buf[pos + 5 : (pos := pos + 4 + n)].decode()
+    else:
+        o.server_assignor = None
+        pos += 5
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -257,82 +265,91 @@ def decode_consumer_group_member_metadata_value_0(buf: bytes, pos: int, left: in
     return o, pos
 
 
-def encode_classic_protocol_0_array(items: Iterable[ClassicProtocol], out: bytearray) -> None:
+def encode_classic_protocol_0_array(items: Iterable[ClassicProtocol], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         metadata = o.metadata
         n = len(metadata) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if metadata:
-            out += metadata
-        out.append(0)
+            add(metadata)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_classic_member_metadata_0_array(items: Iterable[ClassicMemberMetadata], out: bytearray) -> None:
+def encode_classic_member_metadata_0_array(items: Iterable[ClassicMemberMetadata], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         supported_protocols = o.supported_protocols
-        n = len(supported_protocols) + 1
-        out += put_iB(o.session_timeout_ms, n) if n < 128 else put_i(o.session_timeout_ms) + LENGTH[n]
-        if supported_protocols:
-            encode_classic_protocol_0_array(supported_protocols, out)
-        out.append(0)
+        if not len(supported_protocols):
+            add(put_ibx(o.session_timeout_ms, 1))
+        else:
+            supported_protocols = o.supported_protocols
+            n = len(supported_protocols) + 1
+            add(put_iB(o.session_timeout_ms, n) if n < 128 else put_i(o.session_timeout_ms) + LENGTH[n])
+            if supported_protocols:
+                encode_classic_protocol_0_array(supported_protocols, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_consumer_group_member_metadata_value_0_tags(o: ConsumerGroupMemberMetadataValue, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_consumer_group_member_metadata_value_0_tags(o: ConsumerGroupMemberMetadataValue, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.classic_member_metadata != ClassicMemberMetadata():
-        tags[0] = out = bytearray()
-        out += put_b(-1 if o.classic_member_metadata is None else 1)
+        out: Parts = []
+        add = out.append
+        add(put_b(-1 if o.classic_member_metadata is None else 1))
         if o.classic_member_metadata is not None:
             encode_classic_member_metadata_0_array((o.classic_member_metadata,), out)
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_consumer_group_member_metadata_value_0(o: ConsumerGroupMemberMetadataValue) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.instance_id is None else o.instance_id.encode()
     n = 0 if o.instance_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = b"" if o.rack_id is None else o.rack_id.encode()
     n = 0 if o.rack_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.client_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.client_host.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     subscribed_topic_names = o.subscribed_topic_names
     n = len(subscribed_topic_names) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if subscribed_topic_names:
         put_strings(subscribed_topic_names, out, True)
     s = b"" if o.subscribed_topic_regex is None else o.subscribed_topic_regex.encode()
     n = 0 if o.subscribed_topic_regex is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = b"" if o.server_assignor is None else o.server_assignor.encode()
     n = 0 if o.server_assignor is None else len(s) + 1
-    out += put_iB(o.rebalance_timeout_ms, n) if n < 128 else put_i(o.rebalance_timeout_ms) + STRING_LENGTH[n]
-    out += s
-    out.append(0)
+    add(put_iB(o.rebalance_timeout_ms, n) if n < 128 else put_i(o.rebalance_timeout_ms) + STRING_LENGTH[n])
+    add(s)
+    add(b"\0")
     if o.unknown_tagged_fields or o.classic_member_metadata != ClassicMemberMetadata():
         encode_consumer_group_member_metadata_value_0_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 ConsumerGroupMemberMetadataValue._DECODERS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     read_uvarint,
@@ -85,21 +86,24 @@ def decode_consumer_group_metadata_value_0(buf: bytes, pos: int, left: int) -> t
     return o, pos
 
 
-def encode_consumer_group_metadata_value_0_tags(o: ConsumerGroupMetadataValue, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_consumer_group_metadata_value_0_tags(o: ConsumerGroupMetadataValue, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.metadata_hash:
-        tags[0] = out = bytearray()
-        out += put_q(o.metadata_hash)
+        out: Parts = []
+        add = out.append
+        add(put_q(o.metadata_hash))
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_consumer_group_metadata_value_0(o: ConsumerGroupMetadataValue) -> bytes:
     # Versions 0.
-    out = bytearray()
-    out += put_ix(o.epoch)
+    out: Parts = []
+    add = out.append
+    add(put_ix(o.epoch))
     if o.unknown_tagged_fields or o.metadata_hash:
         encode_consumer_group_metadata_value_0_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 ConsumerGroupMetadataValue._DECODERS = {

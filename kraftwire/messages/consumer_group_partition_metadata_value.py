@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     compact_strings,
     long_length,
     long_string,
@@ -109,10 +110,9 @@ def decode_partition_metadata_0_array(
     for _ in range(count):
         o: PartitionMetadata = new(PartitionMetadata)
         o.partition, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.racks, pos = compact_strings(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 5, n)
+        o.racks, pos = compact_strings(buf, pos + 5, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -132,15 +132,13 @@ def decode_topic_metadata_0_array(
     for _ in range(count):
         o: TopicMetadata = new(TopicMetadata)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 17, n)
+        o.topic_name = buf[pos + 17 : (pos := pos + 16 + n)].decode()
         o.num_partitions, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_metadata, pos, left = decode_partition_metadata_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 5, n)
+        o.partition_metadata, pos, left = decode_partition_metadata_0_array(buf, pos + 5, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -154,10 +152,9 @@ def decode_consumer_group_partition_metadata_value_0(buf: bytes, pos: int, left:
     # Versions 0.
     o: ConsumerGroupPartitionMetadataValue = new(ConsumerGroupPartitionMetadataValue)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_metadata_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos, left = decode_topic_metadata_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -166,50 +163,53 @@ def decode_consumer_group_partition_metadata_value_0(buf: bytes, pos: int, left:
     return o, pos
 
 
-def encode_partition_metadata_0_array(items: Iterable[PartitionMetadata], out: bytearray) -> None:
+def encode_partition_metadata_0_array(items: Iterable[PartitionMetadata], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         racks = o.racks
         n = len(racks) + 1
-        out += put_iB(o.partition, n) if n < 128 else put_i(o.partition) + LENGTH[n]
+        add(put_iB(o.partition, n) if n < 128 else put_i(o.partition) + LENGTH[n])
         if racks:
             put_strings(racks, out, True)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_metadata_0_array(items: Iterable[TopicMetadata], out: bytearray) -> None:
+def encode_topic_metadata_0_array(items: Iterable[TopicMetadata], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if len(o.topic_id) != 16:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + STRING_LENGTH[n]
-        out += s
+        add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + STRING_LENGTH[n])
+        add(s)
         partition_metadata = o.partition_metadata
         n = len(partition_metadata) + 1
-        out += put_iB(o.num_partitions, n) if n < 128 else put_i(o.num_partitions) + LENGTH[n]
+        add(put_iB(o.num_partitions, n) if n < 128 else put_i(o.num_partitions) + LENGTH[n])
         if partition_metadata:
             encode_partition_metadata_0_array(partition_metadata, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_consumer_group_partition_metadata_value_0(o: ConsumerGroupPartitionMetadataValue) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_topic_metadata_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ConsumerGroupPartitionMetadataValue._DECODERS = {

@@ -10,6 +10,7 @@ from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
     Packer,
+    Parts,
     compact_strings,
     long_length,
     new,
@@ -57,10 +58,9 @@ def decode_consumer_group_regular_expression_value_0(buf: bytes, pos: int, left:
     # Versions 0.
     o: ConsumerGroupRegularExpressionValue = new(ConsumerGroupRegularExpressionValue)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = compact_strings(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos = compact_strings(buf, pos + 1, n - 1)
     o.version, o.timestamp, n = get_qqB(buf, pos)
     pos += 17
     o.unknown_tagged_fields = None
@@ -71,16 +71,17 @@ def decode_consumer_group_regular_expression_value_0(buf: bytes, pos: int, left:
 
 def encode_consumer_group_regular_expression_value_0(o: ConsumerGroupRegularExpressionValue) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         put_strings(topics, out, True)
-    out += put_qqx(o.version, o.timestamp)
+    add(put_qqx(o.version, o.timestamp))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ConsumerGroupRegularExpressionValue._DECODERS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     read_uvarint,
@@ -85,21 +86,24 @@ def decode_consumer_group_target_assignment_metadata_value_0(buf: bytes, pos: in
     return o, pos
 
 
-def encode_consumer_group_target_assignment_metadata_value_0_tags(o: ConsumerGroupTargetAssignmentMetadataValue, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_consumer_group_target_assignment_metadata_value_0_tags(o: ConsumerGroupTargetAssignmentMetadataValue, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.assignment_timestamp:
-        tags[0] = out = bytearray()
-        out += put_q(o.assignment_timestamp)
+        out: Parts = []
+        add = out.append
+        add(put_q(o.assignment_timestamp))
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_consumer_group_target_assignment_metadata_value_0(o: ConsumerGroupTargetAssignmentMetadataValue) -> bytes:
     # Versions 0.
-    out = bytearray()
-    out += put_ix(o.assignment_epoch)
+    out: Parts = []
+    add = out.append
+    add(put_ix(o.assignment_epoch))
     if o.unknown_tagged_fields or o.assignment_timestamp:
         encode_consumer_group_target_assignment_metadata_value_0_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 ConsumerGroupTargetAssignmentMetadataValue._DECODERS = {

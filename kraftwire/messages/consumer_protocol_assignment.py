@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     PACK,
     UNPACK,
     Packer,
+    Parts,
     new,
 )
 from kraftwire.wire.message import Message, Struct
@@ -82,16 +83,14 @@ def decode_topic_partition_0_array(
     for _ in range(count):
         o: TopicPartition = new(TopicPartition)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic = buf[pos : (pos := pos + n)].decode()
+        o.topic = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.partitions = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -101,49 +100,53 @@ def decode_consumer_protocol_assignment_0(buf: bytes, pos: int, left: int) -> tu
     # Versions 0-3.
     o: ConsumerProtocolAssignment = new(ConsumerProtocolAssignment)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.assigned_partitions, pos, left = decode_topic_partition_0_array(buf, pos, n, left)
+    o.assigned_partitions, pos, left = decode_topic_partition_0_array(buf, pos + 4, n, left)
     n, = get_i(buf, pos)
-    pos += 4
-    o.user_data = buf[pos : (pos := pos + n)] if n >= 0 else None
+    if n >= 0:
+        o.user_data = buf[pos + 4 : (pos := pos + 4 + n)]
+    else:
+        o.user_data = None
+        pos += 4
     o.unknown_tagged_fields = None
     return o, pos
 
 
-def encode_topic_partition_0_array(items: Iterable[TopicPartition], out: bytearray) -> None:
+def encode_topic_partition_0_array(items: Iterable[TopicPartition], out: Parts) -> None:
     # Versions 0-3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
+            add(PACK_i[len(partitions)](*partitions))
 
 
 def encode_consumer_protocol_assignment_0(o: ConsumerProtocolAssignment) -> bytes:
     # Versions 0-3.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     assigned_partitions = o.assigned_partitions
     n = len(assigned_partitions)
-    out += put_i(n)
+    add(put_i(n))
     if assigned_partitions:
         encode_topic_partition_0_array(assigned_partitions, out)
     user_data = o.user_data
     n = -1 if user_data is None else len(user_data)
-    out += put_i(n)
+    add(put_i(n))
     if user_data:
-        out += user_data
-    return bytes(out)
+        add(user_data)
+    return b"".join(out)
 
 
 ConsumerProtocolAssignment._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     PACK,
     UNPACK,
     Packer,
+    Parts,
     new,
     plain_strings,
     put_strings,
@@ -89,13 +90,15 @@ def decode_consumer_protocol_subscription_0(buf: bytes, pos: int, left: int) -> 
     o.generation_id = -1
     o.rack_id = None
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos = plain_strings(buf, pos, n)
+    o.topics, pos = plain_strings(buf, pos + 4, n)
     n, = get_i(buf, pos)
-    pos += 4
-    o.user_data = buf[pos : (pos := pos + n)] if n >= 0 else None
+    if n >= 0:
+        o.user_data = buf[pos + 4 : (pos := pos + 4 + n)]
+    else:
+        o.user_data = None
+        pos += 4
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -111,16 +114,14 @@ def decode_topic_partition_1_array(
     for _ in range(count):
         o: TopicPartition = new(TopicPartition)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic = buf[pos : (pos := pos + n)].decode()
+        o.topic = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.partitions = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -132,18 +133,19 @@ def decode_consumer_protocol_subscription_1(buf: bytes, pos: int, left: int) -> 
     o.generation_id = -1
     o.rack_id = None
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos = plain_strings(buf, pos, n)
+    o.topics, pos = plain_strings(buf, pos + 4, n)
     n, = get_i(buf, pos)
-    pos += 4
-    o.user_data = buf[pos : (pos := pos + n)] if n >= 0 else None
+    if n >= 0:
+        o.user_data = buf[pos + 4 : (pos := pos + 4 + n)]
+    else:
+        o.user_data = None
+        pos += 4
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.owned_partitions, pos, left = decode_topic_partition_1_array(buf, pos, n, left)
+    o.owned_partitions, pos, left = decode_topic_partition_1_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -153,18 +155,19 @@ def decode_consumer_protocol_subscription_2(buf: bytes, pos: int, left: int) -> 
     o: ConsumerProtocolSubscription = new(ConsumerProtocolSubscription)
     o.rack_id = None
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos = plain_strings(buf, pos, n)
+    o.topics, pos = plain_strings(buf, pos + 4, n)
     n, = get_i(buf, pos)
-    pos += 4
-    o.user_data = buf[pos : (pos := pos + n)] if n >= 0 else None
+    if n >= 0:
+        o.user_data = buf[pos + 4 : (pos := pos + 4 + n)]
+    else:
+        o.user_data = None
+        pos += 4
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.owned_partitions, pos, left = decode_topic_partition_1_array(buf, pos, n, left)
+    o.owned_partitions, pos, left = decode_topic_partition_1_array(buf, pos + 4, n, left)
     o.generation_id, = get_i(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -175,21 +178,25 @@ def decode_consumer_protocol_subscription_3(buf: bytes, pos: int, left: int) -> 
     # Versions 3.
     o: ConsumerProtocolSubscription = new(ConsumerProtocolSubscription)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos = plain_strings(buf, pos, n)
+    o.topics, pos = plain_strings(buf, pos + 4, n)
     n, = get_i(buf, pos)
-    pos += 4
-    o.user_data = buf[pos : (pos := pos + n)] if n >= 0 else None
+    if n >= 0:
+        o.user_data = buf[pos + 4 : (pos := pos + 4 + n)]
+    else:
+        o.user_data = None
+        pos += 4
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.owned_partitions, pos, left = decode_topic_partition_1_array(buf, pos, n, left)
+    o.owned_partitions, pos, left = decode_topic_partition_1_array(buf, pos + 4, n, left)
     o.generation_id, n = get_ih(buf, pos)
-    pos += 6
-    o.rack_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.rack_id = buf[pos + 6 : (pos := pos + 6 + n)].decode()
+    else:
+        o.rack_id = None
+        pos += 6
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -198,108 +205,113 @@ def encode_consumer_protocol_subscription_0(o: ConsumerProtocolSubscription) -> 
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         put_strings(topics, out, False)
     user_data = o.user_data
     n = -1 if user_data is None else len(user_data)
-    out += put_i(n)
+    add(put_i(n))
     if user_data:
-        out += user_data
-    return bytes(out)
+        add(user_data)
+    return b"".join(out)
 
 
-def encode_topic_partition_1_array(items: Iterable[TopicPartition], out: bytearray) -> None:
+def encode_topic_partition_1_array(items: Iterable[TopicPartition], out: Parts) -> None:
     # Versions 1-3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
+            add(PACK_i[len(partitions)](*partitions))
 
 
 def encode_consumer_protocol_subscription_1(o: ConsumerProtocolSubscription) -> bytes:
     # Versions 1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         put_strings(topics, out, False)
     user_data = o.user_data
     n = -1 if user_data is None else len(user_data)
-    out += put_i(n)
+    add(put_i(n))
     if user_data:
-        out += user_data
+        add(user_data)
     owned_partitions = o.owned_partitions
     n = len(owned_partitions)
-    out += put_i(n)
+    add(put_i(n))
     if owned_partitions:
         encode_topic_partition_1_array(owned_partitions, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_consumer_protocol_subscription_2(o: ConsumerProtocolSubscription) -> bytes:
     # Versions 2.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         put_strings(topics, out, False)
     user_data = o.user_data
     n = -1 if user_data is None else len(user_data)
-    out += put_i(n)
+    add(put_i(n))
     if user_data:
-        out += user_data
+        add(user_data)
     owned_partitions = o.owned_partitions
     n = len(owned_partitions)
-    out += put_i(n)
+    add(put_i(n))
     if owned_partitions:
         encode_topic_partition_1_array(owned_partitions, out)
-    out += put_i(o.generation_id)
-    return bytes(out)
+    add(put_i(o.generation_id))
+    return b"".join(out)
 
 
 def encode_consumer_protocol_subscription_3(o: ConsumerProtocolSubscription) -> bytes:
     # Versions 3.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         put_strings(topics, out, False)
     user_data = o.user_data
     n = -1 if user_data is None else len(user_data)
-    out += put_i(n)
+    add(put_i(n))
     if user_data:
-        out += user_data
+        add(user_data)
     owned_partitions = o.owned_partitions
     n = len(owned_partitions)
-    out += put_i(n)
+    add(put_i(n))
     if owned_partitions:
         encode_topic_partition_1_array(owned_partitions, out)
     s = b"" if o.rack_id is None else o.rack_id.encode()
     n = -1 if o.rack_id is None else len(s)
-    out += put_ih(o.generation_id, n)
-    out += s
-    return bytes(out)
+    add(put_ih(o.generation_id, n))
+    add(s)
+    return b"".join(out)
 
 
 ConsumerProtocolSubscription._DECODERS = {

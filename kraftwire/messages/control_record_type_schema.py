@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
 )
 from kraftwire.wire.message import Message
@@ -55,9 +56,10 @@ def encode_control_record_type_schema_0(o: ControlRecordTypeSchema) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
-    out += put_h(o.type)
-    return bytes(out)
+    out: Parts = []
+    add = out.append
+    add(put_h(o.type))
+    return b"".join(out)
 
 
 ControlRecordTypeSchema._DECODERS = {

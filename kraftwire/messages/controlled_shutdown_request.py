@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -84,27 +85,30 @@ def encode_controlled_shutdown_request_0(o: ControlledShutdownRequest) -> bytes:
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
-    out += put_i(o.broker_id)
-    return bytes(out)
+    out: Parts = []
+    add = out.append
+    add(put_i(o.broker_id))
+    return b"".join(out)
 
 
 def encode_controlled_shutdown_request_2(o: ControlledShutdownRequest) -> bytes:
     # Versions 2.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
-    out += put_iq(o.broker_id, o.broker_epoch)
-    return bytes(out)
+    out: Parts = []
+    add = out.append
+    add(put_iq(o.broker_id, o.broker_epoch))
+    return b"".join(out)
 
 
 def encode_controlled_shutdown_request_3(o: ControlledShutdownRequest) -> bytes:
     # Versions 3.
-    out = bytearray()
-    out += put_iqx(o.broker_id, o.broker_epoch)
+    out: Parts = []
+    add = out.append
+    add(put_iqx(o.broker_id, o.broker_epoch))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ControlledShutdownRequest._DECODERS = {

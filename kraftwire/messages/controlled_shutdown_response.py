@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -90,10 +91,9 @@ def decode_remaining_partition_0_array(
     for _ in range(count):
         o: RemainingPartition = new(RemainingPartition)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic_name = buf[pos : (pos := pos + n)].decode()
+        o.topic_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.partition_index, = get_i(buf, pos)
         pos += 4
         o.unknown_tagged_fields = None
@@ -105,10 +105,9 @@ def decode_controlled_shutdown_response_0(buf: bytes, pos: int, left: int) -> tu
     # Versions 0-2.
     o: ControlledShutdownResponse = new(ControlledShutdownResponse)
     o.error_code, n = get_hi(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.remaining_partitions, pos, left = decode_remaining_partition_0_array(buf, pos, n, left)
+    o.remaining_partitions, pos, left = decode_remaining_partition_0_array(buf, pos + 6, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -124,10 +123,9 @@ def decode_remaining_partition_3_array(
     for _ in range(count):
         o: RemainingPartition = new(RemainingPartition)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         o.partition_index, n = get_iB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -141,10 +139,9 @@ def decode_controlled_shutdown_response_3(buf: bytes, pos: int, left: int) -> tu
     # Versions 3.
     o: ControlledShutdownResponse = new(ControlledShutdownResponse)
     o.error_code, n = get_hB(buf, pos)
-    pos += 3
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.remaining_partitions, pos, left = decode_remaining_partition_3_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 3, n)
+    o.remaining_partitions, pos, left = decode_remaining_partition_3_array(buf, pos + 3, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -153,55 +150,59 @@ def decode_controlled_shutdown_response_3(buf: bytes, pos: int, left: int) -> tu
     return o, pos
 
 
-def encode_remaining_partition_0_array(items: Iterable[RemainingPartition], out: bytearray) -> None:
+def encode_remaining_partition_0_array(items: Iterable[RemainingPartition], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
-        out += put_i(o.partition_index)
+        add(put_h(n))
+        add(s)
+        add(put_i(o.partition_index))
 
 
 def encode_controlled_shutdown_response_0(o: ControlledShutdownResponse) -> bytes:
     # Versions 0-2.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     remaining_partitions = o.remaining_partitions
     n = len(remaining_partitions)
-    out += put_hi(o.error_code, n)
+    add(put_hi(o.error_code, n))
     if remaining_partitions:
         encode_remaining_partition_0_array(remaining_partitions, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_remaining_partition_3_array(items: Iterable[RemainingPartition], out: bytearray) -> None:
+def encode_remaining_partition_3_array(items: Iterable[RemainingPartition], out: Parts) -> None:
     # Versions 3.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_ix(o.partition_index)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_ix(o.partition_index))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_controlled_shutdown_response_3(o: ControlledShutdownResponse) -> bytes:
     # Versions 3.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     remaining_partitions = o.remaining_partitions
     n = len(remaining_partitions) + 1
-    out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n]
+    add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n])
     if remaining_partitions:
         encode_remaining_partition_3_array(remaining_partitions, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ControlledShutdownResponse._DECODERS = {

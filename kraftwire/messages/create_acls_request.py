@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -102,20 +103,17 @@ def decode_acl_creation_0_array(
         o: AclCreation = new(AclCreation)
         o.resource_pattern_type = 3
         o.resource_type, n = get_bh(buf, pos)
-        pos += 3
         if n < 0:
             raise ValueError
-        o.resource_name = buf[pos : (pos := pos + n)].decode()
+        o.resource_name = buf[pos + 3 : (pos := pos + 3 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.principal = buf[pos : (pos := pos + n)].decode()
+        o.principal = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.host = buf[pos : (pos := pos + n)].decode()
+        o.host = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.operation, o.permission_type = get_bb(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -127,10 +125,9 @@ def decode_create_acls_request_0(buf: bytes, pos: int, left: int) -> tuple[Creat
     # Versions 0.
     o: CreateAclsRequest = new(CreateAclsRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.creations, pos = decode_acl_creation_0_array(buf, pos, n)
+    o.creations, pos = decode_acl_creation_0_array(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -145,20 +142,17 @@ def decode_acl_creation_1_array(
     for _ in range(count):
         o: AclCreation = new(AclCreation)
         o.resource_type, n = get_bh(buf, pos)
-        pos += 3
         if n < 0:
             raise ValueError
-        o.resource_name = buf[pos : (pos := pos + n)].decode()
+        o.resource_name = buf[pos + 3 : (pos := pos + 3 + n)].decode()
         o.resource_pattern_type, n = get_bh(buf, pos)
-        pos += 3
         if n < 0:
             raise ValueError
-        o.principal = buf[pos : (pos := pos + n)].decode()
+        o.principal = buf[pos + 3 : (pos := pos + 3 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.host = buf[pos : (pos := pos + n)].decode()
+        o.host = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.operation, o.permission_type = get_bb(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -170,10 +164,9 @@ def decode_create_acls_request_1(buf: bytes, pos: int, left: int) -> tuple[Creat
     # Versions 1.
     o: CreateAclsRequest = new(CreateAclsRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.creations, pos = decode_acl_creation_1_array(buf, pos, n)
+    o.creations, pos = decode_acl_creation_1_array(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -188,20 +181,17 @@ def decode_acl_creation_2_array(
     for _ in range(count):
         o: AclCreation = new(AclCreation)
         o.resource_type, n = get_bB(buf, pos)
-        pos += 2
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.resource_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 2, n)
+        o.resource_name = buf[pos + 2 : (pos := pos + 1 + n)].decode()
         o.resource_pattern_type, n = get_bB(buf, pos)
-        pos += 2
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.principal = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 2, n)
+        o.principal = buf[pos + 2 : (pos := pos + 1 + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.host = buf[pos + 1 : (pos := pos + n)].decode()
         o.operation, o.permission_type, n = get_bbB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -215,10 +205,9 @@ def decode_create_acls_request_2(buf: bytes, pos: int, left: int) -> tuple[Creat
     # Versions 2-3.
     o: CreateAclsRequest = new(CreateAclsRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.creations, pos = decode_acl_creation_2_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.creations, pos = decode_acl_creation_2_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -227,104 +216,110 @@ def decode_create_acls_request_2(buf: bytes, pos: int, left: int) -> tuple[Creat
     return o, pos
 
 
-def encode_acl_creation_0_array(items: Iterable[AclCreation], out: bytearray) -> None:
+def encode_acl_creation_0_array(items: Iterable[AclCreation], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.resource_pattern_type != 3 or o.unknown_tagged_fields:
             raise ValueError
         s = o.resource_name.encode()
         n = len(s)
-        out += put_bh(o.resource_type, n)
-        out += s
+        add(put_bh(o.resource_type, n))
+        add(s)
         s = o.principal.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.host.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
-        out += put_bb(o.operation, o.permission_type)
+        add(put_h(n))
+        add(s)
+        add(put_bb(o.operation, o.permission_type))
 
 
 def encode_create_acls_request_0(o: CreateAclsRequest) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     creations = o.creations
     n = len(creations)
-    out += put_i(n)
+    add(put_i(n))
     if creations:
         encode_acl_creation_0_array(creations, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_acl_creation_1_array(items: Iterable[AclCreation], out: bytearray) -> None:
+def encode_acl_creation_1_array(items: Iterable[AclCreation], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.resource_name.encode()
         n = len(s)
-        out += put_bh(o.resource_type, n)
-        out += s
+        add(put_bh(o.resource_type, n))
+        add(s)
         s = o.principal.encode()
         n = len(s)
-        out += put_bh(o.resource_pattern_type, n)
-        out += s
+        add(put_bh(o.resource_pattern_type, n))
+        add(s)
         s = o.host.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
-        out += put_bb(o.operation, o.permission_type)
+        add(put_h(n))
+        add(s)
+        add(put_bb(o.operation, o.permission_type))
 
 
 def encode_create_acls_request_1(o: CreateAclsRequest) -> bytes:
     # Versions 1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     creations = o.creations
     n = len(creations)
-    out += put_i(n)
+    add(put_i(n))
     if creations:
         encode_acl_creation_1_array(creations, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_acl_creation_2_array(items: Iterable[AclCreation], out: bytearray) -> None:
+def encode_acl_creation_2_array(items: Iterable[AclCreation], out: Parts) -> None:
     # Versions 2-3.
+    add = out.append
     for o in items:
         s = o.resource_name.encode()
         n = len(s) + 1
-        out += put_bB(o.resource_type, n) if n < 128 else put_b(o.resource_type) + STRING_LENGTH[n]
-        out += s
+        add(put_bB(o.resource_type, n) if n < 128 else put_b(o.resource_type) + STRING_LENGTH[n])
+        add(s)
         s = o.principal.encode()
         n = len(s) + 1
-        out += put_bB(o.resource_pattern_type, n) if n < 128 else put_b(o.resource_pattern_type) + STRING_LENGTH[n]
-        out += s
+        add(put_bB(o.resource_pattern_type, n) if n < 128 else put_b(o.resource_pattern_type) + STRING_LENGTH[n])
+        add(s)
         s = o.host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_bbx(o.operation, o.permission_type)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_bbx(o.operation, o.permission_type))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_create_acls_request_2(o: CreateAclsRequest) -> bytes:
     # Versions 2-3.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     creations = o.creations
     n = len(creations) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if creations:
         encode_acl_creation_2_array(creations, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 CreateAclsRequest._DECODERS = {

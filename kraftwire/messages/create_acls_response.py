@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -90,8 +91,11 @@ def decode_acl_creation_result_0_array(
     for _ in range(count):
         o: AclCreationResult = new(AclCreationResult)
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
-        o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.error_message = buf[pos + 4 : (pos := pos + 4 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -101,10 +105,9 @@ def decode_create_acls_response_0(buf: bytes, pos: int, left: int) -> tuple[Crea
     # Versions 0-1.
     o: CreateAclsResponse = new(CreateAclsResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.results, pos, left = decode_acl_creation_result_0_array(buf, pos, n, left)
+    o.results, pos, left = decode_acl_creation_result_0_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -120,10 +123,13 @@ def decode_acl_creation_result_2_array(
     for _ in range(count):
         o: AclCreationResult = new(AclCreationResult)
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -137,10 +143,9 @@ def decode_create_acls_response_2(buf: bytes, pos: int, left: int) -> tuple[Crea
     # Versions 2-3.
     o: CreateAclsResponse = new(CreateAclsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.results, pos, left = decode_acl_creation_result_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.results, pos, left = decode_acl_creation_result_2_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -149,54 +154,58 @@ def decode_create_acls_response_2(buf: bytes, pos: int, left: int) -> tuple[Crea
     return o, pos
 
 
-def encode_acl_creation_result_0_array(items: Iterable[AclCreationResult], out: bytearray) -> None:
+def encode_acl_creation_result_0_array(items: Iterable[AclCreationResult], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.error_message is None else o.error_message.encode()
         n = -1 if o.error_message is None else len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
 
 
 def encode_create_acls_response_0(o: CreateAclsResponse) -> bytes:
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if results:
         encode_acl_creation_result_0_array(results, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_acl_creation_result_2_array(items: Iterable[AclCreationResult], out: bytearray) -> None:
+def encode_acl_creation_result_2_array(items: Iterable[AclCreationResult], out: Parts) -> None:
     # Versions 2-3.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_create_acls_response_2(o: CreateAclsResponse) -> bytes:
     # Versions 2-3.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if results:
         encode_acl_creation_result_2_array(results, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 CreateAclsResponse._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -93,15 +94,13 @@ def decode_creatable_renewers_0_array(
     for _ in range(count):
         o: CreatableRenewers = new(CreatableRenewers)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.principal_type = buf[pos : (pos := pos + n)].decode()
+        o.principal_type = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.principal_name = buf[pos : (pos := pos + n)].decode()
+        o.principal_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -113,10 +112,9 @@ def decode_create_delegation_token_request_0(buf: bytes, pos: int, left: int) ->
     o.owner_principal_type = ""
     o.owner_principal_name = ""
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.renewers, pos, left = decode_creatable_renewers_0_array(buf, pos, n, left)
+    o.renewers, pos, left = decode_creatable_renewers_0_array(buf, pos + 4, n, left)
     o.max_lifetime_ms, = get_q(buf, pos)
     pos += 8
     o.unknown_tagged_fields = None
@@ -134,15 +132,13 @@ def decode_creatable_renewers_2_array(
     for _ in range(count):
         o: CreatableRenewers = new(CreatableRenewers)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.principal_type = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.principal_type = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.principal_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.principal_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -158,10 +154,9 @@ def decode_create_delegation_token_request_2(buf: bytes, pos: int, left: int) ->
     o.owner_principal_type = ""
     o.owner_principal_name = ""
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.renewers, pos, left = decode_creatable_renewers_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.renewers, pos, left = decode_creatable_renewers_2_array(buf, pos + 1, n - 1, left)
     o.max_lifetime_ms, n = get_qB(buf, pos)
     pos += 9
     o.unknown_tagged_fields = None
@@ -174,20 +169,25 @@ def decode_create_delegation_token_request_3(buf: bytes, pos: int, left: int) ->
     # Versions 3.
     o: CreateDelegationTokenRequest = new(CreateDelegationTokenRequest)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.owner_principal_type = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.owner_principal_type = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.owner_principal_type = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.owner_principal_name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.owner_principal_name = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.owner_principal_name = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.renewers, pos, left = decode_creatable_renewers_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.renewers, pos, left = decode_creatable_renewers_2_array(buf, pos + 1, n - 1, left)
     o.max_lifetime_ms, n = get_qB(buf, pos)
     pos += 9
     o.unknown_tagged_fields = None
@@ -196,47 +196,50 @@ def decode_create_delegation_token_request_3(buf: bytes, pos: int, left: int) ->
     return o, pos
 
 
-def encode_creatable_renewers_0_array(items: Iterable[CreatableRenewers], out: bytearray) -> None:
+def encode_creatable_renewers_0_array(items: Iterable[CreatableRenewers], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.principal_type.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.principal_name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
 
 
 def encode_create_delegation_token_request_0(o: CreateDelegationTokenRequest) -> bytes:
     # Versions 0-1.
     if o.owner_principal_type != "" or o.owner_principal_name != "" or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     renewers = o.renewers
     n = len(renewers)
-    out += put_i(n)
+    add(put_i(n))
     if renewers:
         encode_creatable_renewers_0_array(renewers, out)
-    out += put_q(o.max_lifetime_ms)
-    return bytes(out)
+    add(put_q(o.max_lifetime_ms))
+    return b"".join(out)
 
 
-def encode_creatable_renewers_2_array(items: Iterable[CreatableRenewers], out: bytearray) -> None:
+def encode_creatable_renewers_2_array(items: Iterable[CreatableRenewers], out: Parts) -> None:
     # Versions 2-3.
+    add = out.append
     for o in items:
         s = o.principal_type.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.principal_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -245,38 +248,40 @@ def encode_create_delegation_token_request_2(o: CreateDelegationTokenRequest) ->
     # Versions 2.
     if o.owner_principal_type != "" or o.owner_principal_name != "":
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     renewers = o.renewers
     n = len(renewers) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if renewers:
         encode_creatable_renewers_2_array(renewers, out)
-    out += put_qx(o.max_lifetime_ms)
+    add(put_qx(o.max_lifetime_ms))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_create_delegation_token_request_3(o: CreateDelegationTokenRequest) -> bytes:
     # Versions 3.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.owner_principal_type is None else o.owner_principal_type.encode()
     n = 0 if o.owner_principal_type is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = b"" if o.owner_principal_name is None else o.owner_principal_name.encode()
     n = 0 if o.owner_principal_name is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     renewers = o.renewers
     n = len(renewers) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if renewers:
         encode_creatable_renewers_2_array(renewers, out)
-    out += put_qx(o.max_lifetime_ms)
+    add(put_qx(o.max_lifetime_ms))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 CreateDelegationTokenRequest._DECODERS = {

@@ -10,6 +10,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -89,25 +90,21 @@ def decode_create_delegation_token_response_0(buf: bytes, pos: int, left: int) -
     o.token_requester_principal_type = ""
     o.token_requester_principal_name = ""
     o.error_code, n = get_hh(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.principal_type = buf[pos : (pos := pos + n)].decode()
+    o.principal_type = buf[pos + 4 : (pos := pos + 4 + n)].decode()
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.principal_name = buf[pos : (pos := pos + n)].decode()
+    o.principal_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n = get_qqqh(buf, pos)
-    pos += 26
     if n < 0:
         raise ValueError
-    o.token_id = buf[pos : (pos := pos + n)].decode()
+    o.token_id = buf[pos + 26 : (pos := pos + 26 + n)].decode()
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.hmac = buf[pos : (pos := pos + n)]
+    o.hmac = buf[pos + 4 : (pos := pos + 4 + n)]
     o.throttle_time_ms, = get_i(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -120,25 +117,21 @@ def decode_create_delegation_token_response_2(buf: bytes, pos: int, left: int) -
     o.token_requester_principal_type = ""
     o.token_requester_principal_name = ""
     o.error_code, n = get_hB(buf, pos)
-    pos += 3
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.principal_type = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 3, n)
+    o.principal_type = buf[pos + 3 : (pos := pos + 2 + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.principal_name = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.principal_name = buf[pos + 1 : (pos := pos + n)].decode()
     o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n = get_qqqB(buf, pos)
-    pos += 25
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.token_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 25, n)
+    o.token_id = buf[pos + 25 : (pos := pos + 24 + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.hmac = buf[pos : (pos := pos + n - 1)]
+        n, pos = long_length(buf, pos, 1, n)
+    o.hmac = buf[pos + 1 : (pos := pos + n)]
     o.throttle_time_ms, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -151,35 +144,29 @@ def decode_create_delegation_token_response_3(buf: bytes, pos: int, left: int) -
     # Versions 3.
     o: CreateDelegationTokenResponse = new(CreateDelegationTokenResponse)
     o.error_code, n = get_hB(buf, pos)
-    pos += 3
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.principal_type = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 3, n)
+    o.principal_type = buf[pos + 3 : (pos := pos + 2 + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.principal_name = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.principal_name = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.token_requester_principal_type = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.token_requester_principal_type = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.token_requester_principal_name = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.token_requester_principal_name = buf[pos + 1 : (pos := pos + n)].decode()
     o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n = get_qqqB(buf, pos)
-    pos += 25
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.token_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 25, n)
+    o.token_id = buf[pos + 25 : (pos := pos + 24 + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.hmac = buf[pos : (pos := pos + n - 1)]
+        n, pos = long_length(buf, pos, 1, n)
+    o.hmac = buf[pos + 1 : (pos := pos + n)]
     o.throttle_time_ms, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -192,88 +179,91 @@ def encode_create_delegation_token_response_0(o: CreateDelegationTokenResponse) 
     # Versions 0-1.
     if o.token_requester_principal_type or o.token_requester_principal_name or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.principal_type.encode()
     n = len(s)
-    out += put_hh(o.error_code, n)
-    out += s
+    add(put_hh(o.error_code, n))
+    add(s)
     s = o.principal_name.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.token_id.encode()
     n = len(s)
-    out += put_qqqh(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n)
-    out += s
+    add(put_qqqh(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n))
+    add(s)
     hmac = o.hmac
     n = len(hmac)
-    out += put_i(n)
+    add(put_i(n))
     if hmac:
-        out += hmac
-    out += put_i(o.throttle_time_ms)
-    return bytes(out)
+        add(hmac)
+    add(put_i(o.throttle_time_ms))
+    return b"".join(out)
 
 
 def encode_create_delegation_token_response_2(o: CreateDelegationTokenResponse) -> bytes:
     # Versions 2.
     if o.token_requester_principal_type or o.token_requester_principal_name:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.principal_type.encode()
     n = len(s) + 1
-    out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+    add(s)
     s = o.principal_name.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.token_id.encode()
     n = len(s) + 1
-    out += put_qqqB(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n) if n < 128 else put_qqq(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms) + STRING_LENGTH[n]
-    out += s
+    add(put_qqqB(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n) if n < 128 else put_qqq(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms) + STRING_LENGTH[n])
+    add(s)
     hmac = o.hmac
     n = len(hmac) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if hmac:
-        out += hmac
-    out += put_ix(o.throttle_time_ms)
+        add(hmac)
+    add(put_ix(o.throttle_time_ms))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_create_delegation_token_response_3(o: CreateDelegationTokenResponse) -> bytes:
     # Versions 3.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.principal_type.encode()
     n = len(s) + 1
-    out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+    add(s)
     s = o.principal_name.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.token_requester_principal_type.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.token_requester_principal_name.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.token_id.encode()
     n = len(s) + 1
-    out += put_qqqB(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n) if n < 128 else put_qqq(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms) + STRING_LENGTH[n]
-    out += s
+    add(put_qqqB(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n) if n < 128 else put_qqq(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms) + STRING_LENGTH[n])
+    add(s)
     hmac = o.hmac
     n = len(hmac) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if hmac:
-        out += hmac
-    out += put_ix(o.throttle_time_ms)
+        add(hmac)
+    add(put_ix(o.throttle_time_ms))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 CreateDelegationTokenResponse._DECODERS = {

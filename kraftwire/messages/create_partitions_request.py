@@ -16,6 +16,8 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
+    Rows,
     long_length,
     long_string,
     new,
@@ -41,6 +43,8 @@ put_iB = Packer(">iB").pack
 put_ii = Packer(">ii").pack
 put_io = Packer(">i?").pack
 put_iox = Packer(">i?x").pack
+row_create_partitions_assignment_0 = Rows(">i%di")
+row_create_partitions_assignment_2 = Rows(">b%dix")
 NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
@@ -135,11 +139,10 @@ def decode_create_partitions_assignment_0_array(
     for _ in range(count):
         o = new(CreatePartitionsAssignment)
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.broker_ids = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.broker_ids = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -155,16 +158,15 @@ def decode_create_partitions_topic_0_array(
     for _ in range(count):
         o: CreatePartitionsTopic = new(CreatePartitionsTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.count, n = get_ii(buf, pos)
-        pos += 8
         if n >= 0:
-            o.assignments, pos, left = decode_create_partitions_assignment_0_array(buf, pos, n, left)
+            o.assignments, pos, left = decode_create_partitions_assignment_0_array(buf, pos + 8, n, left)
         else:
             o.assignments = None
+            pos += 8
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -174,10 +176,9 @@ def decode_create_partitions_request_0(buf: bytes, pos: int, left: int) -> tuple
     # Versions 0-1.
     o: CreatePartitionsRequest = new(CreatePartitionsRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_create_partitions_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_create_partitions_topic_0_array(buf, pos + 4, n, left)
     o.timeout_ms, o.validate_only = get_io(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -211,11 +212,10 @@ def decode_create_partitions_assignment_2_array(
     for _ in range(count):
         o = new(CreatePartitionsAssignment)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.broker_ids = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.broker_ids = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -236,18 +236,17 @@ def decode_create_partitions_topic_2_array(
     for _ in range(count):
         o: CreatePartitionsTopic = new(CreatePartitionsTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.count, n = get_iB(buf, pos)
-        pos += 5
         if n > 127:
-            n, pos = long_length(buf, pos, n)
+            n, pos = long_length(buf, pos, 5, n)
         if n:
-            o.assignments, pos, left = decode_create_partitions_assignment_2_array(buf, pos, n - 1, left)
+            o.assignments, pos, left = decode_create_partitions_assignment_2_array(buf, pos + 5, n - 1, left)
         else:
             o.assignments = None
+            pos += 5
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -261,10 +260,9 @@ def decode_create_partitions_request_2(buf: bytes, pos: int, left: int) -> tuple
     # Versions 2-3.
     o: CreatePartitionsRequest = new(CreatePartitionsRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_create_partitions_topic_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos, left = decode_create_partitions_topic_2_array(buf, pos + 1, n - 1, left)
     o.timeout_ms, o.validate_only, n = get_ioB(buf, pos)
     pos += 6
     o.unknown_tagged_fields = None
@@ -273,30 +271,36 @@ def decode_create_partitions_request_2(buf: bytes, pos: int, left: int) -> tuple
     return o, pos
 
 
-def encode_create_partitions_assignment_0_array(items: Iterable[CreatePartitionsAssignment], out: bytearray) -> None:
+def encode_create_partitions_assignment_0_array(items: Iterable[CreatePartitionsAssignment], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         broker_ids = o.broker_ids
-        n = len(broker_ids)
-        out += put_i(n)
-        if broker_ids:
-            out += PACK_i[len(broker_ids)](*broker_ids)
+        if True:
+            add(row_create_partitions_assignment_0[len(broker_ids)](len(broker_ids), *broker_ids))
+        else:
+            broker_ids = o.broker_ids
+            n = len(broker_ids)
+            add(put_i(n))
+            if broker_ids:
+                add(PACK_i[len(broker_ids)](*broker_ids))
 
 
-def encode_create_partitions_topic_0_array(items: Iterable[CreatePartitionsTopic], out: bytearray) -> None:
+def encode_create_partitions_topic_0_array(items: Iterable[CreatePartitionsTopic], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         assignments = o.assignments
         n = -1 if assignments is None else len(assignments)
-        out += put_ii(o.count, n)
+        add(put_ii(o.count, n))
         if assignments:
             encode_create_partitions_assignment_0_array(assignments, out)
 
@@ -305,58 +309,66 @@ def encode_create_partitions_request_0(o: CreatePartitionsRequest) -> bytes:
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_create_partitions_topic_0_array(topics, out)
-    out += put_io(o.timeout_ms, o.validate_only)
-    return bytes(out)
+    add(put_io(o.timeout_ms, o.validate_only))
+    return b"".join(out)
 
 
-def encode_create_partitions_assignment_2_array(items: Iterable[CreatePartitionsAssignment], out: bytearray) -> None:
+def encode_create_partitions_assignment_2_array(items: Iterable[CreatePartitionsAssignment], out: Parts) -> None:
     # Versions 2-3.
+    add = out.append
     for o in items:
         broker_ids = o.broker_ids
-        n = len(broker_ids) + 1
-        out += LENGTH[n]
-        if broker_ids:
-            out += PACK_i[len(broker_ids)](*broker_ids)
-        out.append(0)
+        if len(broker_ids) < 127:
+            add(row_create_partitions_assignment_2[len(broker_ids)](len(broker_ids) + 1, *broker_ids))
+        else:
+            broker_ids = o.broker_ids
+            n = len(broker_ids) + 1
+            add(LENGTH[n])
+            if broker_ids:
+                add(PACK_i[len(broker_ids)](*broker_ids))
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_create_partitions_topic_2_array(items: Iterable[CreatePartitionsTopic], out: bytearray) -> None:
+def encode_create_partitions_topic_2_array(items: Iterable[CreatePartitionsTopic], out: Parts) -> None:
     # Versions 2-3.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         assignments = o.assignments
         n = 0 if assignments is None else len(assignments) + 1
-        out += put_iB(o.count, n) if n < 128 else put_i(o.count) + LENGTH[n]
+        add(put_iB(o.count, n) if n < 128 else put_i(o.count) + LENGTH[n])
         if assignments:
             encode_create_partitions_assignment_2_array(assignments, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_create_partitions_request_2(o: CreatePartitionsRequest) -> bytes:
     # Versions 2-3.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_create_partitions_topic_2_array(topics, out)
-    out += put_iox(o.timeout_ms, o.validate_only)
+    add(put_iox(o.timeout_ms, o.validate_only))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 CreatePartitionsRequest._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -93,13 +94,15 @@ def decode_create_partitions_topic_result_0_array(
     for _ in range(count):
         o: CreatePartitionsTopicResult = new(CreatePartitionsTopicResult)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
-        o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.error_message = buf[pos + 4 : (pos := pos + 4 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -109,10 +112,9 @@ def decode_create_partitions_response_0(buf: bytes, pos: int, left: int) -> tupl
     # Versions 0-1.
     o: CreatePartitionsResponse = new(CreatePartitionsResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.results, pos, left = decode_create_partitions_topic_result_0_array(buf, pos, n, left)
+    o.results, pos, left = decode_create_partitions_topic_result_0_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -128,15 +130,17 @@ def decode_create_partitions_topic_result_2_array(
     for _ in range(count):
         o: CreatePartitionsTopicResult = new(CreatePartitionsTopicResult)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -150,10 +154,9 @@ def decode_create_partitions_response_2(buf: bytes, pos: int, left: int) -> tupl
     # Versions 2-3.
     o: CreatePartitionsResponse = new(CreatePartitionsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.results, pos, left = decode_create_partitions_topic_result_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.results, pos, left = decode_create_partitions_topic_result_2_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -162,62 +165,66 @@ def decode_create_partitions_response_2(buf: bytes, pos: int, left: int) -> tupl
     return o, pos
 
 
-def encode_create_partitions_topic_result_0_array(items: Iterable[CreatePartitionsTopicResult], out: bytearray) -> None:
+def encode_create_partitions_topic_result_0_array(items: Iterable[CreatePartitionsTopicResult], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = b"" if o.error_message is None else o.error_message.encode()
         n = -1 if o.error_message is None else len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
 
 
 def encode_create_partitions_response_0(o: CreatePartitionsResponse) -> bytes:
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if results:
         encode_create_partitions_topic_result_0_array(results, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_create_partitions_topic_result_2_array(items: Iterable[CreatePartitionsTopicResult], out: bytearray) -> None:
+def encode_create_partitions_topic_result_2_array(items: Iterable[CreatePartitionsTopicResult], out: Parts) -> None:
     # Versions 2-3.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_create_partitions_response_2(o: CreatePartitionsResponse) -> bytes:
     # Versions 2-3.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if results:
         encode_create_partitions_topic_result_2_array(results, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 CreatePartitionsResponse._DECODERS = {

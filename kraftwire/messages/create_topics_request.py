@@ -16,6 +16,8 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
+    Rows,
     long_length,
     long_string,
     new,
@@ -46,6 +48,8 @@ put_ihi = Packer(">ihi").pack
 put_ii = Packer(">ii").pack
 put_io = Packer(">i?").pack
 put_iox = Packer(">i?x").pack
+row_creatable_replica_assignment_0 = Rows(">ii%di")
+row_creatable_replica_assignment_5 = Rows(">ib%dix")
 NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
@@ -164,11 +168,10 @@ def decode_creatable_replica_assignment_0_array(
     for _ in range(count):
         o = new(CreatableReplicaAssignment)
         o.partition_index, n = get_ii(buf, pos)
-        pos += 8
         if n < 0:
             raise ValueError
-        o.broker_ids = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.broker_ids = list(UNPACK_i[n](buf, pos + 8))
+        pos += 4 * n + 8
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -185,13 +188,15 @@ def decode_creatable_topic_config_0_array(
     for _ in range(count):
         o: CreatableTopicConfig = new(CreatableTopicConfig)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
-        o.value = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.value = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.value = None
+            pos += 2
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -207,20 +212,17 @@ def decode_creatable_topic_0_array(
     for _ in range(count):
         o: CreatableTopic = new(CreatableTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.num_partitions, o.replication_factor, n = get_ihi(buf, pos)
-        pos += 10
         if n < 0:
             raise ValueError
-        o.assignments, pos = decode_creatable_replica_assignment_0_array(buf, pos, n)
+        o.assignments, pos = decode_creatable_replica_assignment_0_array(buf, pos + 10, n)
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.configs, pos, left = decode_creatable_topic_config_0_array(buf, pos, n, left)
+        o.configs, pos, left = decode_creatable_topic_config_0_array(buf, pos + 4, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -231,10 +233,9 @@ def decode_create_topics_request_0(buf: bytes, pos: int, left: int) -> tuple[Cre
     o: CreateTopicsRequest = new(CreateTopicsRequest)
     o.validate_only = False
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_creatable_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_creatable_topic_0_array(buf, pos + 4, n, left)
     o.timeout_ms, = get_i(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -245,10 +246,9 @@ def decode_create_topics_request_1(buf: bytes, pos: int, left: int) -> tuple[Cre
     # Versions 1-4.
     o: CreateTopicsRequest = new(CreateTopicsRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_creatable_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_creatable_topic_0_array(buf, pos + 4, n, left)
     o.timeout_ms, o.validate_only = get_io(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -282,11 +282,10 @@ def decode_creatable_replica_assignment_5_array(
     for _ in range(count):
         o = new(CreatableReplicaAssignment)
         o.partition_index, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.broker_ids = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 5, n)
+        o.broker_ids = list(UNPACK_i[n - 1](buf, pos + 5))
+        pos += 4 * n + 1
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -307,15 +306,17 @@ def decode_creatable_topic_config_5_array(
     for _ in range(count):
         o: CreatableTopicConfig = new(CreatableTopicConfig)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.value = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.value = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.value = None
+            pos += 1
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -335,20 +336,17 @@ def decode_creatable_topic_5_array(
     for _ in range(count):
         o: CreatableTopic = new(CreatableTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.num_partitions, o.replication_factor, n = get_ihB(buf, pos)
-        pos += 7
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.assignments, pos, left = decode_creatable_replica_assignment_5_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 7, n)
+        o.assignments, pos, left = decode_creatable_replica_assignment_5_array(buf, pos + 7, n - 1, left)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.configs, pos, left = decode_creatable_topic_config_5_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.configs, pos, left = decode_creatable_topic_config_5_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -362,10 +360,9 @@ def decode_create_topics_request_5(buf: bytes, pos: int, left: int) -> tuple[Cre
     # Versions 5-7.
     o: CreateTopicsRequest = new(CreateTopicsRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_creatable_topic_5_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos, left = decode_creatable_topic_5_array(buf, pos + 1, n - 1, left)
     o.timeout_ms, o.validate_only, n = get_ioB(buf, pos)
     pos += 6
     o.unknown_tagged_fields = None
@@ -374,50 +371,57 @@ def decode_create_topics_request_5(buf: bytes, pos: int, left: int) -> tuple[Cre
     return o, pos
 
 
-def encode_creatable_replica_assignment_0_array(items: Iterable[CreatableReplicaAssignment], out: bytearray) -> None:
+def encode_creatable_replica_assignment_0_array(items: Iterable[CreatableReplicaAssignment], out: Parts) -> None:
     # Versions 0-4.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         broker_ids = o.broker_ids
-        n = len(broker_ids)
-        out += put_ii(o.partition_index, n)
-        if broker_ids:
-            out += PACK_i[len(broker_ids)](*broker_ids)
+        if True:
+            add(row_creatable_replica_assignment_0[len(broker_ids)](o.partition_index, len(broker_ids), *broker_ids))
+        else:
+            broker_ids = o.broker_ids
+            n = len(broker_ids)
+            add(put_ii(o.partition_index, n))
+            if broker_ids:
+                add(PACK_i[len(broker_ids)](*broker_ids))
 
 
-def encode_creatable_topic_config_0_array(items: Iterable[CreatableTopicConfig], out: bytearray) -> None:
+def encode_creatable_topic_config_0_array(items: Iterable[CreatableTopicConfig], out: Parts) -> None:
     # Versions 0-4.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = b"" if o.value is None else o.value.encode()
         n = -1 if o.value is None else len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
 
 
-def encode_creatable_topic_0_array(items: Iterable[CreatableTopic], out: bytearray) -> None:
+def encode_creatable_topic_0_array(items: Iterable[CreatableTopic], out: Parts) -> None:
     # Versions 0-4.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         assignments = o.assignments
         n = len(assignments)
-        out += put_ihi(o.num_partitions, o.replication_factor, n)
+        add(put_ihi(o.num_partitions, o.replication_factor, n))
         if assignments:
             encode_creatable_replica_assignment_0_array(assignments, out)
         configs = o.configs
         n = len(configs)
-        out += put_i(n)
+        add(put_i(n))
         if configs:
             encode_creatable_topic_config_0_array(configs, out)
 
@@ -426,93 +430,103 @@ def encode_create_topics_request_0(o: CreateTopicsRequest) -> bytes:
     # Versions 0.
     if o.validate_only or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_creatable_topic_0_array(topics, out)
-    out += put_i(o.timeout_ms)
-    return bytes(out)
+    add(put_i(o.timeout_ms))
+    return b"".join(out)
 
 
 def encode_create_topics_request_1(o: CreateTopicsRequest) -> bytes:
     # Versions 1-4.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_creatable_topic_0_array(topics, out)
-    out += put_io(o.timeout_ms, o.validate_only)
-    return bytes(out)
+    add(put_io(o.timeout_ms, o.validate_only))
+    return b"".join(out)
 
 
-def encode_creatable_replica_assignment_5_array(items: Iterable[CreatableReplicaAssignment], out: bytearray) -> None:
+def encode_creatable_replica_assignment_5_array(items: Iterable[CreatableReplicaAssignment], out: Parts) -> None:
     # Versions 5-7.
+    add = out.append
     for o in items:
         broker_ids = o.broker_ids
-        n = len(broker_ids) + 1
-        out += put_iB(o.partition_index, n) if n < 128 else put_i(o.partition_index) + LENGTH[n]
-        if broker_ids:
-            out += PACK_i[len(broker_ids)](*broker_ids)
-        out.append(0)
+        if len(broker_ids) < 127:
+            add(row_creatable_replica_assignment_5[len(broker_ids)](o.partition_index, len(broker_ids) + 1, *broker_ids))
+        else:
+            broker_ids = o.broker_ids
+            n = len(broker_ids) + 1
+            add(put_iB(o.partition_index, n) if n < 128 else put_i(o.partition_index) + LENGTH[n])
+            if broker_ids:
+                add(PACK_i[len(broker_ids)](*broker_ids))
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_creatable_topic_config_5_array(items: Iterable[CreatableTopicConfig], out: bytearray) -> None:
+def encode_creatable_topic_config_5_array(items: Iterable[CreatableTopicConfig], out: Parts) -> None:
     # Versions 5-7.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.value is None else o.value.encode()
         n = 0 if o.value is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_creatable_topic_5_array(items: Iterable[CreatableTopic], out: bytearray) -> None:
+def encode_creatable_topic_5_array(items: Iterable[CreatableTopic], out: Parts) -> None:
     # Versions 5-7.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         assignments = o.assignments
         n = len(assignments) + 1
-        out += put_ihB(o.num_partitions, o.replication_factor, n) if n < 128 else put_ih(o.num_partitions, o.replication_factor) + LENGTH[n]
+        add(put_ihB(o.num_partitions, o.replication_factor, n) if n < 128 else put_ih(o.num_partitions, o.replication_factor) + LENGTH[n])
         if assignments:
             encode_creatable_replica_assignment_5_array(assignments, out)
         configs = o.configs
         n = len(configs) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if configs:
             encode_creatable_topic_config_5_array(configs, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_create_topics_request_5(o: CreateTopicsRequest) -> bytes:
     # Versions 5-7.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_creatable_topic_5_array(topics, out)
-    out += put_iox(o.timeout_ms, o.validate_only)
+    add(put_iox(o.timeout_ms, o.validate_only))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 CreateTopicsRequest._DECODERS = {

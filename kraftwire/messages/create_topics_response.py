@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -146,10 +147,9 @@ def decode_creatable_topic_result_0_array(
         o.replication_factor = -1
         o.configs = []
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.error_code, = get_h(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -162,10 +162,9 @@ def decode_create_topics_response_0(buf: bytes, pos: int, left: int) -> tuple[Cr
     o: CreateTopicsResponse = new(CreateTopicsResponse)
     o.throttle_time_ms = 0
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_creatable_topic_result_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_creatable_topic_result_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -186,13 +185,15 @@ def decode_creatable_topic_result_1_array(
         o.replication_factor = -1
         o.configs = []
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
-        o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.error_message = buf[pos + 4 : (pos := pos + 4 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -203,10 +204,9 @@ def decode_create_topics_response_1(buf: bytes, pos: int, left: int) -> tuple[Cr
     o: CreateTopicsResponse = new(CreateTopicsResponse)
     o.throttle_time_ms = 0
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_creatable_topic_result_1_array(buf, pos, n, left)
+    o.topics, pos, left = decode_creatable_topic_result_1_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -215,10 +215,9 @@ def decode_create_topics_response_2(buf: bytes, pos: int, left: int) -> tuple[Cr
     # Versions 2-4.
     o: CreateTopicsResponse = new(CreateTopicsResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_creatable_topic_result_1_array(buf, pos, n, left)
+    o.topics, pos, left = decode_creatable_topic_result_1_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -234,15 +233,17 @@ def decode_creatable_topic_configs_5_array(
     for _ in range(count):
         o: CreatableTopicConfigs = new(CreatableTopicConfigs)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.value = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.value = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.value = None
+            pos += 1
         o.read_only, o.config_source, o.is_sensitive, n = get_oboB(buf, pos)
         pos += 4
         o.unknown_tagged_fields = None
@@ -288,23 +289,25 @@ def decode_creatable_topic_result_5_array(
         o.topic_id = ZERO_UUID
         o.topic_config_error_code = 0
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        o.num_partitions, o.replication_factor, n = get_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = long_length(buf, pos, n)
+            n, pos = long_string(buf, pos, 3, n)
         if n:
-            o.configs, pos, left = decode_creatable_topic_configs_5_array(buf, pos, n - 1, left)
+            o.error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 3
+        o.num_partitions, o.replication_factor, n = get_ihB(buf, pos)
+        if n > 127:
+            n, pos = long_length(buf, pos, 7, n)
+        if n:
+            o.configs, pos, left = decode_creatable_topic_configs_5_array(buf, pos + 7, n - 1, left)
         else:
             o.configs = None
+            pos += 7
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -318,10 +321,9 @@ def decode_create_topics_response_5(buf: bytes, pos: int, left: int) -> tuple[Cr
     # Versions 5-6.
     o: CreateTopicsResponse = new(CreateTopicsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_creatable_topic_result_5_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos, left = decode_creatable_topic_result_5_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -365,23 +367,25 @@ def decode_creatable_topic_result_7_array(
         o: CreatableTopicResult = new(CreatableTopicResult)
         o.topic_config_error_code = 0
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.topic_id, o.error_code, n = get_UhB(buf, pos)
-        pos += 19
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        o.num_partitions, o.replication_factor, n = get_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = long_length(buf, pos, n)
+            n, pos = long_string(buf, pos, 19, n)
         if n:
-            o.configs, pos, left = decode_creatable_topic_configs_5_array(buf, pos, n - 1, left)
+            o.error_message = buf[pos + 19 : (pos := pos + 18 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 19
+        o.num_partitions, o.replication_factor, n = get_ihB(buf, pos)
+        if n > 127:
+            n, pos = long_length(buf, pos, 7, n)
+        if n:
+            o.configs, pos, left = decode_creatable_topic_configs_5_array(buf, pos + 7, n - 1, left)
         else:
             o.configs = None
+            pos += 7
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -395,10 +399,9 @@ def decode_create_topics_response_7(buf: bytes, pos: int, left: int) -> tuple[Cr
     # Versions 7.
     o: CreateTopicsResponse = new(CreateTopicsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_creatable_topic_result_7_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos, left = decode_creatable_topic_result_7_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -407,174 +410,188 @@ def decode_create_topics_response_7(buf: bytes, pos: int, left: int) -> tuple[Cr
     return o, pos
 
 
-def encode_creatable_topic_result_0_array(items: Iterable[CreatableTopicResult], out: bytearray) -> None:
+def encode_creatable_topic_result_0_array(items: Iterable[CreatableTopicResult], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
-        out += put_h(o.error_code)
+        add(put_h(n))
+        add(s)
+        add(put_h(o.error_code))
 
 
 def encode_create_topics_response_0(o: CreateTopicsResponse) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_creatable_topic_result_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_creatable_topic_result_1_array(items: Iterable[CreatableTopicResult], out: bytearray) -> None:
+def encode_creatable_topic_result_1_array(items: Iterable[CreatableTopicResult], out: Parts) -> None:
     # Versions 1-4.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = b"" if o.error_message is None else o.error_message.encode()
         n = -1 if o.error_message is None else len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
 
 
 def encode_create_topics_response_1(o: CreateTopicsResponse) -> bytes:
     # Versions 1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_creatable_topic_result_1_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_create_topics_response_2(o: CreateTopicsResponse) -> bytes:
     # Versions 2-4.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if topics:
         encode_creatable_topic_result_1_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_creatable_topic_configs_5_array(items: Iterable[CreatableTopicConfigs], out: bytearray) -> None:
+def encode_creatable_topic_configs_5_array(items: Iterable[CreatableTopicConfigs], out: Parts) -> None:
     # Versions 5-7.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.value is None else o.value.encode()
         n = 0 if o.value is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_obox(o.read_only, o.config_source, o.is_sensitive)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_obox(o.read_only, o.config_source, o.is_sensitive))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_creatable_topic_result_5_tags(o: CreatableTopicResult, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_creatable_topic_result_5_tags(o: CreatableTopicResult, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.topic_config_error_code:
-        tags[0] = out = bytearray()
-        out += put_h(o.topic_config_error_code)
+        out: Parts = []
+        add = out.append
+        add(put_h(o.topic_config_error_code))
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_creatable_topic_result_5_array(items: Iterable[CreatableTopicResult], out: bytearray) -> None:
+def encode_creatable_topic_result_5_array(items: Iterable[CreatableTopicResult], out: Parts) -> None:
     # Versions 5-6.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
         configs = o.configs
         n = 0 if configs is None else len(configs) + 1
-        out += put_ihB(o.num_partitions, o.replication_factor, n) if n < 128 else put_ih(o.num_partitions, o.replication_factor) + LENGTH[n]
+        add(put_ihB(o.num_partitions, o.replication_factor, n) if n < 128 else put_ih(o.num_partitions, o.replication_factor) + LENGTH[n])
         if configs:
             encode_creatable_topic_configs_5_array(configs, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields or o.topic_config_error_code:
             encode_creatable_topic_result_5_tags(o, out)
 
 
 def encode_create_topics_response_5(o: CreateTopicsResponse) -> bytes:
     # Versions 5-6.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if topics:
         encode_creatable_topic_result_5_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_creatable_topic_result_7_tags(o: CreatableTopicResult, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_creatable_topic_result_7_tags(o: CreatableTopicResult, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.topic_config_error_code:
-        tags[0] = out = bytearray()
-        out += put_h(o.topic_config_error_code)
+        out: Parts = []
+        add = out.append
+        add(put_h(o.topic_config_error_code))
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_creatable_topic_result_7_array(items: Iterable[CreatableTopicResult], out: bytearray) -> None:
+def encode_creatable_topic_result_7_array(items: Iterable[CreatableTopicResult], out: Parts) -> None:
     # Versions 7.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         if len(o.topic_id) != 16:
             raise ValueError
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_UhB(o.topic_id, o.error_code, n) if n < 128 else put_Uh(o.topic_id, o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_UhB(o.topic_id, o.error_code, n) if n < 128 else put_Uh(o.topic_id, o.error_code) + STRING_LENGTH[n])
+        add(s)
         configs = o.configs
         n = 0 if configs is None else len(configs) + 1
-        out += put_ihB(o.num_partitions, o.replication_factor, n) if n < 128 else put_ih(o.num_partitions, o.replication_factor) + LENGTH[n]
+        add(put_ihB(o.num_partitions, o.replication_factor, n) if n < 128 else put_ih(o.num_partitions, o.replication_factor) + LENGTH[n])
         if configs:
             encode_creatable_topic_configs_5_array(configs, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields or o.topic_config_error_code:
             encode_creatable_topic_result_7_tags(o, out)
 
 
 def encode_create_topics_response_7(o: CreateTopicsResponse) -> bytes:
     # Versions 7.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if topics:
         encode_creatable_topic_result_7_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 CreateTopicsResponse._DECODERS = {

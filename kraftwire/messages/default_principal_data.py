@@ -9,6 +9,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     STRING_LENGTH,
     Packer,
+    Parts,
     long_string,
     new,
     put_tags,
@@ -54,15 +55,13 @@ def decode_default_principal_data_0(buf: bytes, pos: int, left: int) -> tuple[De
     # Versions 0.
     o: DefaultPrincipalData = new(DefaultPrincipalData)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.type = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.type = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.name = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.name = buf[pos + 1 : (pos := pos + n)].decode()
     o.token_authenticated, n = get_oB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -73,19 +72,20 @@ def decode_default_principal_data_0(buf: bytes, pos: int, left: int) -> tuple[De
 
 def encode_default_principal_data_0(o: DefaultPrincipalData) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.type.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.name.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_ox(o.token_authenticated)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_ox(o.token_authenticated))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DefaultPrincipalData._DECODERS = {

@@ -11,6 +11,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     compact_strings,
     long_length,
     long_string,
@@ -69,25 +70,21 @@ def decode_delegation_token_record_0(buf: bytes, pos: int, left: int) -> tuple[D
     # Versions 0.
     o: DelegationTokenRecord = new(DelegationTokenRecord)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.owner = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.owner = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.requester = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.requester = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.renewers, pos = compact_strings(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.renewers, pos = compact_strings(buf, pos + 1, n - 1)
     o.issue_timestamp, o.max_timestamp, o.expiration_timestamp, n = get_qqqB(buf, pos)
-    pos += 25
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.token_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 25, n)
+    o.token_id = buf[pos + 25 : (pos := pos + 24 + n)].decode()
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -98,28 +95,29 @@ def decode_delegation_token_record_0(buf: bytes, pos: int, left: int) -> tuple[D
 
 def encode_delegation_token_record_0(o: DelegationTokenRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.owner.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.requester.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     renewers = o.renewers
     n = len(renewers) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if renewers:
         put_strings(renewers, out, True)
     s = o.token_id.encode()
     n = len(s) + 1
-    out += put_qqqB(o.issue_timestamp, o.max_timestamp, o.expiration_timestamp, n) if n < 128 else put_qqq(o.issue_timestamp, o.max_timestamp, o.expiration_timestamp) + STRING_LENGTH[n]
-    out += s
-    out.append(0)
+    add(put_qqqB(o.issue_timestamp, o.max_timestamp, o.expiration_timestamp, n) if n < 128 else put_qqq(o.issue_timestamp, o.max_timestamp, o.expiration_timestamp) + STRING_LENGTH[n])
+    add(s)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DelegationTokenRecord._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -102,14 +103,23 @@ def decode_delete_acls_filter_0_array(
         o: DeleteAclsFilter = new(DeleteAclsFilter)
         o.pattern_type_filter = 3
         o.resource_type_filter, n = get_bh(buf, pos)
-        pos += 3
-        o.resource_name_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.resource_name_filter = buf[pos + 3 : (pos := pos + 3 + n)].decode()
+        else:
+            o.resource_name_filter = None
+            pos += 3
         n, = get_h(buf, pos)
-        pos += 2
-        o.principal_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.principal_filter = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.principal_filter = None
+            pos += 2
         n, = get_h(buf, pos)
-        pos += 2
-        o.host_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.host_filter = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.host_filter = None
+            pos += 2
         o.operation, o.permission_type = get_bb(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -121,10 +131,9 @@ def decode_delete_acls_request_0(buf: bytes, pos: int, left: int) -> tuple[Delet
     # Versions 0.
     o: DeleteAclsRequest = new(DeleteAclsRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.filters, pos = decode_delete_acls_filter_0_array(buf, pos, n)
+    o.filters, pos = decode_delete_acls_filter_0_array(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -139,14 +148,23 @@ def decode_delete_acls_filter_1_array(
     for _ in range(count):
         o: DeleteAclsFilter = new(DeleteAclsFilter)
         o.resource_type_filter, n = get_bh(buf, pos)
-        pos += 3
-        o.resource_name_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.resource_name_filter = buf[pos + 3 : (pos := pos + 3 + n)].decode()
+        else:
+            o.resource_name_filter = None
+            pos += 3
         o.pattern_type_filter, n = get_bh(buf, pos)
-        pos += 3
-        o.principal_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.principal_filter = buf[pos + 3 : (pos := pos + 3 + n)].decode()
+        else:
+            o.principal_filter = None
+            pos += 3
         n, = get_h(buf, pos)
-        pos += 2
-        o.host_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.host_filter = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.host_filter = None
+            pos += 2
         o.operation, o.permission_type = get_bb(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -158,10 +176,9 @@ def decode_delete_acls_request_1(buf: bytes, pos: int, left: int) -> tuple[Delet
     # Versions 1.
     o: DeleteAclsRequest = new(DeleteAclsRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.filters, pos = decode_delete_acls_filter_1_array(buf, pos, n)
+    o.filters, pos = decode_delete_acls_filter_1_array(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -176,20 +193,29 @@ def decode_delete_acls_filter_2_array(
     for _ in range(count):
         o: DeleteAclsFilter = new(DeleteAclsFilter)
         o.resource_type_filter, n = get_bB(buf, pos)
-        pos += 2
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.resource_name_filter = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 2, n)
+        if n:
+            o.resource_name_filter = buf[pos + 2 : (pos := pos + 1 + n)].decode()
+        else:
+            o.resource_name_filter = None
+            pos += 2
         o.pattern_type_filter, n = get_bB(buf, pos)
-        pos += 2
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.principal_filter = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 2, n)
+        if n:
+            o.principal_filter = buf[pos + 2 : (pos := pos + 1 + n)].decode()
+        else:
+            o.principal_filter = None
+            pos += 2
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.host_filter = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.host_filter = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.host_filter = None
+            pos += 1
         o.operation, o.permission_type, n = get_bbB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -203,10 +229,9 @@ def decode_delete_acls_request_2(buf: bytes, pos: int, left: int) -> tuple[Delet
     # Versions 2-3.
     o: DeleteAclsRequest = new(DeleteAclsRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.filters, pos = decode_delete_acls_filter_2_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.filters, pos = decode_delete_acls_filter_2_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -215,104 +240,110 @@ def decode_delete_acls_request_2(buf: bytes, pos: int, left: int) -> tuple[Delet
     return o, pos
 
 
-def encode_delete_acls_filter_0_array(items: Iterable[DeleteAclsFilter], out: bytearray) -> None:
+def encode_delete_acls_filter_0_array(items: Iterable[DeleteAclsFilter], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.pattern_type_filter != 3 or o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.resource_name_filter is None else o.resource_name_filter.encode()
         n = -1 if o.resource_name_filter is None else len(s)
-        out += put_bh(o.resource_type_filter, n)
-        out += s
+        add(put_bh(o.resource_type_filter, n))
+        add(s)
         s = b"" if o.principal_filter is None else o.principal_filter.encode()
         n = -1 if o.principal_filter is None else len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = b"" if o.host_filter is None else o.host_filter.encode()
         n = -1 if o.host_filter is None else len(s)
-        out += put_h(n)
-        out += s
-        out += put_bb(o.operation, o.permission_type)
+        add(put_h(n))
+        add(s)
+        add(put_bb(o.operation, o.permission_type))
 
 
 def encode_delete_acls_request_0(o: DeleteAclsRequest) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     filters = o.filters
     n = len(filters)
-    out += put_i(n)
+    add(put_i(n))
     if filters:
         encode_delete_acls_filter_0_array(filters, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_delete_acls_filter_1_array(items: Iterable[DeleteAclsFilter], out: bytearray) -> None:
+def encode_delete_acls_filter_1_array(items: Iterable[DeleteAclsFilter], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.resource_name_filter is None else o.resource_name_filter.encode()
         n = -1 if o.resource_name_filter is None else len(s)
-        out += put_bh(o.resource_type_filter, n)
-        out += s
+        add(put_bh(o.resource_type_filter, n))
+        add(s)
         s = b"" if o.principal_filter is None else o.principal_filter.encode()
         n = -1 if o.principal_filter is None else len(s)
-        out += put_bh(o.pattern_type_filter, n)
-        out += s
+        add(put_bh(o.pattern_type_filter, n))
+        add(s)
         s = b"" if o.host_filter is None else o.host_filter.encode()
         n = -1 if o.host_filter is None else len(s)
-        out += put_h(n)
-        out += s
-        out += put_bb(o.operation, o.permission_type)
+        add(put_h(n))
+        add(s)
+        add(put_bb(o.operation, o.permission_type))
 
 
 def encode_delete_acls_request_1(o: DeleteAclsRequest) -> bytes:
     # Versions 1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     filters = o.filters
     n = len(filters)
-    out += put_i(n)
+    add(put_i(n))
     if filters:
         encode_delete_acls_filter_1_array(filters, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_delete_acls_filter_2_array(items: Iterable[DeleteAclsFilter], out: bytearray) -> None:
+def encode_delete_acls_filter_2_array(items: Iterable[DeleteAclsFilter], out: Parts) -> None:
     # Versions 2-3.
+    add = out.append
     for o in items:
         s = b"" if o.resource_name_filter is None else o.resource_name_filter.encode()
         n = 0 if o.resource_name_filter is None else len(s) + 1
-        out += put_bB(o.resource_type_filter, n) if n < 128 else put_b(o.resource_type_filter) + STRING_LENGTH[n]
-        out += s
+        add(put_bB(o.resource_type_filter, n) if n < 128 else put_b(o.resource_type_filter) + STRING_LENGTH[n])
+        add(s)
         s = b"" if o.principal_filter is None else o.principal_filter.encode()
         n = 0 if o.principal_filter is None else len(s) + 1
-        out += put_bB(o.pattern_type_filter, n) if n < 128 else put_b(o.pattern_type_filter) + STRING_LENGTH[n]
-        out += s
+        add(put_bB(o.pattern_type_filter, n) if n < 128 else put_b(o.pattern_type_filter) + STRING_LENGTH[n])
+        add(s)
         s = b"" if o.host_filter is None else o.host_filter.encode()
         n = 0 if o.host_filter is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_bbx(o.operation, o.permission_type)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_bbx(o.operation, o.permission_type))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_delete_acls_request_2(o: DeleteAclsRequest) -> bytes:
     # Versions 2-3.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     filters = o.filters
     n = len(filters) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if filters:
         encode_delete_acls_filter_2_array(filters, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DeleteAclsRequest._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -136,23 +137,23 @@ def decode_delete_acls_matching_acl_0_array(
         o: DeleteAclsMatchingAcl = new(DeleteAclsMatchingAcl)
         o.pattern_type = 3
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
-        o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.error_message = buf[pos + 4 : (pos := pos + 4 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 4
         o.resource_type, n = get_bh(buf, pos)
-        pos += 3
         if n < 0:
             raise ValueError
-        o.resource_name = buf[pos : (pos := pos + n)].decode()
+        o.resource_name = buf[pos + 3 : (pos := pos + 3 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.principal = buf[pos : (pos := pos + n)].decode()
+        o.principal = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.host = buf[pos : (pos := pos + n)].decode()
+        o.host = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.operation, o.permission_type = get_bb(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -170,13 +171,15 @@ def decode_delete_acls_filter_result_0_array(
     for _ in range(count):
         o: DeleteAclsFilterResult = new(DeleteAclsFilterResult)
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
-        o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.error_message = buf[pos + 4 : (pos := pos + 4 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 4
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.matching_acls, pos = decode_delete_acls_matching_acl_0_array(buf, pos, n)
+        o.matching_acls, pos = decode_delete_acls_matching_acl_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -186,10 +189,9 @@ def decode_delete_acls_response_0(buf: bytes, pos: int, left: int) -> tuple[Dele
     # Versions 0.
     o: DeleteAclsResponse = new(DeleteAclsResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.filter_results, pos = decode_delete_acls_filter_result_0_array(buf, pos, n)
+    o.filter_results, pos = decode_delete_acls_filter_result_0_array(buf, pos + 8, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -204,23 +206,23 @@ def decode_delete_acls_matching_acl_1_array(
     for _ in range(count):
         o: DeleteAclsMatchingAcl = new(DeleteAclsMatchingAcl)
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
-        o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.error_message = buf[pos + 4 : (pos := pos + 4 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 4
         o.resource_type, n = get_bh(buf, pos)
-        pos += 3
         if n < 0:
             raise ValueError
-        o.resource_name = buf[pos : (pos := pos + n)].decode()
+        o.resource_name = buf[pos + 3 : (pos := pos + 3 + n)].decode()
         o.pattern_type, n = get_bh(buf, pos)
-        pos += 3
         if n < 0:
             raise ValueError
-        o.principal = buf[pos : (pos := pos + n)].decode()
+        o.principal = buf[pos + 3 : (pos := pos + 3 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.host = buf[pos : (pos := pos + n)].decode()
+        o.host = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.operation, o.permission_type = get_bb(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -238,13 +240,15 @@ def decode_delete_acls_filter_result_1_array(
     for _ in range(count):
         o: DeleteAclsFilterResult = new(DeleteAclsFilterResult)
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
-        o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.error_message = buf[pos + 4 : (pos := pos + 4 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 4
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.matching_acls, pos = decode_delete_acls_matching_acl_1_array(buf, pos, n)
+        o.matching_acls, pos = decode_delete_acls_matching_acl_1_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -254,10 +258,9 @@ def decode_delete_acls_response_1(buf: bytes, pos: int, left: int) -> tuple[Dele
     # Versions 1.
     o: DeleteAclsResponse = new(DeleteAclsResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.filter_results, pos = decode_delete_acls_filter_result_1_array(buf, pos, n)
+    o.filter_results, pos = decode_delete_acls_filter_result_1_array(buf, pos + 8, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -272,25 +275,25 @@ def decode_delete_acls_matching_acl_2_array(
     for _ in range(count):
         o: DeleteAclsMatchingAcl = new(DeleteAclsMatchingAcl)
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 3
         o.resource_type, n = get_bB(buf, pos)
-        pos += 2
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.resource_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 2, n)
+        o.resource_name = buf[pos + 2 : (pos := pos + 1 + n)].decode()
         o.pattern_type, n = get_bB(buf, pos)
-        pos += 2
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.principal = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 2, n)
+        o.principal = buf[pos + 2 : (pos := pos + 1 + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.host = buf[pos + 1 : (pos := pos + n)].decode()
         o.operation, o.permission_type, n = get_bbB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -311,15 +314,17 @@ def decode_delete_acls_filter_result_2_array(
     for _ in range(count):
         o: DeleteAclsFilterResult = new(DeleteAclsFilterResult)
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 3
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.matching_acls, pos = decode_delete_acls_matching_acl_2_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.matching_acls, pos = decode_delete_acls_matching_acl_2_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -333,10 +338,9 @@ def decode_delete_acls_response_2(buf: bytes, pos: int, left: int) -> tuple[Dele
     # Versions 2-3.
     o: DeleteAclsResponse = new(DeleteAclsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.filter_results, pos, left = decode_delete_acls_filter_result_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.filter_results, pos, left = decode_delete_acls_filter_result_2_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -345,42 +349,44 @@ def decode_delete_acls_response_2(buf: bytes, pos: int, left: int) -> tuple[Dele
     return o, pos
 
 
-def encode_delete_acls_matching_acl_0_array(items: Iterable[DeleteAclsMatchingAcl], out: bytearray) -> None:
+def encode_delete_acls_matching_acl_0_array(items: Iterable[DeleteAclsMatchingAcl], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.pattern_type != 3 or o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.error_message is None else o.error_message.encode()
         n = -1 if o.error_message is None else len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
         s = o.resource_name.encode()
         n = len(s)
-        out += put_bh(o.resource_type, n)
-        out += s
+        add(put_bh(o.resource_type, n))
+        add(s)
         s = o.principal.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.host.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
-        out += put_bb(o.operation, o.permission_type)
+        add(put_h(n))
+        add(s)
+        add(put_bb(o.operation, o.permission_type))
 
 
-def encode_delete_acls_filter_result_0_array(items: Iterable[DeleteAclsFilterResult], out: bytearray) -> None:
+def encode_delete_acls_filter_result_0_array(items: Iterable[DeleteAclsFilterResult], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.error_message is None else o.error_message.encode()
         n = -1 if o.error_message is None else len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
         matching_acls = o.matching_acls
         n = len(matching_acls)
-        out += put_i(n)
+        add(put_i(n))
         if matching_acls:
             encode_delete_acls_matching_acl_0_array(matching_acls, out)
 
@@ -389,51 +395,54 @@ def encode_delete_acls_response_0(o: DeleteAclsResponse) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     filter_results = o.filter_results
     n = len(filter_results)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if filter_results:
         encode_delete_acls_filter_result_0_array(filter_results, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_delete_acls_matching_acl_1_array(items: Iterable[DeleteAclsMatchingAcl], out: bytearray) -> None:
+def encode_delete_acls_matching_acl_1_array(items: Iterable[DeleteAclsMatchingAcl], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.error_message is None else o.error_message.encode()
         n = -1 if o.error_message is None else len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
         s = o.resource_name.encode()
         n = len(s)
-        out += put_bh(o.resource_type, n)
-        out += s
+        add(put_bh(o.resource_type, n))
+        add(s)
         s = o.principal.encode()
         n = len(s)
-        out += put_bh(o.pattern_type, n)
-        out += s
+        add(put_bh(o.pattern_type, n))
+        add(s)
         s = o.host.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
-        out += put_bb(o.operation, o.permission_type)
+        add(put_h(n))
+        add(s)
+        add(put_bb(o.operation, o.permission_type))
 
 
-def encode_delete_acls_filter_result_1_array(items: Iterable[DeleteAclsFilterResult], out: bytearray) -> None:
+def encode_delete_acls_filter_result_1_array(items: Iterable[DeleteAclsFilterResult], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.error_message is None else o.error_message.encode()
         n = -1 if o.error_message is None else len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
         matching_acls = o.matching_acls
         n = len(matching_acls)
-        out += put_i(n)
+        add(put_i(n))
         if matching_acls:
             encode_delete_acls_matching_acl_1_array(matching_acls, out)
 
@@ -442,68 +451,72 @@ def encode_delete_acls_response_1(o: DeleteAclsResponse) -> bytes:
     # Versions 1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     filter_results = o.filter_results
     n = len(filter_results)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if filter_results:
         encode_delete_acls_filter_result_1_array(filter_results, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_delete_acls_matching_acl_2_array(items: Iterable[DeleteAclsMatchingAcl], out: bytearray) -> None:
+def encode_delete_acls_matching_acl_2_array(items: Iterable[DeleteAclsMatchingAcl], out: Parts) -> None:
     # Versions 2-3.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
         s = o.resource_name.encode()
         n = len(s) + 1
-        out += put_bB(o.resource_type, n) if n < 128 else put_b(o.resource_type) + STRING_LENGTH[n]
-        out += s
+        add(put_bB(o.resource_type, n) if n < 128 else put_b(o.resource_type) + STRING_LENGTH[n])
+        add(s)
         s = o.principal.encode()
         n = len(s) + 1
-        out += put_bB(o.pattern_type, n) if n < 128 else put_b(o.pattern_type) + STRING_LENGTH[n]
-        out += s
+        add(put_bB(o.pattern_type, n) if n < 128 else put_b(o.pattern_type) + STRING_LENGTH[n])
+        add(s)
         s = o.host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_bbx(o.operation, o.permission_type)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_bbx(o.operation, o.permission_type))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_delete_acls_filter_result_2_array(items: Iterable[DeleteAclsFilterResult], out: bytearray) -> None:
+def encode_delete_acls_filter_result_2_array(items: Iterable[DeleteAclsFilterResult], out: Parts) -> None:
     # Versions 2-3.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
         matching_acls = o.matching_acls
         n = len(matching_acls) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if matching_acls:
             encode_delete_acls_matching_acl_2_array(matching_acls, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_delete_acls_response_2(o: DeleteAclsResponse) -> bytes:
     # Versions 2-3.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     filter_results = o.filter_results
     n = len(filter_results) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if filter_results:
         encode_delete_acls_filter_result_2_array(filter_results, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DeleteAclsResponse._DECODERS = {

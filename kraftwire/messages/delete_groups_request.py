@@ -10,6 +10,7 @@ from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
     Packer,
+    Parts,
     compact_strings,
     long_length,
     new,
@@ -54,10 +55,9 @@ def decode_delete_groups_request_0(buf: bytes, pos: int, left: int) -> tuple[Del
     # Versions 0-1.
     o: DeleteGroupsRequest = new(DeleteGroupsRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.groups_names, pos = plain_strings(buf, pos, n)
+    o.groups_names, pos = plain_strings(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -66,10 +66,9 @@ def decode_delete_groups_request_2(buf: bytes, pos: int, left: int) -> tuple[Del
     # Versions 2.
     o: DeleteGroupsRequest = new(DeleteGroupsRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.groups_names, pos = compact_strings(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.groups_names, pos = compact_strings(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -82,27 +81,29 @@ def encode_delete_groups_request_0(o: DeleteGroupsRequest) -> bytes:
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups_names = o.groups_names
     n = len(groups_names)
-    out += put_i(n)
+    add(put_i(n))
     if groups_names:
         put_strings(groups_names, out, False)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_delete_groups_request_2(o: DeleteGroupsRequest) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups_names = o.groups_names
     n = len(groups_names) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if groups_names:
         put_strings(groups_names, out, True)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DeleteGroupsRequest._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -89,10 +90,9 @@ def decode_deletable_group_result_0_array(
     for _ in range(count):
         o: DeletableGroupResult = new(DeletableGroupResult)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.group_id = buf[pos : (pos := pos + n)].decode()
+        o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.error_code, = get_h(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -104,10 +104,9 @@ def decode_delete_groups_response_0(buf: bytes, pos: int, left: int) -> tuple[De
     # Versions 0-1.
     o: DeleteGroupsResponse = new(DeleteGroupsResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.results, pos, left = decode_deletable_group_result_0_array(buf, pos, n, left)
+    o.results, pos, left = decode_deletable_group_result_0_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -123,10 +122,9 @@ def decode_deletable_group_result_2_array(
     for _ in range(count):
         o: DeletableGroupResult = new(DeletableGroupResult)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
         o.error_code, n = get_hB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -140,10 +138,9 @@ def decode_delete_groups_response_2(buf: bytes, pos: int, left: int) -> tuple[De
     # Versions 2.
     o: DeleteGroupsResponse = new(DeleteGroupsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.results, pos, left = decode_deletable_group_result_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.results, pos, left = decode_deletable_group_result_2_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -152,55 +149,59 @@ def decode_delete_groups_response_2(buf: bytes, pos: int, left: int) -> tuple[De
     return o, pos
 
 
-def encode_deletable_group_result_0_array(items: Iterable[DeletableGroupResult], out: bytearray) -> None:
+def encode_deletable_group_result_0_array(items: Iterable[DeletableGroupResult], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.group_id.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
-        out += put_h(o.error_code)
+        add(put_h(n))
+        add(s)
+        add(put_h(o.error_code))
 
 
 def encode_delete_groups_response_0(o: DeleteGroupsResponse) -> bytes:
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if results:
         encode_deletable_group_result_0_array(results, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_deletable_group_result_2_array(items: Iterable[DeletableGroupResult], out: bytearray) -> None:
+def encode_deletable_group_result_2_array(items: Iterable[DeletableGroupResult], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         s = o.group_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_hx(o.error_code)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_hx(o.error_code))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_delete_groups_response_2(o: DeleteGroupsResponse) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if results:
         encode_deletable_group_result_2_array(results, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DeleteGroupsResponse._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -106,12 +107,20 @@ def decode_delete_records_partition_0_array(
     if count * 12 > len(buf) - pos:
         raise ValueError
     out: list[DeleteRecordsPartition] = []
-    for row in sweep_iq(buf[pos : pos + 12 * count]):
-        o: DeleteRecordsPartition = new(DeleteRecordsPartition)
-        o.partition_index, o.offset = row
+    if count > 1:
+        for row in sweep_iq(buf[pos : pos + 12 * count]):
+            o: DeleteRecordsPartition = new(DeleteRecordsPartition)
+            o.partition_index, o.offset = row
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 12 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(DeleteRecordsPartition)
+        o.partition_index, o.offset = get_iq(buf, pos)
+        pos += 12
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 12 * len(out)
     return out, pos
 
 
@@ -126,15 +135,13 @@ def decode_delete_records_topic_0_array(
     for _ in range(count):
         o: DeleteRecordsTopic = new(DeleteRecordsTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_delete_records_partition_0_array(buf, pos, n)
+        o.partitions, pos = decode_delete_records_partition_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -144,10 +151,9 @@ def decode_delete_records_request_0(buf: bytes, pos: int, left: int) -> tuple[De
     # Versions 0-1.
     o: DeleteRecordsRequest = new(DeleteRecordsRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_delete_records_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_delete_records_topic_0_array(buf, pos + 4, n, left)
     o.timeout_ms, = get_i(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -161,15 +167,16 @@ def decode_delete_records_partition_2_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[DeleteRecordsPartition] = []
-    for row in sweep_iqB(buf[pos : pos + 13 * count]):
-        o: DeleteRecordsPartition = new(DeleteRecordsPartition)
-        o.partition_index, o.offset, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 13 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iqB(buf[pos : pos + 13 * count]):
+            o: DeleteRecordsPartition = new(DeleteRecordsPartition)
+            o.partition_index, o.offset, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 13 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(DeleteRecordsPartition)
         o.partition_index, o.offset, n = get_iqB(buf, pos)
@@ -192,15 +199,13 @@ def decode_delete_records_topic_2_array(
     for _ in range(count):
         o: DeleteRecordsTopic = new(DeleteRecordsTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_delete_records_partition_2_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_delete_records_partition_2_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -214,10 +219,9 @@ def decode_delete_records_request_2(buf: bytes, pos: int, left: int) -> tuple[De
     # Versions 2.
     o: DeleteRecordsRequest = new(DeleteRecordsRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_delete_records_topic_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos, left = decode_delete_records_topic_2_array(buf, pos + 1, n - 1, left)
     o.timeout_ms, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -226,26 +230,28 @@ def decode_delete_records_request_2(buf: bytes, pos: int, left: int) -> tuple[De
     return o, pos
 
 
-def encode_delete_records_partition_0_array(items: Iterable[DeleteRecordsPartition], out: bytearray) -> None:
+def encode_delete_records_partition_0_array(items: Iterable[DeleteRecordsPartition], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        out += put_iq(o.partition_index, o.offset)
+        add(put_iq(o.partition_index, o.offset))
 
 
-def encode_delete_records_topic_0_array(items: Iterable[DeleteRecordsTopic], out: bytearray) -> None:
+def encode_delete_records_topic_0_array(items: Iterable[DeleteRecordsTopic], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_delete_records_partition_0_array(partitions, out)
 
@@ -254,53 +260,57 @@ def encode_delete_records_request_0(o: DeleteRecordsRequest) -> bytes:
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_delete_records_topic_0_array(topics, out)
-    out += put_i(o.timeout_ms)
-    return bytes(out)
+    add(put_i(o.timeout_ms))
+    return b"".join(out)
 
 
-def encode_delete_records_partition_2_array(items: Iterable[DeleteRecordsPartition], out: bytearray) -> None:
+def encode_delete_records_partition_2_array(items: Iterable[DeleteRecordsPartition], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
-        out += put_iqx(o.partition_index, o.offset)
+        add(put_iqx(o.partition_index, o.offset))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_delete_records_topic_2_array(items: Iterable[DeleteRecordsTopic], out: bytearray) -> None:
+def encode_delete_records_topic_2_array(items: Iterable[DeleteRecordsTopic], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_delete_records_partition_2_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_delete_records_request_2(o: DeleteRecordsRequest) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_delete_records_topic_2_array(topics, out)
-    out += put_ix(o.timeout_ms)
+    add(put_ix(o.timeout_ms))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DeleteRecordsRequest._DECODERS = {

@@ -12,6 +12,7 @@ from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
     STRING_LENGTH,
+    Parts,
     long_length,
     long_string,
     new,
@@ -76,10 +77,9 @@ def decode_delete_share_group_offsets_request_topic_0_array(
     for _ in range(count):
         o: DeleteShareGroupOffsetsRequestTopic = new(DeleteShareGroupOffsetsRequestTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -93,15 +93,13 @@ def decode_delete_share_group_offsets_request_0(buf: bytes, pos: int, left: int)
     # Versions 0.
     o: DeleteShareGroupOffsetsRequest = new(DeleteShareGroupOffsetsRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_delete_share_group_offsets_request_topic_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos, left = decode_delete_share_group_offsets_request_topic_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -110,34 +108,36 @@ def decode_delete_share_group_offsets_request_0(buf: bytes, pos: int, left: int)
     return o, pos
 
 
-def encode_delete_share_group_offsets_request_topic_0_array(items: Iterable[DeleteShareGroupOffsetsRequestTopic], out: bytearray) -> None:
+def encode_delete_share_group_offsets_request_topic_0_array(items: Iterable[DeleteShareGroupOffsetsRequestTopic], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_delete_share_group_offsets_request_0(o: DeleteShareGroupOffsetsRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_delete_share_group_offsets_request_topic_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DeleteShareGroupOffsetsRequest._DECODERS = {

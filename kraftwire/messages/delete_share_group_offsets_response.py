@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -94,15 +95,17 @@ def decode_delete_share_group_offsets_response_topic_0_array(
     for _ in range(count):
         o: DeleteShareGroupOffsetsResponseTopic = new(DeleteShareGroupOffsetsResponseTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         o.topic_id, o.error_code, n = get_UhB(buf, pos)
-        pos += 19
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 19, n)
+        if n:
+            o.error_message = buf[pos + 19 : (pos := pos + 18 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 19
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -116,15 +119,17 @@ def decode_delete_share_group_offsets_response_0(buf: bytes, pos: int, left: int
     # Versions 0.
     o: DeleteShareGroupOffsetsResponse = new(DeleteShareGroupOffsetsResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 7, n)
+    if n:
+        o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 7
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.responses, pos = decode_delete_share_group_offsets_response_topic_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.responses, pos = decode_delete_share_group_offsets_response_topic_0_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -133,40 +138,42 @@ def decode_delete_share_group_offsets_response_0(buf: bytes, pos: int, left: int
     return o, pos
 
 
-def encode_delete_share_group_offsets_response_topic_0_array(items: Iterable[DeleteShareGroupOffsetsResponseTopic], out: bytearray) -> None:
+def encode_delete_share_group_offsets_response_topic_0_array(items: Iterable[DeleteShareGroupOffsetsResponseTopic], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         if len(o.topic_id) != 16:
             raise ValueError
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_UhB(o.topic_id, o.error_code, n) if n < 128 else put_Uh(o.topic_id, o.error_code) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_UhB(o.topic_id, o.error_code, n) if n < 128 else put_Uh(o.topic_id, o.error_code) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_delete_share_group_offsets_response_0(o: DeleteShareGroupOffsetsResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = 0 if o.error_message is None else len(s) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n])
+    add(s)
     responses = o.responses
     n = len(responses) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if responses:
         encode_delete_share_group_offsets_response_topic_0_array(responses, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DeleteShareGroupOffsetsResponse._DECODERS = {

@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -31,6 +32,7 @@ get_UB = Packer(">16sB").unpack_from
 get_iB = Packer(">iB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_ix = Packer(">ix").pack
 sweep_iB = Packer(">iB").iter_unpack
 
@@ -101,15 +103,16 @@ def decode_partition_data_0_array(
         raise ValueError
     left -= count
     out: list[PartitionData] = []
-    for row in sweep_iB(buf[pos : pos + 5 * count]):
-        o: PartitionData = new(PartitionData)
-        o.partition, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 5 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iB(buf[pos : pos + 5 * count]):
+            o: PartitionData = new(PartitionData)
+            o.partition, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 5 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(PartitionData)
         o.partition, n = get_iB(buf, pos)
@@ -147,10 +150,9 @@ def decode_delete_state_data_0_array(
     for _ in range(count):
         o = new(DeleteStateData)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos, left = decode_partition_data_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos, left = decode_partition_data_0_array(buf, pos + 17, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -164,15 +166,13 @@ def decode_delete_share_group_state_request_0(buf: bytes, pos: int, left: int) -
     # Versions 0.
     o: DeleteShareGroupStateRequest = new(DeleteShareGroupStateRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_delete_state_data_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos, left = decode_delete_state_data_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -181,45 +181,52 @@ def decode_delete_share_group_state_request_0(buf: bytes, pos: int, left: int) -
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        out += put_ix(o.partition)
+        add(put_ix(o.partition))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_delete_state_data_0_array(items: Iterable[DeleteStateData], out: bytearray) -> None:
+def encode_delete_state_data_0_array(items: Iterable[DeleteStateData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_partition_data_0_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_partition_data_0_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_delete_share_group_state_request_0(o: DeleteShareGroupStateRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_delete_state_data_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DeleteShareGroupStateRequest._DECODERS = {

@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     compact_strings,
     long_length,
     long_string,
@@ -86,10 +87,9 @@ def decode_delete_topics_request_0(buf: bytes, pos: int, left: int) -> tuple[Del
     o: DeleteTopicsRequest = new(DeleteTopicsRequest)
     o.topics = []
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topic_names, pos = plain_strings(buf, pos, n)
+    o.topic_names, pos = plain_strings(buf, pos + 4, n)
     o.timeout_ms, = get_i(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -101,10 +101,9 @@ def decode_delete_topics_request_4(buf: bytes, pos: int, left: int) -> tuple[Del
     o: DeleteTopicsRequest = new(DeleteTopicsRequest)
     o.topics = []
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topic_names, pos = compact_strings(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topic_names, pos = compact_strings(buf, pos + 1, n - 1)
     o.timeout_ms, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -123,10 +122,13 @@ def decode_delete_topic_state_6_array(
     for _ in range(count):
         o: DeleteTopicState = new(DeleteTopicState)
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.name = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.name = None
+            pos += 1
         o.topic_id, n = get_UB(buf, pos)
         pos += 17
         o.unknown_tagged_fields = None
@@ -141,10 +143,9 @@ def decode_delete_topics_request_6(buf: bytes, pos: int, left: int) -> tuple[Del
     o: DeleteTopicsRequest = new(DeleteTopicsRequest)
     o.topic_names = []
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = decode_delete_topic_state_6_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos = decode_delete_topic_state_6_array(buf, pos + 1, n - 1)
     o.timeout_ms, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -157,58 +158,62 @@ def encode_delete_topics_request_0(o: DeleteTopicsRequest) -> bytes:
     # Versions 0-3.
     if o.topics or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topic_names = o.topic_names
     n = len(topic_names)
-    out += put_i(n)
+    add(put_i(n))
     if topic_names:
         put_strings(topic_names, out, False)
-    out += put_i(o.timeout_ms)
-    return bytes(out)
+    add(put_i(o.timeout_ms))
+    return b"".join(out)
 
 
 def encode_delete_topics_request_4(o: DeleteTopicsRequest) -> bytes:
     # Versions 4-5.
     if o.topics:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topic_names = o.topic_names
     n = len(topic_names) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topic_names:
         put_strings(topic_names, out, True)
-    out += put_ix(o.timeout_ms)
+    add(put_ix(o.timeout_ms))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_delete_topic_state_6_array(items: Iterable[DeleteTopicState], out: bytearray) -> None:
+def encode_delete_topic_state_6_array(items: Iterable[DeleteTopicState], out: Parts) -> None:
     # Versions 6.
+    add = out.append
     for o in items:
         s = b"" if o.name is None else o.name.encode()
         n = 0 if o.name is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         if len(o.topic_id) != 16:
             raise ValueError
-        out += put_Ux(o.topic_id)
+        add(put_Ux(o.topic_id))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_delete_topics_request_6(o: DeleteTopicsRequest) -> bytes:
     # Versions 6.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_delete_topic_state_6_array(topics, out)
-    out += put_ix(o.timeout_ms)
+    add(put_ix(o.timeout_ms))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DeleteTopicsRequest._DECODERS = {

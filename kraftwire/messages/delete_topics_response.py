@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -101,10 +102,9 @@ def decode_deletable_topic_result_0_array(
         o.topic_id = ZERO_UUID
         o.error_message = None
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.error_code, = get_h(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -117,10 +117,9 @@ def decode_delete_topics_response_0(buf: bytes, pos: int, left: int) -> tuple[De
     o: DeleteTopicsResponse = new(DeleteTopicsResponse)
     o.throttle_time_ms = 0
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.responses, pos, left = decode_deletable_topic_result_0_array(buf, pos, n, left)
+    o.responses, pos, left = decode_deletable_topic_result_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -129,10 +128,9 @@ def decode_delete_topics_response_1(buf: bytes, pos: int, left: int) -> tuple[De
     # Versions 1-3.
     o: DeleteTopicsResponse = new(DeleteTopicsResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.responses, pos, left = decode_deletable_topic_result_0_array(buf, pos, n, left)
+    o.responses, pos, left = decode_deletable_topic_result_0_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -150,10 +148,9 @@ def decode_deletable_topic_result_4_array(
         o.topic_id = ZERO_UUID
         o.error_message = None
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.error_code, n = get_hB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -167,10 +164,9 @@ def decode_delete_topics_response_4(buf: bytes, pos: int, left: int) -> tuple[De
     # Versions 4.
     o: DeleteTopicsResponse = new(DeleteTopicsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.responses, pos, left = decode_deletable_topic_result_4_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.responses, pos, left = decode_deletable_topic_result_4_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -191,15 +187,17 @@ def decode_deletable_topic_result_5_array(
         o: DeletableTopicResult = new(DeletableTopicResult)
         o.topic_id = ZERO_UUID
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -213,10 +211,9 @@ def decode_delete_topics_response_5(buf: bytes, pos: int, left: int) -> tuple[De
     # Versions 5.
     o: DeleteTopicsResponse = new(DeleteTopicsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.responses, pos, left = decode_deletable_topic_result_5_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.responses, pos, left = decode_deletable_topic_result_5_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -235,15 +232,21 @@ def decode_deletable_topic_result_6_array(
     for _ in range(count):
         o: DeletableTopicResult = new(DeletableTopicResult)
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.name = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.name = None
+            pos += 1
         o.topic_id, o.error_code, n = get_UhB(buf, pos)
-        pos += 19
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 19, n)
+        if n:
+            o.error_message = buf[pos + 19 : (pos := pos + 18 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 19
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -257,10 +260,9 @@ def decode_delete_topics_response_6(buf: bytes, pos: int, left: int) -> tuple[De
     # Versions 6.
     o: DeleteTopicsResponse = new(DeleteTopicsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.responses, pos = decode_deletable_topic_result_6_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 5, n)
+    o.responses, pos = decode_deletable_topic_result_6_array(buf, pos + 5, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -269,130 +271,139 @@ def decode_delete_topics_response_6(buf: bytes, pos: int, left: int) -> tuple[De
     return o, pos
 
 
-def encode_deletable_topic_result_0_array(items: Iterable[DeletableTopicResult], out: bytearray) -> None:
+def encode_deletable_topic_result_0_array(items: Iterable[DeletableTopicResult], out: Parts) -> None:
     # Versions 0-3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()  # type: ignore[union-attr]
         n = len(s)
-        out += put_h(n)
-        out += s
-        out += put_h(o.error_code)
+        add(put_h(n))
+        add(s)
+        add(put_h(o.error_code))
 
 
 def encode_delete_topics_response_0(o: DeleteTopicsResponse) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses)
-    out += put_i(n)
+    add(put_i(n))
     if responses:
         encode_deletable_topic_result_0_array(responses, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_delete_topics_response_1(o: DeleteTopicsResponse) -> bytes:
     # Versions 1-3.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if responses:
         encode_deletable_topic_result_0_array(responses, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_deletable_topic_result_4_array(items: Iterable[DeletableTopicResult], out: bytearray) -> None:
+def encode_deletable_topic_result_4_array(items: Iterable[DeletableTopicResult], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
         s = o.name.encode()  # type: ignore[union-attr]
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_hx(o.error_code)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_hx(o.error_code))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_delete_topics_response_4(o: DeleteTopicsResponse) -> bytes:
     # Versions 4.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if responses:
         encode_deletable_topic_result_4_array(responses, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_deletable_topic_result_5_array(items: Iterable[DeletableTopicResult], out: bytearray) -> None:
+def encode_deletable_topic_result_5_array(items: Iterable[DeletableTopicResult], out: Parts) -> None:
     # Versions 5.
+    add = out.append
     for o in items:
         s = o.name.encode()  # type: ignore[union-attr]
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_delete_topics_response_5(o: DeleteTopicsResponse) -> bytes:
     # Versions 5.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if responses:
         encode_deletable_topic_result_5_array(responses, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_deletable_topic_result_6_array(items: Iterable[DeletableTopicResult], out: bytearray) -> None:
+def encode_deletable_topic_result_6_array(items: Iterable[DeletableTopicResult], out: Parts) -> None:
     # Versions 6.
+    add = out.append
     for o in items:
         s = b"" if o.name is None else o.name.encode()
         n = 0 if o.name is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         if len(o.topic_id) != 16:
             raise ValueError
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_UhB(o.topic_id, o.error_code, n) if n < 128 else put_Uh(o.topic_id, o.error_code) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_UhB(o.topic_id, o.error_code, n) if n < 128 else put_Uh(o.topic_id, o.error_code) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_delete_topics_response_6(o: DeleteTopicsResponse) -> bytes:
     # Versions 6.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if responses:
         encode_deletable_topic_result_6_array(responses, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DeleteTopicsResponse._DECODERS = {

@@ -9,6 +9,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     STRING_LENGTH,
     Packer,
+    Parts,
     long_string,
     new,
     put_tags,
@@ -73,14 +74,23 @@ def decode_describe_acls_request_0(buf: bytes, pos: int, left: int) -> tuple[Des
     o: DescribeAclsRequest = new(DescribeAclsRequest)
     o.pattern_type_filter = 3
     o.resource_type_filter, n = get_bh(buf, pos)
-    pos += 3
-    o.resource_name_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.resource_name_filter = buf[pos + 3 : (pos := pos + 3 + n)].decode()
+    else:
+        o.resource_name_filter = None
+        pos += 3
     n, = get_h(buf, pos)
-    pos += 2
-    o.principal_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.principal_filter = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.principal_filter = None
+        pos += 2
     n, = get_h(buf, pos)
-    pos += 2
-    o.host_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.host_filter = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.host_filter = None
+        pos += 2
     o.operation, o.permission_type = get_bb(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -91,14 +101,23 @@ def decode_describe_acls_request_1(buf: bytes, pos: int, left: int) -> tuple[Des
     # Versions 1.
     o: DescribeAclsRequest = new(DescribeAclsRequest)
     o.resource_type_filter, n = get_bh(buf, pos)
-    pos += 3
-    o.resource_name_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.resource_name_filter = buf[pos + 3 : (pos := pos + 3 + n)].decode()
+    else:
+        o.resource_name_filter = None
+        pos += 3
     o.pattern_type_filter, n = get_bh(buf, pos)
-    pos += 3
-    o.principal_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.principal_filter = buf[pos + 3 : (pos := pos + 3 + n)].decode()
+    else:
+        o.principal_filter = None
+        pos += 3
     n, = get_h(buf, pos)
-    pos += 2
-    o.host_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.host_filter = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.host_filter = None
+        pos += 2
     o.operation, o.permission_type = get_bb(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -109,20 +128,29 @@ def decode_describe_acls_request_2(buf: bytes, pos: int, left: int) -> tuple[Des
     # Versions 2-3.
     o: DescribeAclsRequest = new(DescribeAclsRequest)
     o.resource_type_filter, n = get_bB(buf, pos)
-    pos += 2
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.resource_name_filter = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 2, n)
+    if n:
+        o.resource_name_filter = buf[pos + 2 : (pos := pos + 1 + n)].decode()
+    else:
+        o.resource_name_filter = None
+        pos += 2
     o.pattern_type_filter, n = get_bB(buf, pos)
-    pos += 2
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.principal_filter = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 2, n)
+    if n:
+        o.principal_filter = buf[pos + 2 : (pos := pos + 1 + n)].decode()
+    else:
+        o.principal_filter = None
+        pos += 2
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.host_filter = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.host_filter = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.host_filter = None
+        pos += 1
     o.operation, o.permission_type, n = get_bbB(buf, pos)
     pos += 3
     o.unknown_tagged_fields = None
@@ -135,63 +163,66 @@ def encode_describe_acls_request_0(o: DescribeAclsRequest) -> bytes:
     # Versions 0.
     if o.pattern_type_filter != 3 or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.resource_name_filter is None else o.resource_name_filter.encode()
     n = -1 if o.resource_name_filter is None else len(s)
-    out += put_bh(o.resource_type_filter, n)
-    out += s
+    add(put_bh(o.resource_type_filter, n))
+    add(s)
     s = b"" if o.principal_filter is None else o.principal_filter.encode()
     n = -1 if o.principal_filter is None else len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = b"" if o.host_filter is None else o.host_filter.encode()
     n = -1 if o.host_filter is None else len(s)
-    out += put_h(n)
-    out += s
-    out += put_bb(o.operation, o.permission_type)
-    return bytes(out)
+    add(put_h(n))
+    add(s)
+    add(put_bb(o.operation, o.permission_type))
+    return b"".join(out)
 
 
 def encode_describe_acls_request_1(o: DescribeAclsRequest) -> bytes:
     # Versions 1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.resource_name_filter is None else o.resource_name_filter.encode()
     n = -1 if o.resource_name_filter is None else len(s)
-    out += put_bh(o.resource_type_filter, n)
-    out += s
+    add(put_bh(o.resource_type_filter, n))
+    add(s)
     s = b"" if o.principal_filter is None else o.principal_filter.encode()
     n = -1 if o.principal_filter is None else len(s)
-    out += put_bh(o.pattern_type_filter, n)
-    out += s
+    add(put_bh(o.pattern_type_filter, n))
+    add(s)
     s = b"" if o.host_filter is None else o.host_filter.encode()
     n = -1 if o.host_filter is None else len(s)
-    out += put_h(n)
-    out += s
-    out += put_bb(o.operation, o.permission_type)
-    return bytes(out)
+    add(put_h(n))
+    add(s)
+    add(put_bb(o.operation, o.permission_type))
+    return b"".join(out)
 
 
 def encode_describe_acls_request_2(o: DescribeAclsRequest) -> bytes:
     # Versions 2-3.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.resource_name_filter is None else o.resource_name_filter.encode()
     n = 0 if o.resource_name_filter is None else len(s) + 1
-    out += put_bB(o.resource_type_filter, n) if n < 128 else put_b(o.resource_type_filter) + STRING_LENGTH[n]
-    out += s
+    add(put_bB(o.resource_type_filter, n) if n < 128 else put_b(o.resource_type_filter) + STRING_LENGTH[n])
+    add(s)
     s = b"" if o.principal_filter is None else o.principal_filter.encode()
     n = 0 if o.principal_filter is None else len(s) + 1
-    out += put_bB(o.pattern_type_filter, n) if n < 128 else put_b(o.pattern_type_filter) + STRING_LENGTH[n]
-    out += s
+    add(put_bB(o.pattern_type_filter, n) if n < 128 else put_b(o.pattern_type_filter) + STRING_LENGTH[n])
+    add(s)
     s = b"" if o.host_filter is None else o.host_filter.encode()
     n = 0 if o.host_filter is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_bbx(o.operation, o.permission_type)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_bbx(o.operation, o.permission_type))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeAclsRequest._DECODERS = {

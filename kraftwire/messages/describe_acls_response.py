@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -130,15 +131,13 @@ def decode_acl_description_0_array(
     for _ in range(count):
         o: AclDescription = new(AclDescription)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.principal = buf[pos : (pos := pos + n)].decode()
+        o.principal = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.host = buf[pos : (pos := pos + n)].decode()
+        o.host = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.operation, o.permission_type = get_bb(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -158,15 +157,13 @@ def decode_describe_acls_resource_0_array(
         o: DescribeAclsResource = new(DescribeAclsResource)
         o.pattern_type = 3
         o.resource_type, n = get_bh(buf, pos)
-        pos += 3
         if n < 0:
             raise ValueError
-        o.resource_name = buf[pos : (pos := pos + n)].decode()
+        o.resource_name = buf[pos + 3 : (pos := pos + 3 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.acls, pos, left = decode_acl_description_0_array(buf, pos, n, left)
+        o.acls, pos, left = decode_acl_description_0_array(buf, pos + 4, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -176,13 +173,15 @@ def decode_describe_acls_response_0(buf: bytes, pos: int, left: int) -> tuple[De
     # Versions 0.
     o: DescribeAclsResponse = new(DescribeAclsResponse)
     o.throttle_time_ms, o.error_code, n = get_ihh(buf, pos)
-    pos += 8
-    o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.error_message = buf[pos + 8 : (pos := pos + 8 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 8
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.resources, pos, left = decode_describe_acls_resource_0_array(buf, pos, n, left)
+    o.resources, pos, left = decode_describe_acls_resource_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -197,15 +196,13 @@ def decode_describe_acls_resource_1_array(
     for _ in range(count):
         o: DescribeAclsResource = new(DescribeAclsResource)
         o.resource_type, n = get_bh(buf, pos)
-        pos += 3
         if n < 0:
             raise ValueError
-        o.resource_name = buf[pos : (pos := pos + n)].decode()
+        o.resource_name = buf[pos + 3 : (pos := pos + 3 + n)].decode()
         o.pattern_type, n = get_bi(buf, pos)
-        pos += 5
         if n < 0:
             raise ValueError
-        o.acls, pos, left = decode_acl_description_0_array(buf, pos, n, left)
+        o.acls, pos, left = decode_acl_description_0_array(buf, pos + 5, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -215,13 +212,15 @@ def decode_describe_acls_response_1(buf: bytes, pos: int, left: int) -> tuple[De
     # Versions 1.
     o: DescribeAclsResponse = new(DescribeAclsResponse)
     o.throttle_time_ms, o.error_code, n = get_ihh(buf, pos)
-    pos += 8
-    o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.error_message = buf[pos + 8 : (pos := pos + 8 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 8
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.resources, pos, left = decode_describe_acls_resource_1_array(buf, pos, n, left)
+    o.resources, pos, left = decode_describe_acls_resource_1_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -237,15 +236,13 @@ def decode_acl_description_2_array(
     for _ in range(count):
         o: AclDescription = new(AclDescription)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.principal = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.principal = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.host = buf[pos + 1 : (pos := pos + n)].decode()
         o.operation, o.permission_type, n = get_bbB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -266,15 +263,13 @@ def decode_describe_acls_resource_2_array(
     for _ in range(count):
         o: DescribeAclsResource = new(DescribeAclsResource)
         o.resource_type, n = get_bB(buf, pos)
-        pos += 2
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.resource_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 2, n)
+        o.resource_name = buf[pos + 2 : (pos := pos + 1 + n)].decode()
         o.pattern_type, n = get_bB(buf, pos)
-        pos += 2
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.acls, pos, left = decode_acl_description_2_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 2, n)
+        o.acls, pos, left = decode_acl_description_2_array(buf, pos + 2, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -288,15 +283,17 @@ def decode_describe_acls_response_2(buf: bytes, pos: int, left: int) -> tuple[De
     # Versions 2-3.
     o: DescribeAclsResponse = new(DescribeAclsResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 7, n)
+    if n:
+        o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 7
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.resources, pos, left = decode_describe_acls_resource_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.resources, pos, left = decode_describe_acls_resource_2_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -305,34 +302,36 @@ def decode_describe_acls_response_2(buf: bytes, pos: int, left: int) -> tuple[De
     return o, pos
 
 
-def encode_acl_description_0_array(items: Iterable[AclDescription], out: bytearray) -> None:
+def encode_acl_description_0_array(items: Iterable[AclDescription], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.principal.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.host.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
-        out += put_bb(o.operation, o.permission_type)
+        add(put_h(n))
+        add(s)
+        add(put_bb(o.operation, o.permission_type))
 
 
-def encode_describe_acls_resource_0_array(items: Iterable[DescribeAclsResource], out: bytearray) -> None:
+def encode_describe_acls_resource_0_array(items: Iterable[DescribeAclsResource], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.pattern_type != 3 or o.unknown_tagged_fields:
             raise ValueError
         s = o.resource_name.encode()
         n = len(s)
-        out += put_bh(o.resource_type, n)
-        out += s
+        add(put_bh(o.resource_type, n))
+        add(s)
         acls = o.acls
         n = len(acls)
-        out += put_i(n)
+        add(put_i(n))
         if acls:
             encode_acl_description_0_array(acls, out)
 
@@ -341,31 +340,33 @@ def encode_describe_acls_response_0(o: DescribeAclsResponse) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = -1 if o.error_message is None else len(s)
-    out += put_ihh(o.throttle_time_ms, o.error_code, n)
-    out += s
+    add(put_ihh(o.throttle_time_ms, o.error_code, n))
+    add(s)
     resources = o.resources
     n = len(resources)
-    out += put_i(n)
+    add(put_i(n))
     if resources:
         encode_describe_acls_resource_0_array(resources, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_describe_acls_resource_1_array(items: Iterable[DescribeAclsResource], out: bytearray) -> None:
+def encode_describe_acls_resource_1_array(items: Iterable[DescribeAclsResource], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.resource_name.encode()
         n = len(s)
-        out += put_bh(o.resource_type, n)
-        out += s
+        add(put_bh(o.resource_type, n))
+        add(s)
         acls = o.acls
         n = len(acls)
-        out += put_bi(o.pattern_type, n)
+        add(put_bi(o.pattern_type, n))
         if acls:
             encode_acl_description_0_array(acls, out)
 
@@ -374,68 +375,72 @@ def encode_describe_acls_response_1(o: DescribeAclsResponse) -> bytes:
     # Versions 1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = -1 if o.error_message is None else len(s)
-    out += put_ihh(o.throttle_time_ms, o.error_code, n)
-    out += s
+    add(put_ihh(o.throttle_time_ms, o.error_code, n))
+    add(s)
     resources = o.resources
     n = len(resources)
-    out += put_i(n)
+    add(put_i(n))
     if resources:
         encode_describe_acls_resource_1_array(resources, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_acl_description_2_array(items: Iterable[AclDescription], out: bytearray) -> None:
+def encode_acl_description_2_array(items: Iterable[AclDescription], out: Parts) -> None:
     # Versions 2-3.
+    add = out.append
     for o in items:
         s = o.principal.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_bbx(o.operation, o.permission_type)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_bbx(o.operation, o.permission_type))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_acls_resource_2_array(items: Iterable[DescribeAclsResource], out: bytearray) -> None:
+def encode_describe_acls_resource_2_array(items: Iterable[DescribeAclsResource], out: Parts) -> None:
     # Versions 2-3.
+    add = out.append
     for o in items:
         s = o.resource_name.encode()
         n = len(s) + 1
-        out += put_bB(o.resource_type, n) if n < 128 else put_b(o.resource_type) + STRING_LENGTH[n]
-        out += s
+        add(put_bB(o.resource_type, n) if n < 128 else put_b(o.resource_type) + STRING_LENGTH[n])
+        add(s)
         acls = o.acls
         n = len(acls) + 1
-        out += put_bB(o.pattern_type, n) if n < 128 else put_b(o.pattern_type) + LENGTH[n]
+        add(put_bB(o.pattern_type, n) if n < 128 else put_b(o.pattern_type) + LENGTH[n])
         if acls:
             encode_acl_description_2_array(acls, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_acls_response_2(o: DescribeAclsResponse) -> bytes:
     # Versions 2-3.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = 0 if o.error_message is None else len(s) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n])
+    add(s)
     resources = o.resources
     n = len(resources) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if resources:
         encode_describe_acls_resource_2_array(resources, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeAclsResponse._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -95,13 +96,15 @@ def decode_component_data_0_array(
     for _ in range(count):
         o: ComponentData = new(ComponentData)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.entity_type = buf[pos : (pos := pos + n)].decode()
+        o.entity_type = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.match_type, n = get_bh(buf, pos)
-        pos += 3
-        o.match = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.match = buf[pos + 3 : (pos := pos + 3 + n)].decode()
+        else:
+            o.match = None
+            pos += 3
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -111,10 +114,9 @@ def decode_describe_client_quotas_request_0(buf: bytes, pos: int, left: int) -> 
     # Versions 0.
     o: DescribeClientQuotasRequest = new(DescribeClientQuotasRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.components, pos, left = decode_component_data_0_array(buf, pos, n, left)
+    o.components, pos, left = decode_component_data_0_array(buf, pos + 4, n, left)
     o.strict, = get_o(buf, pos)
     pos += 1
     o.unknown_tagged_fields = None
@@ -132,15 +134,17 @@ def decode_component_data_1_array(
     for _ in range(count):
         o: ComponentData = new(ComponentData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.entity_type = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.entity_type = buf[pos + 1 : (pos := pos + n)].decode()
         o.match_type, n = get_bB(buf, pos)
-        pos += 2
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.match = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 2, n)
+        if n:
+            o.match = buf[pos + 2 : (pos := pos + 1 + n)].decode()
+        else:
+            o.match = None
+            pos += 2
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -154,10 +158,9 @@ def decode_describe_client_quotas_request_1(buf: bytes, pos: int, left: int) -> 
     # Versions 1.
     o: DescribeClientQuotasRequest = new(DescribeClientQuotasRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.components, pos, left = decode_component_data_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.components, pos, left = decode_component_data_1_array(buf, pos + 1, n - 1, left)
     o.strict, n = get_oB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -166,63 +169,67 @@ def decode_describe_client_quotas_request_1(buf: bytes, pos: int, left: int) -> 
     return o, pos
 
 
-def encode_component_data_0_array(items: Iterable[ComponentData], out: bytearray) -> None:
+def encode_component_data_0_array(items: Iterable[ComponentData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.entity_type.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = b"" if o.match is None else o.match.encode()
         n = -1 if o.match is None else len(s)
-        out += put_bh(o.match_type, n)
-        out += s
+        add(put_bh(o.match_type, n))
+        add(s)
 
 
 def encode_describe_client_quotas_request_0(o: DescribeClientQuotasRequest) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     components = o.components
     n = len(components)
-    out += put_i(n)
+    add(put_i(n))
     if components:
         encode_component_data_0_array(components, out)
-    out += put_o(o.strict)
-    return bytes(out)
+    add(put_o(o.strict))
+    return b"".join(out)
 
 
-def encode_component_data_1_array(items: Iterable[ComponentData], out: bytearray) -> None:
+def encode_component_data_1_array(items: Iterable[ComponentData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.entity_type.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.match is None else o.match.encode()
         n = 0 if o.match is None else len(s) + 1
-        out += put_bB(o.match_type, n) if n < 128 else put_b(o.match_type) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_bB(o.match_type, n) if n < 128 else put_b(o.match_type) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_client_quotas_request_1(o: DescribeClientQuotasRequest) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     components = o.components
     n = len(components) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if components:
         encode_component_data_1_array(components, out)
-    out += put_ox(o.strict)
+    add(put_ox(o.strict))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeClientQuotasRequest._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -32,6 +33,7 @@ get_h = Packer(">h").unpack_from
 get_i = Packer(">i").unpack_from
 get_ihB = Packer(">ihB").unpack_from
 get_ihh = Packer(">ihh").unpack_from
+put_bbx = Packer(">bbx").pack
 put_d = Packer(">d").pack
 put_dx = Packer(">dx").pack
 put_h = Packer(">h").pack
@@ -39,6 +41,7 @@ put_i = Packer(">i").pack
 put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
 put_ihh = Packer(">ihh").pack
+put_ii = Packer(">ii").pack
 
 
 class EntityData(Struct):
@@ -134,13 +137,15 @@ def decode_entity_data_0_array(
     for _ in range(count):
         o: EntityData = new(EntityData)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.entity_type = buf[pos : (pos := pos + n)].decode()
+        o.entity_type = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
-        o.entity_name = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.entity_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.entity_name = None
+            pos += 2
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -156,10 +161,9 @@ def decode_value_data_0_array(
     for _ in range(count):
         o: ValueData = new(ValueData)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.key = buf[pos : (pos := pos + n)].decode()
+        o.key = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.value, = get_d(buf, pos)
         pos += 8
         o.unknown_tagged_fields = None
@@ -195,15 +199,13 @@ def decode_entry_data_0_array(
     for _ in range(count):
         o = new(EntryData)
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.entity, pos, left = decode_entity_data_0_array(buf, pos, n, left)
+        o.entity, pos, left = decode_entity_data_0_array(buf, pos + 4, n, left)
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.values, pos = decode_value_data_0_array(buf, pos, n)
+        o.values, pos = decode_value_data_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -213,14 +215,17 @@ def decode_describe_client_quotas_response_0(buf: bytes, pos: int, left: int) ->
     # Versions 0.
     o: DescribeClientQuotasResponse = new(DescribeClientQuotasResponse)
     o.throttle_time_ms, o.error_code, n = get_ihh(buf, pos)
-    pos += 8
-    o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-    n, = get_i(buf, pos)
-    pos += 4
     if n >= 0:
-        o.entries, pos, left = decode_entry_data_0_array(buf, pos, n, left)
+        o.error_message = buf[pos + 8 : (pos := pos + 8 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 8
+    n, = get_i(buf, pos)
+    if n >= 0:
+        o.entries, pos, left = decode_entry_data_0_array(buf, pos + 4, n, left)
     else:
         o.entries = None
+        pos += 4
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -236,15 +241,17 @@ def decode_entity_data_1_array(
     for _ in range(count):
         o: EntityData = new(EntityData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.entity_type = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.entity_type = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.entity_name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.entity_name = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.entity_name = None
+            pos += 1
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -264,10 +271,9 @@ def decode_value_data_1_array(
     for _ in range(count):
         o: ValueData = new(ValueData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.key = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.key = buf[pos + 1 : (pos := pos + n)].decode()
         o.value, n = get_dB(buf, pos)
         pos += 9
         o.unknown_tagged_fields = None
@@ -306,15 +312,13 @@ def decode_entry_data_1_array(
     for _ in range(count):
         o = new(EntryData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.entity, pos, left = decode_entity_data_1_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.entity, pos, left = decode_entity_data_1_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.values, pos = decode_value_data_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.values, pos = decode_value_data_1_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -328,18 +332,21 @@ def decode_describe_client_quotas_response_1(buf: bytes, pos: int, left: int) ->
     # Versions 1.
     o: DescribeClientQuotasResponse = new(DescribeClientQuotasResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-    n = buf[pos]
-    pos += 1
-    if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_string(buf, pos, 7, n)
     if n:
-        o.entries, pos, left = decode_entry_data_1_array(buf, pos, n - 1, left)
+        o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 7
+    n = buf[pos]
+    if n > 127:
+        n, pos = long_length(buf, pos, 1, n)
+    if n:
+        o.entries, pos, left = decode_entry_data_1_array(buf, pos + 1, n - 1, left)
     else:
         o.entries = None
+        pos += 1
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -348,129 +355,147 @@ def decode_describe_client_quotas_response_1(buf: bytes, pos: int, left: int) ->
     return o, pos
 
 
-def encode_entity_data_0_array(items: Iterable[EntityData], out: bytearray) -> None:
+def encode_entity_data_0_array(items: Iterable[EntityData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.entity_type.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = b"" if o.entity_name is None else o.entity_name.encode()
         n = -1 if o.entity_name is None else len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
 
 
-def encode_value_data_0_array(items: Iterable[ValueData], out: bytearray) -> None:
+def encode_value_data_0_array(items: Iterable[ValueData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.key.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
-        out += put_d(o.value)
+        add(put_h(n))
+        add(s)
+        add(put_d(o.value))
 
 
-def encode_entry_data_0_array(items: Iterable[EntryData], out: bytearray) -> None:
+def encode_entry_data_0_array(items: Iterable[EntryData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         entity = o.entity
-        n = len(entity)
-        out += put_i(n)
-        if entity:
-            encode_entity_data_0_array(entity, out)
         values = o.values
-        n = len(values)
-        out += put_i(n)
-        if values:
-            encode_value_data_0_array(values, out)
+        if not len(entity) and not len(values):
+            add(put_ii(0, 0))
+        else:
+            entity = o.entity
+            n = len(entity)
+            add(put_i(n))
+            if entity:
+                encode_entity_data_0_array(entity, out)
+            values = o.values
+            n = len(values)
+            add(put_i(n))
+            if values:
+                encode_value_data_0_array(values, out)
 
 
 def encode_describe_client_quotas_response_0(o: DescribeClientQuotasResponse) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = -1 if o.error_message is None else len(s)
-    out += put_ihh(o.throttle_time_ms, o.error_code, n)
-    out += s
+    add(put_ihh(o.throttle_time_ms, o.error_code, n))
+    add(s)
     entries = o.entries
     n = -1 if entries is None else len(entries)
-    out += put_i(n)
+    add(put_i(n))
     if entries:
         encode_entry_data_0_array(entries, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_entity_data_1_array(items: Iterable[EntityData], out: bytearray) -> None:
+def encode_entity_data_1_array(items: Iterable[EntityData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.entity_type.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.entity_name is None else o.entity_name.encode()
         n = 0 if o.entity_name is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_value_data_1_array(items: Iterable[ValueData], out: bytearray) -> None:
+def encode_value_data_1_array(items: Iterable[ValueData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.key.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_dx(o.value)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_dx(o.value))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_entry_data_1_array(items: Iterable[EntryData], out: bytearray) -> None:
+def encode_entry_data_1_array(items: Iterable[EntryData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         entity = o.entity
-        n = len(entity) + 1
-        out += LENGTH[n]
-        if entity:
-            encode_entity_data_1_array(entity, out)
         values = o.values
-        n = len(values) + 1
-        out += LENGTH[n]
-        if values:
-            encode_value_data_1_array(values, out)
-        out.append(0)
+        if not len(entity) and not len(values):
+            add(put_bbx(1, 1))
+        else:
+            entity = o.entity
+            n = len(entity) + 1
+            add(LENGTH[n])
+            if entity:
+                encode_entity_data_1_array(entity, out)
+            values = o.values
+            n = len(values) + 1
+            add(LENGTH[n])
+            if values:
+                encode_value_data_1_array(values, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_client_quotas_response_1(o: DescribeClientQuotasResponse) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = 0 if o.error_message is None else len(s) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n])
+    add(s)
     entries = o.entries
     n = 0 if entries is None else len(entries) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if entries:
         encode_entry_data_1_array(entries, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeClientQuotasResponse._DECODERS = {

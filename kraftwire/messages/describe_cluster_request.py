@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -93,31 +94,34 @@ def encode_describe_cluster_request_0(o: DescribeClusterRequest) -> bytes:
     # Versions 0.
     if o.endpoint_type != 1 or o.include_fenced_brokers:
         raise ValueError
-    out = bytearray()
-    out += put_ox(o.include_cluster_authorized_operations)
+    out: Parts = []
+    add = out.append
+    add(put_ox(o.include_cluster_authorized_operations))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_describe_cluster_request_1(o: DescribeClusterRequest) -> bytes:
     # Versions 1.
     if o.include_fenced_brokers:
         raise ValueError
-    out = bytearray()
-    out += put_obx(o.include_cluster_authorized_operations, o.endpoint_type)
+    out: Parts = []
+    add = out.append
+    add(put_obx(o.include_cluster_authorized_operations, o.endpoint_type))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_describe_cluster_request_2(o: DescribeClusterRequest) -> bytes:
     # Versions 2.
-    out = bytearray()
-    out += put_obox(o.include_cluster_authorized_operations, o.endpoint_type, o.include_fenced_brokers)
+    out: Parts = []
+    add = out.append
+    add(put_obox(o.include_cluster_authorized_operations, o.endpoint_type, o.include_fenced_brokers))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeClusterRequest._DECODERS = {

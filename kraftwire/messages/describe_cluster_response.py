@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -111,15 +112,17 @@ def decode_describe_cluster_broker_0_array(
         o: DescribeClusterBroker = new(DescribeClusterBroker)
         o.is_fenced = False
         o.broker_id, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 5, n)
+        o.host = buf[pos + 5 : (pos := pos + 4 + n)].decode()
         o.port, n = get_iB(buf, pos)
-        pos += 5
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 5, n)
+        if n:
+            o.rack = buf[pos + 5 : (pos := pos + 4 + n)].decode()
+        else:
+            o.rack = None
+            pos += 5
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -134,20 +137,21 @@ def decode_describe_cluster_response_0(buf: bytes, pos: int, left: int) -> tuple
     o: DescribeClusterResponse = new(DescribeClusterResponse)
     o.endpoint_type = 1
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 7, n)
+    if n:
+        o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 7
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
     o.controller_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.brokers, pos = decode_describe_cluster_broker_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 5, n)
+    o.brokers, pos = decode_describe_cluster_broker_0_array(buf, pos + 5, n - 1)
     o.cluster_authorized_operations, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -160,20 +164,21 @@ def decode_describe_cluster_response_1(buf: bytes, pos: int, left: int) -> tuple
     # Versions 1.
     o: DescribeClusterResponse = new(DescribeClusterResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 7, n)
+    if n:
+        o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 7
     o.endpoint_type, n = get_bB(buf, pos)
-    pos += 2
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 2, n)
+    o.cluster_id = buf[pos + 2 : (pos := pos + 1 + n)].decode()
     o.controller_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.brokers, pos = decode_describe_cluster_broker_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 5, n)
+    o.brokers, pos = decode_describe_cluster_broker_0_array(buf, pos + 5, n - 1)
     o.cluster_authorized_operations, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -192,15 +197,17 @@ def decode_describe_cluster_broker_2_array(
     for _ in range(count):
         o: DescribeClusterBroker = new(DescribeClusterBroker)
         o.broker_id, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 5, n)
+        o.host = buf[pos + 5 : (pos := pos + 4 + n)].decode()
         o.port, n = get_iB(buf, pos)
-        pos += 5
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 5, n)
+        if n:
+            o.rack = buf[pos + 5 : (pos := pos + 4 + n)].decode()
+        else:
+            o.rack = None
+            pos += 5
         o.is_fenced, n = get_oB(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -214,20 +221,21 @@ def decode_describe_cluster_response_2(buf: bytes, pos: int, left: int) -> tuple
     # Versions 2.
     o: DescribeClusterResponse = new(DescribeClusterResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 7, n)
+    if n:
+        o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 7
     o.endpoint_type, n = get_bB(buf, pos)
-    pos += 2
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 2, n)
+    o.cluster_id = buf[pos + 2 : (pos := pos + 1 + n)].decode()
     o.controller_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.brokers, pos = decode_describe_cluster_broker_2_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 5, n)
+    o.brokers, pos = decode_describe_cluster_broker_2_array(buf, pos + 5, n - 1)
     o.cluster_authorized_operations, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -236,20 +244,21 @@ def decode_describe_cluster_response_2(buf: bytes, pos: int, left: int) -> tuple
     return o, pos
 
 
-def encode_describe_cluster_broker_0_array(items: Iterable[DescribeClusterBroker], out: bytearray) -> None:
+def encode_describe_cluster_broker_0_array(items: Iterable[DescribeClusterBroker], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.is_fenced:
             raise ValueError
         s = o.host.encode()
         n = len(s) + 1
-        out += put_iB(o.broker_id, n) if n < 128 else put_i(o.broker_id) + STRING_LENGTH[n]
-        out += s
+        add(put_iB(o.broker_id, n) if n < 128 else put_i(o.broker_id) + STRING_LENGTH[n])
+        add(s)
         s = b"" if o.rack is None else o.rack.encode()
         n = 0 if o.rack is None else len(s) + 1
-        out += put_iB(o.port, n) if n < 128 else put_i(o.port) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_iB(o.port, n) if n < 128 else put_i(o.port) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -258,84 +267,88 @@ def encode_describe_cluster_response_0(o: DescribeClusterResponse) -> bytes:
     # Versions 0.
     if o.endpoint_type != 1:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = 0 if o.error_message is None else len(s) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n])
+    add(s)
     s = o.cluster_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     brokers = o.brokers
     n = len(brokers) + 1
-    out += put_iB(o.controller_id, n) if n < 128 else put_i(o.controller_id) + LENGTH[n]
+    add(put_iB(o.controller_id, n) if n < 128 else put_i(o.controller_id) + LENGTH[n])
     if brokers:
         encode_describe_cluster_broker_0_array(brokers, out)
-    out += put_ix(o.cluster_authorized_operations)
+    add(put_ix(o.cluster_authorized_operations))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_describe_cluster_response_1(o: DescribeClusterResponse) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = 0 if o.error_message is None else len(s) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n])
+    add(s)
     s = o.cluster_id.encode()
     n = len(s) + 1
-    out += put_bB(o.endpoint_type, n) if n < 128 else put_b(o.endpoint_type) + STRING_LENGTH[n]
-    out += s
+    add(put_bB(o.endpoint_type, n) if n < 128 else put_b(o.endpoint_type) + STRING_LENGTH[n])
+    add(s)
     brokers = o.brokers
     n = len(brokers) + 1
-    out += put_iB(o.controller_id, n) if n < 128 else put_i(o.controller_id) + LENGTH[n]
+    add(put_iB(o.controller_id, n) if n < 128 else put_i(o.controller_id) + LENGTH[n])
     if brokers:
         encode_describe_cluster_broker_0_array(brokers, out)
-    out += put_ix(o.cluster_authorized_operations)
+    add(put_ix(o.cluster_authorized_operations))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_describe_cluster_broker_2_array(items: Iterable[DescribeClusterBroker], out: bytearray) -> None:
+def encode_describe_cluster_broker_2_array(items: Iterable[DescribeClusterBroker], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         s = o.host.encode()
         n = len(s) + 1
-        out += put_iB(o.broker_id, n) if n < 128 else put_i(o.broker_id) + STRING_LENGTH[n]
-        out += s
+        add(put_iB(o.broker_id, n) if n < 128 else put_i(o.broker_id) + STRING_LENGTH[n])
+        add(s)
         s = b"" if o.rack is None else o.rack.encode()
         n = 0 if o.rack is None else len(s) + 1
-        out += put_iB(o.port, n) if n < 128 else put_i(o.port) + STRING_LENGTH[n]
-        out += s
-        out += put_ox(o.is_fenced)
+        add(put_iB(o.port, n) if n < 128 else put_i(o.port) + STRING_LENGTH[n])
+        add(s)
+        add(put_ox(o.is_fenced))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_cluster_response_2(o: DescribeClusterResponse) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = 0 if o.error_message is None else len(s) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n])
+    add(s)
     s = o.cluster_id.encode()
     n = len(s) + 1
-    out += put_bB(o.endpoint_type, n) if n < 128 else put_b(o.endpoint_type) + STRING_LENGTH[n]
-    out += s
+    add(put_bB(o.endpoint_type, n) if n < 128 else put_b(o.endpoint_type) + STRING_LENGTH[n])
+    add(s)
     brokers = o.brokers
     n = len(brokers) + 1
-    out += put_iB(o.controller_id, n) if n < 128 else put_i(o.controller_id) + LENGTH[n]
+    add(put_iB(o.controller_id, n) if n < 128 else put_i(o.controller_id) + LENGTH[n])
     if brokers:
         encode_describe_cluster_broker_2_array(brokers, out)
-    out += put_ix(o.cluster_authorized_operations)
+    add(put_ix(o.cluster_authorized_operations))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeClusterResponse._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     compact_strings,
     long_length,
     long_string,
@@ -100,16 +101,15 @@ def decode_describe_configs_resource_0_array(
     for _ in range(count):
         o: DescribeConfigsResource = new(DescribeConfigsResource)
         o.resource_type, n = get_bh(buf, pos)
-        pos += 3
         if n < 0:
             raise ValueError
-        o.resource_name = buf[pos : (pos := pos + n)].decode()
+        o.resource_name = buf[pos + 3 : (pos := pos + 3 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n >= 0:
-            o.configuration_keys, pos = plain_strings(buf, pos, n)
+            o.configuration_keys, pos = plain_strings(buf, pos + 4, n)
         else:
             o.configuration_keys = None
+            pos += 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -121,10 +121,9 @@ def decode_describe_configs_request_0(buf: bytes, pos: int, left: int) -> tuple[
     o.include_synonyms = False
     o.include_documentation = False
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.resources, pos, left = decode_describe_configs_resource_0_array(buf, pos, n, left)
+    o.resources, pos, left = decode_describe_configs_resource_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -134,10 +133,9 @@ def decode_describe_configs_request_1(buf: bytes, pos: int, left: int) -> tuple[
     o: DescribeConfigsRequest = new(DescribeConfigsRequest)
     o.include_documentation = False
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.resources, pos, left = decode_describe_configs_resource_0_array(buf, pos, n, left)
+    o.resources, pos, left = decode_describe_configs_resource_0_array(buf, pos + 4, n, left)
     o.include_synonyms, = get_o(buf, pos)
     pos += 1
     o.unknown_tagged_fields = None
@@ -148,10 +146,9 @@ def decode_describe_configs_request_3(buf: bytes, pos: int, left: int) -> tuple[
     # Versions 3.
     o: DescribeConfigsRequest = new(DescribeConfigsRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.resources, pos, left = decode_describe_configs_resource_0_array(buf, pos, n, left)
+    o.resources, pos, left = decode_describe_configs_resource_0_array(buf, pos + 4, n, left)
     o.include_synonyms, o.include_documentation = get_oo(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -169,18 +166,17 @@ def decode_describe_configs_resource_4_array(
     for _ in range(count):
         o: DescribeConfigsResource = new(DescribeConfigsResource)
         o.resource_type, n = get_bB(buf, pos)
-        pos += 2
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.resource_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 2, n)
+        o.resource_name = buf[pos + 2 : (pos := pos + 1 + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_length(buf, pos, n)
+            n, pos = long_length(buf, pos, 1, n)
         if n:
-            o.configuration_keys, pos = compact_strings(buf, pos, n - 1)
+            o.configuration_keys, pos = compact_strings(buf, pos + 1, n - 1)
         else:
             o.configuration_keys = None
+            pos += 1
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -194,10 +190,9 @@ def decode_describe_configs_request_4(buf: bytes, pos: int, left: int) -> tuple[
     # Versions 4.
     o: DescribeConfigsRequest = new(DescribeConfigsRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.resources, pos, left = decode_describe_configs_resource_4_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.resources, pos, left = decode_describe_configs_resource_4_array(buf, pos + 1, n - 1, left)
     o.include_synonyms, o.include_documentation, n = get_ooB(buf, pos)
     pos += 3
     o.unknown_tagged_fields = None
@@ -206,18 +201,19 @@ def decode_describe_configs_request_4(buf: bytes, pos: int, left: int) -> tuple[
     return o, pos
 
 
-def encode_describe_configs_resource_0_array(items: Iterable[DescribeConfigsResource], out: bytearray) -> None:
+def encode_describe_configs_resource_0_array(items: Iterable[DescribeConfigsResource], out: Parts) -> None:
     # Versions 0-3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.resource_name.encode()
         n = len(s)
-        out += put_bh(o.resource_type, n)
-        out += s
+        add(put_bh(o.resource_type, n))
+        add(s)
         configuration_keys = o.configuration_keys
         n = -1 if configuration_keys is None else len(configuration_keys)
-        out += put_i(n)
+        add(put_i(n))
         if configuration_keys:
             put_strings(configuration_keys, out, False)
 
@@ -226,72 +222,77 @@ def encode_describe_configs_request_0(o: DescribeConfigsRequest) -> bytes:
     # Versions 0.
     if o.include_synonyms or o.include_documentation or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     resources = o.resources
     n = len(resources)
-    out += put_i(n)
+    add(put_i(n))
     if resources:
         encode_describe_configs_resource_0_array(resources, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_describe_configs_request_1(o: DescribeConfigsRequest) -> bytes:
     # Versions 1-2.
     if o.include_documentation or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     resources = o.resources
     n = len(resources)
-    out += put_i(n)
+    add(put_i(n))
     if resources:
         encode_describe_configs_resource_0_array(resources, out)
-    out += put_o(o.include_synonyms)
-    return bytes(out)
+    add(put_o(o.include_synonyms))
+    return b"".join(out)
 
 
 def encode_describe_configs_request_3(o: DescribeConfigsRequest) -> bytes:
     # Versions 3.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     resources = o.resources
     n = len(resources)
-    out += put_i(n)
+    add(put_i(n))
     if resources:
         encode_describe_configs_resource_0_array(resources, out)
-    out += put_oo(o.include_synonyms, o.include_documentation)
-    return bytes(out)
+    add(put_oo(o.include_synonyms, o.include_documentation))
+    return b"".join(out)
 
 
-def encode_describe_configs_resource_4_array(items: Iterable[DescribeConfigsResource], out: bytearray) -> None:
+def encode_describe_configs_resource_4_array(items: Iterable[DescribeConfigsResource], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
         s = o.resource_name.encode()
         n = len(s) + 1
-        out += put_bB(o.resource_type, n) if n < 128 else put_b(o.resource_type) + STRING_LENGTH[n]
-        out += s
+        add(put_bB(o.resource_type, n) if n < 128 else put_b(o.resource_type) + STRING_LENGTH[n])
+        add(s)
         configuration_keys = o.configuration_keys
         n = 0 if configuration_keys is None else len(configuration_keys) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if configuration_keys:
             put_strings(configuration_keys, out, True)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_configs_request_4(o: DescribeConfigsRequest) -> bytes:
     # Versions 4.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     resources = o.resources
     n = len(resources) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if resources:
         encode_describe_configs_resource_4_array(resources, out)
-    out += put_oox(o.include_synonyms, o.include_documentation)
+    add(put_oox(o.include_synonyms, o.include_documentation))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeConfigsRequest._DECODERS = {

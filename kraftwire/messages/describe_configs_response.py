@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -171,13 +172,15 @@ def decode_describe_configs_resource_result_0_array(
         o.config_type = 0
         o.documentation = ""
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
-        o.value = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.value = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.value = None
+            pos += 2
         o.read_only, o.is_default, o.is_sensitive = get_ooo(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -195,18 +198,19 @@ def decode_describe_configs_result_0_array(
     for _ in range(count):
         o: DescribeConfigsResult = new(DescribeConfigsResult)
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
-        o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.error_message = buf[pos + 4 : (pos := pos + 4 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 4
         o.resource_type, n = get_bh(buf, pos)
-        pos += 3
         if n < 0:
             raise ValueError
-        o.resource_name = buf[pos : (pos := pos + n)].decode()
+        o.resource_name = buf[pos + 3 : (pos := pos + 3 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.configs, pos, left = decode_describe_configs_resource_result_0_array(buf, pos, n, left)
+        o.configs, pos, left = decode_describe_configs_resource_result_0_array(buf, pos + 4, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -216,10 +220,9 @@ def decode_describe_configs_response_0(buf: bytes, pos: int, left: int) -> tuple
     # Versions 0.
     o: DescribeConfigsResponse = new(DescribeConfigsResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.results, pos, left = decode_describe_configs_result_0_array(buf, pos, n, left)
+    o.results, pos, left = decode_describe_configs_result_0_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -235,13 +238,15 @@ def decode_describe_configs_synonym_1_array(
     for _ in range(count):
         o: DescribeConfigsSynonym = new(DescribeConfigsSynonym)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
-        o.value = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.value = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.value = None
+            pos += 2
         o.source, = get_b(buf, pos)
         pos += 1
         o.unknown_tagged_fields = None
@@ -262,18 +267,19 @@ def decode_describe_configs_resource_result_1_array(
         o.config_type = 0
         o.documentation = ""
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
-        o.value = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.value = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.value = None
+            pos += 2
         o.read_only, o.config_source, o.is_sensitive, n = get_oboi(buf, pos)
-        pos += 7
         if n < 0:
             raise ValueError
-        o.synonyms, pos, left = decode_describe_configs_synonym_1_array(buf, pos, n, left)
+        o.synonyms, pos, left = decode_describe_configs_synonym_1_array(buf, pos + 7, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -289,18 +295,19 @@ def decode_describe_configs_result_1_array(
     for _ in range(count):
         o: DescribeConfigsResult = new(DescribeConfigsResult)
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
-        o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.error_message = buf[pos + 4 : (pos := pos + 4 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 4
         o.resource_type, n = get_bh(buf, pos)
-        pos += 3
         if n < 0:
             raise ValueError
-        o.resource_name = buf[pos : (pos := pos + n)].decode()
+        o.resource_name = buf[pos + 3 : (pos := pos + 3 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.configs, pos, left = decode_describe_configs_resource_result_1_array(buf, pos, n, left)
+        o.configs, pos, left = decode_describe_configs_resource_result_1_array(buf, pos + 4, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -310,10 +317,9 @@ def decode_describe_configs_response_1(buf: bytes, pos: int, left: int) -> tuple
     # Versions 1-2.
     o: DescribeConfigsResponse = new(DescribeConfigsResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.results, pos, left = decode_describe_configs_result_1_array(buf, pos, n, left)
+    o.results, pos, left = decode_describe_configs_result_1_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -329,21 +335,25 @@ def decode_describe_configs_resource_result_3_array(
         o: DescribeConfigsResourceResult = new(DescribeConfigsResourceResult)
         o.is_default = False
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
-        o.value = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.value = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.value = None
+            pos += 2
         o.read_only, o.config_source, o.is_sensitive, n = get_oboi(buf, pos)
-        pos += 7
         if n < 0:
             raise ValueError
-        o.synonyms, pos, left = decode_describe_configs_synonym_1_array(buf, pos, n, left)
+        o.synonyms, pos, left = decode_describe_configs_synonym_1_array(buf, pos + 7, n, left)
         o.config_type, n = get_bh(buf, pos)
-        pos += 3
-        o.documentation = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.documentation = buf[pos + 3 : (pos := pos + 3 + n)].decode()
+        else:
+            o.documentation = None
+            pos += 3
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -359,18 +369,19 @@ def decode_describe_configs_result_3_array(
     for _ in range(count):
         o: DescribeConfigsResult = new(DescribeConfigsResult)
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
-        o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.error_message = buf[pos + 4 : (pos := pos + 4 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 4
         o.resource_type, n = get_bh(buf, pos)
-        pos += 3
         if n < 0:
             raise ValueError
-        o.resource_name = buf[pos : (pos := pos + n)].decode()
+        o.resource_name = buf[pos + 3 : (pos := pos + 3 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.configs, pos, left = decode_describe_configs_resource_result_3_array(buf, pos, n, left)
+        o.configs, pos, left = decode_describe_configs_resource_result_3_array(buf, pos + 4, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -380,10 +391,9 @@ def decode_describe_configs_response_3(buf: bytes, pos: int, left: int) -> tuple
     # Versions 3.
     o: DescribeConfigsResponse = new(DescribeConfigsResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.results, pos, left = decode_describe_configs_result_3_array(buf, pos, n, left)
+    o.results, pos, left = decode_describe_configs_result_3_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -399,15 +409,17 @@ def decode_describe_configs_synonym_4_array(
     for _ in range(count):
         o: DescribeConfigsSynonym = new(DescribeConfigsSynonym)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.value = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.value = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.value = None
+            pos += 1
         o.source, n = get_bB(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -428,25 +440,29 @@ def decode_describe_configs_resource_result_4_array(
         o: DescribeConfigsResourceResult = new(DescribeConfigsResourceResult)
         o.is_default = False
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.value = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.value = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.value = None
+            pos += 1
         o.read_only, o.config_source, o.is_sensitive, n = get_oboB(buf, pos)
-        pos += 4
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.synonyms, pos, left = decode_describe_configs_synonym_4_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 4, n)
+        o.synonyms, pos, left = decode_describe_configs_synonym_4_array(buf, pos + 4, n - 1, left)
         o.config_type, n = get_bB(buf, pos)
-        pos += 2
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.documentation = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 2, n)
+        if n:
+            o.documentation = buf[pos + 2 : (pos := pos + 1 + n)].decode()
+        else:
+            o.documentation = None
+            pos += 2
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -467,20 +483,21 @@ def decode_describe_configs_result_4_array(
     for _ in range(count):
         o: DescribeConfigsResult = new(DescribeConfigsResult)
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 3
         o.resource_type, n = get_bB(buf, pos)
-        pos += 2
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.resource_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 2, n)
+        o.resource_name = buf[pos + 2 : (pos := pos + 1 + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.configs, pos, left = decode_describe_configs_resource_result_4_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.configs, pos, left = decode_describe_configs_resource_result_4_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -494,10 +511,9 @@ def decode_describe_configs_response_4(buf: bytes, pos: int, left: int) -> tuple
     # Versions 4.
     o: DescribeConfigsResponse = new(DescribeConfigsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.results, pos, left = decode_describe_configs_result_4_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.results, pos, left = decode_describe_configs_result_4_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -506,38 +522,40 @@ def decode_describe_configs_response_4(buf: bytes, pos: int, left: int) -> tuple
     return o, pos
 
 
-def encode_describe_configs_resource_result_0_array(items: Iterable[DescribeConfigsResourceResult], out: bytearray) -> None:
+def encode_describe_configs_resource_result_0_array(items: Iterable[DescribeConfigsResourceResult], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = b"" if o.value is None else o.value.encode()
         n = -1 if o.value is None else len(s)
-        out += put_h(n)
-        out += s
-        out += put_ooo(o.read_only, o.is_default, o.is_sensitive)
+        add(put_h(n))
+        add(s)
+        add(put_ooo(o.read_only, o.is_default, o.is_sensitive))
 
 
-def encode_describe_configs_result_0_array(items: Iterable[DescribeConfigsResult], out: bytearray) -> None:
+def encode_describe_configs_result_0_array(items: Iterable[DescribeConfigsResult], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.error_message is None else o.error_message.encode()
         n = -1 if o.error_message is None else len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
         s = o.resource_name.encode()
         n = len(s)
-        out += put_bh(o.resource_type, n)
-        out += s
+        add(put_bh(o.resource_type, n))
+        add(s)
         configs = o.configs
         n = len(configs)
-        out += put_i(n)
+        add(put_i(n))
         if configs:
             encode_describe_configs_resource_result_0_array(configs, out)
 
@@ -546,67 +564,71 @@ def encode_describe_configs_response_0(o: DescribeConfigsResponse) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if results:
         encode_describe_configs_result_0_array(results, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_describe_configs_synonym_1_array(items: Iterable[DescribeConfigsSynonym], out: bytearray) -> None:
+def encode_describe_configs_synonym_1_array(items: Iterable[DescribeConfigsSynonym], out: Parts) -> None:
     # Versions 1-3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = b"" if o.value is None else o.value.encode()
         n = -1 if o.value is None else len(s)
-        out += put_h(n)
-        out += s
-        out += put_b(o.source)
+        add(put_h(n))
+        add(s)
+        add(put_b(o.source))
 
 
-def encode_describe_configs_resource_result_1_array(items: Iterable[DescribeConfigsResourceResult], out: bytearray) -> None:
+def encode_describe_configs_resource_result_1_array(items: Iterable[DescribeConfigsResourceResult], out: Parts) -> None:
     # Versions 1-2.
+    add = out.append
     for o in items:
         if o.is_default or o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = b"" if o.value is None else o.value.encode()
         n = -1 if o.value is None else len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         synonyms = o.synonyms
         n = len(synonyms)
-        out += put_oboi(o.read_only, o.config_source, o.is_sensitive, n)
+        add(put_oboi(o.read_only, o.config_source, o.is_sensitive, n))
         if synonyms:
             encode_describe_configs_synonym_1_array(synonyms, out)
 
 
-def encode_describe_configs_result_1_array(items: Iterable[DescribeConfigsResult], out: bytearray) -> None:
+def encode_describe_configs_result_1_array(items: Iterable[DescribeConfigsResult], out: Parts) -> None:
     # Versions 1-2.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.error_message is None else o.error_message.encode()
         n = -1 if o.error_message is None else len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
         s = o.resource_name.encode()
         n = len(s)
-        out += put_bh(o.resource_type, n)
-        out += s
+        add(put_bh(o.resource_type, n))
+        add(s)
         configs = o.configs
         n = len(configs)
-        out += put_i(n)
+        add(put_i(n))
         if configs:
             encode_describe_configs_resource_result_1_array(configs, out)
 
@@ -615,55 +637,58 @@ def encode_describe_configs_response_1(o: DescribeConfigsResponse) -> bytes:
     # Versions 1-2.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if results:
         encode_describe_configs_result_1_array(results, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_describe_configs_resource_result_3_array(items: Iterable[DescribeConfigsResourceResult], out: bytearray) -> None:
+def encode_describe_configs_resource_result_3_array(items: Iterable[DescribeConfigsResourceResult], out: Parts) -> None:
     # Versions 3.
+    add = out.append
     for o in items:
         if o.is_default or o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = b"" if o.value is None else o.value.encode()
         n = -1 if o.value is None else len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         synonyms = o.synonyms
         n = len(synonyms)
-        out += put_oboi(o.read_only, o.config_source, o.is_sensitive, n)
+        add(put_oboi(o.read_only, o.config_source, o.is_sensitive, n))
         if synonyms:
             encode_describe_configs_synonym_1_array(synonyms, out)
         s = b"" if o.documentation is None else o.documentation.encode()
         n = -1 if o.documentation is None else len(s)
-        out += put_bh(o.config_type, n)
-        out += s
+        add(put_bh(o.config_type, n))
+        add(s)
 
 
-def encode_describe_configs_result_3_array(items: Iterable[DescribeConfigsResult], out: bytearray) -> None:
+def encode_describe_configs_result_3_array(items: Iterable[DescribeConfigsResult], out: Parts) -> None:
     # Versions 3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.error_message is None else o.error_message.encode()
         n = -1 if o.error_message is None else len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
         s = o.resource_name.encode()
         n = len(s)
-        out += put_bh(o.resource_type, n)
-        out += s
+        add(put_bh(o.resource_type, n))
+        add(s)
         configs = o.configs
         n = len(configs)
-        out += put_i(n)
+        add(put_i(n))
         if configs:
             encode_describe_configs_resource_result_3_array(configs, out)
 
@@ -672,91 +697,96 @@ def encode_describe_configs_response_3(o: DescribeConfigsResponse) -> bytes:
     # Versions 3.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if results:
         encode_describe_configs_result_3_array(results, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_describe_configs_synonym_4_array(items: Iterable[DescribeConfigsSynonym], out: bytearray) -> None:
+def encode_describe_configs_synonym_4_array(items: Iterable[DescribeConfigsSynonym], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.value is None else o.value.encode()
         n = 0 if o.value is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_bx(o.source)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_bx(o.source))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_configs_resource_result_4_array(items: Iterable[DescribeConfigsResourceResult], out: bytearray) -> None:
+def encode_describe_configs_resource_result_4_array(items: Iterable[DescribeConfigsResourceResult], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
         if o.is_default:
             raise ValueError
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.value is None else o.value.encode()
         n = 0 if o.value is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         synonyms = o.synonyms
         n = len(synonyms) + 1
-        out += put_oboB(o.read_only, o.config_source, o.is_sensitive, n) if n < 128 else put_obo(o.read_only, o.config_source, o.is_sensitive) + LENGTH[n]
+        add(put_oboB(o.read_only, o.config_source, o.is_sensitive, n) if n < 128 else put_obo(o.read_only, o.config_source, o.is_sensitive) + LENGTH[n])
         if synonyms:
             encode_describe_configs_synonym_4_array(synonyms, out)
         s = b"" if o.documentation is None else o.documentation.encode()
         n = 0 if o.documentation is None else len(s) + 1
-        out += put_bB(o.config_type, n) if n < 128 else put_b(o.config_type) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_bB(o.config_type, n) if n < 128 else put_b(o.config_type) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_configs_result_4_array(items: Iterable[DescribeConfigsResult], out: bytearray) -> None:
+def encode_describe_configs_result_4_array(items: Iterable[DescribeConfigsResult], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
         s = o.resource_name.encode()
         n = len(s) + 1
-        out += put_bB(o.resource_type, n) if n < 128 else put_b(o.resource_type) + STRING_LENGTH[n]
-        out += s
+        add(put_bB(o.resource_type, n) if n < 128 else put_b(o.resource_type) + STRING_LENGTH[n])
+        add(s)
         configs = o.configs
         n = len(configs) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if configs:
             encode_describe_configs_resource_result_4_array(configs, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_configs_response_4(o: DescribeConfigsResponse) -> bytes:
     # Versions 4.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if results:
         encode_describe_configs_result_4_array(results, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeConfigsResponse._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -82,15 +83,13 @@ def decode_describe_delegation_token_owner_0_array(
     for _ in range(count):
         o: DescribeDelegationTokenOwner = new(DescribeDelegationTokenOwner)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.principal_type = buf[pos : (pos := pos + n)].decode()
+        o.principal_type = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.principal_name = buf[pos : (pos := pos + n)].decode()
+        o.principal_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -100,11 +99,11 @@ def decode_describe_delegation_token_request_0(buf: bytes, pos: int, left: int) 
     # Versions 0-1.
     o: DescribeDelegationTokenRequest = new(DescribeDelegationTokenRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n >= 0:
-        o.owners, pos, left = decode_describe_delegation_token_owner_0_array(buf, pos, n, left)
+        o.owners, pos, left = decode_describe_delegation_token_owner_0_array(buf, pos + 4, n, left)
     else:
         o.owners = None
+        pos += 4
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -120,15 +119,13 @@ def decode_describe_delegation_token_owner_2_array(
     for _ in range(count):
         o: DescribeDelegationTokenOwner = new(DescribeDelegationTokenOwner)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.principal_type = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.principal_type = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.principal_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.principal_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -142,13 +139,13 @@ def decode_describe_delegation_token_request_2(buf: bytes, pos: int, left: int) 
     # Versions 2-3.
     o: DescribeDelegationTokenRequest = new(DescribeDelegationTokenRequest)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 1, n)
     if n:
-        o.owners, pos, left = decode_describe_delegation_token_owner_2_array(buf, pos, n - 1, left)
+        o.owners, pos, left = decode_describe_delegation_token_owner_2_array(buf, pos + 1, n - 1, left)
     else:
         o.owners = None
+        pos += 1
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -157,62 +154,66 @@ def decode_describe_delegation_token_request_2(buf: bytes, pos: int, left: int) 
     return o, pos
 
 
-def encode_describe_delegation_token_owner_0_array(items: Iterable[DescribeDelegationTokenOwner], out: bytearray) -> None:
+def encode_describe_delegation_token_owner_0_array(items: Iterable[DescribeDelegationTokenOwner], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.principal_type.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.principal_name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
 
 
 def encode_describe_delegation_token_request_0(o: DescribeDelegationTokenRequest) -> bytes:
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     owners = o.owners
     n = -1 if owners is None else len(owners)
-    out += put_i(n)
+    add(put_i(n))
     if owners:
         encode_describe_delegation_token_owner_0_array(owners, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_describe_delegation_token_owner_2_array(items: Iterable[DescribeDelegationTokenOwner], out: bytearray) -> None:
+def encode_describe_delegation_token_owner_2_array(items: Iterable[DescribeDelegationTokenOwner], out: Parts) -> None:
     # Versions 2-3.
+    add = out.append
     for o in items:
         s = o.principal_type.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.principal_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_delegation_token_request_2(o: DescribeDelegationTokenRequest) -> bytes:
     # Versions 2-3.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     owners = o.owners
     n = 0 if owners is None else len(owners) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if owners:
         encode_describe_delegation_token_owner_2_array(owners, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeDelegationTokenRequest._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -134,15 +135,13 @@ def decode_described_delegation_token_renewer_0_array(
     for _ in range(count):
         o: DescribedDelegationTokenRenewer = new(DescribedDelegationTokenRenewer)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.principal_type = buf[pos : (pos := pos + n)].decode()
+        o.principal_type = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.principal_name = buf[pos : (pos := pos + n)].decode()
+        o.principal_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -160,30 +159,25 @@ def decode_described_delegation_token_0_array(
         o.token_requester_principal_type = ""
         o.token_requester_principal_name = ""
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.principal_type = buf[pos : (pos := pos + n)].decode()
+        o.principal_type = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.principal_name = buf[pos : (pos := pos + n)].decode()
+        o.principal_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n = get_qqqh(buf, pos)
-        pos += 26
         if n < 0:
             raise ValueError
-        o.token_id = buf[pos : (pos := pos + n)].decode()
+        o.token_id = buf[pos + 26 : (pos := pos + 26 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.hmac = buf[pos : (pos := pos + n)]
+        o.hmac = buf[pos + 4 : (pos := pos + 4 + n)]
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.renewers, pos, left = decode_described_delegation_token_renewer_0_array(buf, pos, n, left)
+        o.renewers, pos, left = decode_described_delegation_token_renewer_0_array(buf, pos + 4, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -193,10 +187,9 @@ def decode_describe_delegation_token_response_0(buf: bytes, pos: int, left: int)
     # Versions 0-1.
     o: DescribeDelegationTokenResponse = new(DescribeDelegationTokenResponse)
     o.error_code, n = get_hi(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.tokens, pos, left = decode_described_delegation_token_0_array(buf, pos, n, left)
+    o.tokens, pos, left = decode_described_delegation_token_0_array(buf, pos + 6, n, left)
     o.throttle_time_ms, = get_i(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -214,15 +207,13 @@ def decode_described_delegation_token_renewer_2_array(
     for _ in range(count):
         o: DescribedDelegationTokenRenewer = new(DescribedDelegationTokenRenewer)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.principal_type = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.principal_type = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.principal_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.principal_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -244,30 +235,25 @@ def decode_described_delegation_token_2_array(
         o.token_requester_principal_type = ""
         o.token_requester_principal_name = ""
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.principal_type = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.principal_type = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.principal_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.principal_name = buf[pos + 1 : (pos := pos + n)].decode()
         o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n = get_qqqB(buf, pos)
-        pos += 25
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.token_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 25, n)
+        o.token_id = buf[pos + 25 : (pos := pos + 24 + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.hmac = buf[pos : (pos := pos + n - 1)]
+            n, pos = long_length(buf, pos, 1, n)
+        o.hmac = buf[pos + 1 : (pos := pos + n)]
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.renewers, pos, left = decode_described_delegation_token_renewer_2_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.renewers, pos, left = decode_described_delegation_token_renewer_2_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -281,10 +267,9 @@ def decode_describe_delegation_token_response_2(buf: bytes, pos: int, left: int)
     # Versions 2.
     o: DescribeDelegationTokenResponse = new(DescribeDelegationTokenResponse)
     o.error_code, n = get_hB(buf, pos)
-    pos += 3
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.tokens, pos, left = decode_described_delegation_token_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 3, n)
+    o.tokens, pos, left = decode_described_delegation_token_2_array(buf, pos + 3, n - 1, left)
     o.throttle_time_ms, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -303,40 +288,33 @@ def decode_described_delegation_token_3_array(
     for _ in range(count):
         o: DescribedDelegationToken = new(DescribedDelegationToken)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.principal_type = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.principal_type = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.principal_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.principal_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.token_requester_principal_type = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.token_requester_principal_type = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.token_requester_principal_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.token_requester_principal_name = buf[pos + 1 : (pos := pos + n)].decode()
         o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n = get_qqqB(buf, pos)
-        pos += 25
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.token_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 25, n)
+        o.token_id = buf[pos + 25 : (pos := pos + 24 + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.hmac = buf[pos : (pos := pos + n - 1)]
+            n, pos = long_length(buf, pos, 1, n)
+        o.hmac = buf[pos + 1 : (pos := pos + n)]
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.renewers, pos, left = decode_described_delegation_token_renewer_2_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.renewers, pos, left = decode_described_delegation_token_renewer_2_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -350,10 +328,9 @@ def decode_describe_delegation_token_response_3(buf: bytes, pos: int, left: int)
     # Versions 3.
     o: DescribeDelegationTokenResponse = new(DescribeDelegationTokenResponse)
     o.error_code, n = get_hB(buf, pos)
-    pos += 3
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.tokens, pos, left = decode_described_delegation_token_3_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 3, n)
+    o.tokens, pos, left = decode_described_delegation_token_3_array(buf, pos + 3, n - 1, left)
     o.throttle_time_ms, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -362,46 +339,48 @@ def decode_describe_delegation_token_response_3(buf: bytes, pos: int, left: int)
     return o, pos
 
 
-def encode_described_delegation_token_renewer_0_array(items: Iterable[DescribedDelegationTokenRenewer], out: bytearray) -> None:
+def encode_described_delegation_token_renewer_0_array(items: Iterable[DescribedDelegationTokenRenewer], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.principal_type.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.principal_name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
 
 
-def encode_described_delegation_token_0_array(items: Iterable[DescribedDelegationToken], out: bytearray) -> None:
+def encode_described_delegation_token_0_array(items: Iterable[DescribedDelegationToken], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.token_requester_principal_type or o.token_requester_principal_name or o.unknown_tagged_fields:
             raise ValueError
         s = o.principal_type.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.principal_name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.token_id.encode()
         n = len(s)
-        out += put_qqqh(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n)
-        out += s
+        add(put_qqqh(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n))
+        add(s)
         hmac = o.hmac
         n = len(hmac)
-        out += put_i(n)
+        add(put_i(n))
         if hmac:
-            out += hmac
+            add(hmac)
         renewers = o.renewers
         n = len(renewers)
-        out += put_i(n)
+        add(put_i(n))
         if renewers:
             encode_described_delegation_token_renewer_0_array(renewers, out)
 
@@ -410,128 +389,134 @@ def encode_describe_delegation_token_response_0(o: DescribeDelegationTokenRespon
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     tokens = o.tokens
     n = len(tokens)
-    out += put_hi(o.error_code, n)
+    add(put_hi(o.error_code, n))
     if tokens:
         encode_described_delegation_token_0_array(tokens, out)
-    out += put_i(o.throttle_time_ms)
-    return bytes(out)
+    add(put_i(o.throttle_time_ms))
+    return b"".join(out)
 
 
-def encode_described_delegation_token_renewer_2_array(items: Iterable[DescribedDelegationTokenRenewer], out: bytearray) -> None:
+def encode_described_delegation_token_renewer_2_array(items: Iterable[DescribedDelegationTokenRenewer], out: Parts) -> None:
     # Versions 2-3.
+    add = out.append
     for o in items:
         s = o.principal_type.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.principal_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_described_delegation_token_2_array(items: Iterable[DescribedDelegationToken], out: bytearray) -> None:
+def encode_described_delegation_token_2_array(items: Iterable[DescribedDelegationToken], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         if o.token_requester_principal_type or o.token_requester_principal_name:
             raise ValueError
         s = o.principal_type.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.principal_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.token_id.encode()
         n = len(s) + 1
-        out += put_qqqB(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n) if n < 128 else put_qqq(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp) + STRING_LENGTH[n]
-        out += s
+        add(put_qqqB(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n) if n < 128 else put_qqq(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp) + STRING_LENGTH[n])
+        add(s)
         hmac = o.hmac
         n = len(hmac) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if hmac:
-            out += hmac
+            add(hmac)
         renewers = o.renewers
         n = len(renewers) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if renewers:
             encode_described_delegation_token_renewer_2_array(renewers, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_delegation_token_response_2(o: DescribeDelegationTokenResponse) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     tokens = o.tokens
     n = len(tokens) + 1
-    out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n]
+    add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n])
     if tokens:
         encode_described_delegation_token_2_array(tokens, out)
-    out += put_ix(o.throttle_time_ms)
+    add(put_ix(o.throttle_time_ms))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_described_delegation_token_3_array(items: Iterable[DescribedDelegationToken], out: bytearray) -> None:
+def encode_described_delegation_token_3_array(items: Iterable[DescribedDelegationToken], out: Parts) -> None:
     # Versions 3.
+    add = out.append
     for o in items:
         s = o.principal_type.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.principal_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.token_requester_principal_type.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.token_requester_principal_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.token_id.encode()
         n = len(s) + 1
-        out += put_qqqB(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n) if n < 128 else put_qqq(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp) + STRING_LENGTH[n]
-        out += s
+        add(put_qqqB(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n) if n < 128 else put_qqq(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp) + STRING_LENGTH[n])
+        add(s)
         hmac = o.hmac
         n = len(hmac) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if hmac:
-            out += hmac
+            add(hmac)
         renewers = o.renewers
         n = len(renewers) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if renewers:
             encode_described_delegation_token_renewer_2_array(renewers, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_delegation_token_response_3(o: DescribeDelegationTokenResponse) -> bytes:
     # Versions 3.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     tokens = o.tokens
     n = len(tokens) + 1
-    out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n]
+    add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n])
     if tokens:
         encode_described_delegation_token_3_array(tokens, out)
-    out += put_ix(o.throttle_time_ms)
+    add(put_ix(o.throttle_time_ms))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeDelegationTokenResponse._DECODERS = {

@@ -10,6 +10,7 @@ from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
     Packer,
+    Parts,
     compact_strings,
     long_length,
     new,
@@ -61,10 +62,9 @@ def decode_describe_groups_request_0(buf: bytes, pos: int, left: int) -> tuple[D
     o: DescribeGroupsRequest = new(DescribeGroupsRequest)
     o.include_authorized_operations = False
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.groups, pos = plain_strings(buf, pos, n)
+    o.groups, pos = plain_strings(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -73,10 +73,9 @@ def decode_describe_groups_request_3(buf: bytes, pos: int, left: int) -> tuple[D
     # Versions 3-4.
     o: DescribeGroupsRequest = new(DescribeGroupsRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.groups, pos = plain_strings(buf, pos, n)
+    o.groups, pos = plain_strings(buf, pos + 4, n)
     o.include_authorized_operations, = get_o(buf, pos)
     pos += 1
     o.unknown_tagged_fields = None
@@ -87,10 +86,9 @@ def decode_describe_groups_request_5(buf: bytes, pos: int, left: int) -> tuple[D
     # Versions 5-6.
     o: DescribeGroupsRequest = new(DescribeGroupsRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.groups, pos = compact_strings(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.groups, pos = compact_strings(buf, pos + 1, n - 1)
     o.include_authorized_operations, n = get_oB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -103,41 +101,44 @@ def encode_describe_groups_request_0(o: DescribeGroupsRequest) -> bytes:
     # Versions 0-2.
     if o.include_authorized_operations or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups)
-    out += put_i(n)
+    add(put_i(n))
     if groups:
         put_strings(groups, out, False)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_describe_groups_request_3(o: DescribeGroupsRequest) -> bytes:
     # Versions 3-4.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups)
-    out += put_i(n)
+    add(put_i(n))
     if groups:
         put_strings(groups, out, False)
-    out += put_o(o.include_authorized_operations)
-    return bytes(out)
+    add(put_o(o.include_authorized_operations))
+    return b"".join(out)
 
 
 def encode_describe_groups_request_5(o: DescribeGroupsRequest) -> bytes:
     # Versions 5-6.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if groups:
         put_strings(groups, out, True)
-    out += put_ox(o.include_authorized_operations)
+    add(put_ox(o.include_authorized_operations))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeGroupsRequest._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -133,30 +134,25 @@ def decode_described_group_member_0_array(
         o: DescribedGroupMember = new(DescribedGroupMember)
         o.group_instance_id = None
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.member_id = buf[pos : (pos := pos + n)].decode()
+        o.member_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.client_id = buf[pos : (pos := pos + n)].decode()
+        o.client_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.client_host = buf[pos : (pos := pos + n)].decode()
+        o.client_host = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.member_metadata = buf[pos : (pos := pos + n)]
+        o.member_metadata = buf[pos + 4 : (pos := pos + 4 + n)]
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.member_assignment = buf[pos : (pos := pos + n)]
+        o.member_assignment = buf[pos + 4 : (pos := pos + 4 + n)]
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -174,30 +170,25 @@ def decode_described_group_0_array(
         o.error_message = None
         o.authorized_operations = -2147483648
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.group_id = buf[pos : (pos := pos + n)].decode()
+        o.group_id = buf[pos + 4 : (pos := pos + 4 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.group_state = buf[pos : (pos := pos + n)].decode()
+        o.group_state = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.protocol_type = buf[pos : (pos := pos + n)].decode()
+        o.protocol_type = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.protocol_data = buf[pos : (pos := pos + n)].decode()
+        o.protocol_data = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.members, pos = decode_described_group_member_0_array(buf, pos, n)
+        o.members, pos = decode_described_group_member_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -208,10 +199,9 @@ def decode_describe_groups_response_0(buf: bytes, pos: int, left: int) -> tuple[
     o: DescribeGroupsResponse = new(DescribeGroupsResponse)
     o.throttle_time_ms = 0
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.groups, pos = decode_described_group_0_array(buf, pos, n)
+    o.groups, pos = decode_described_group_0_array(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -220,10 +210,9 @@ def decode_describe_groups_response_1(buf: bytes, pos: int, left: int) -> tuple[
     # Versions 1-2.
     o: DescribeGroupsResponse = new(DescribeGroupsResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.groups, pos = decode_described_group_0_array(buf, pos, n)
+    o.groups, pos = decode_described_group_0_array(buf, pos + 8, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -239,30 +228,25 @@ def decode_described_group_3_array(
         o: DescribedGroup = new(DescribedGroup)
         o.error_message = None
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.group_id = buf[pos : (pos := pos + n)].decode()
+        o.group_id = buf[pos + 4 : (pos := pos + 4 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.group_state = buf[pos : (pos := pos + n)].decode()
+        o.group_state = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.protocol_type = buf[pos : (pos := pos + n)].decode()
+        o.protocol_type = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.protocol_data = buf[pos : (pos := pos + n)].decode()
+        o.protocol_data = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.members, pos = decode_described_group_member_0_array(buf, pos, n)
+        o.members, pos = decode_described_group_member_0_array(buf, pos + 4, n)
         o.authorized_operations, = get_i(buf, pos)
         pos += 4
         o.unknown_tagged_fields = None
@@ -274,10 +258,9 @@ def decode_describe_groups_response_3(buf: bytes, pos: int, left: int) -> tuple[
     # Versions 3.
     o: DescribeGroupsResponse = new(DescribeGroupsResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.groups, pos = decode_described_group_3_array(buf, pos, n)
+    o.groups, pos = decode_described_group_3_array(buf, pos + 8, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -292,33 +275,31 @@ def decode_described_group_member_4_array(
     for _ in range(count):
         o: DescribedGroupMember = new(DescribedGroupMember)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.member_id = buf[pos : (pos := pos + n)].decode()
+        o.member_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
-        o.group_instance_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.group_instance_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.group_instance_id = None
+            pos += 2
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.client_id = buf[pos : (pos := pos + n)].decode()
+        o.client_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.client_host = buf[pos : (pos := pos + n)].decode()
+        o.client_host = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.member_metadata = buf[pos : (pos := pos + n)]
+        o.member_metadata = buf[pos + 4 : (pos := pos + 4 + n)]
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.member_assignment = buf[pos : (pos := pos + n)]
+        o.member_assignment = buf[pos + 4 : (pos := pos + 4 + n)]
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -335,30 +316,25 @@ def decode_described_group_4_array(
         o: DescribedGroup = new(DescribedGroup)
         o.error_message = None
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.group_id = buf[pos : (pos := pos + n)].decode()
+        o.group_id = buf[pos + 4 : (pos := pos + 4 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.group_state = buf[pos : (pos := pos + n)].decode()
+        o.group_state = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.protocol_type = buf[pos : (pos := pos + n)].decode()
+        o.protocol_type = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.protocol_data = buf[pos : (pos := pos + n)].decode()
+        o.protocol_data = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.members, pos = decode_described_group_member_4_array(buf, pos, n)
+        o.members, pos = decode_described_group_member_4_array(buf, pos + 4, n)
         o.authorized_operations, = get_i(buf, pos)
         pos += 4
         o.unknown_tagged_fields = None
@@ -370,10 +346,9 @@ def decode_describe_groups_response_4(buf: bytes, pos: int, left: int) -> tuple[
     # Versions 4.
     o: DescribeGroupsResponse = new(DescribeGroupsResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.groups, pos = decode_described_group_4_array(buf, pos, n)
+    o.groups, pos = decode_described_group_4_array(buf, pos + 8, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -389,35 +364,33 @@ def decode_described_group_member_5_array(
     for _ in range(count):
         o: DescribedGroupMember = new(DescribedGroupMember)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.group_instance_id = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.group_instance_id = None
+            pos += 1
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.client_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.client_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.client_host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.client_host = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.member_metadata = buf[pos : (pos := pos + n - 1)]
+            n, pos = long_length(buf, pos, 1, n)
+        o.member_metadata = buf[pos + 1 : (pos := pos + n)]
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.member_assignment = buf[pos : (pos := pos + n - 1)]
+            n, pos = long_length(buf, pos, 1, n)
+        o.member_assignment = buf[pos + 1 : (pos := pos + n)]
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -438,30 +411,25 @@ def decode_described_group_5_array(
         o: DescribedGroup = new(DescribedGroup)
         o.error_message = None
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 3, n)
+        o.group_id = buf[pos + 3 : (pos := pos + 2 + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_state = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_state = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.protocol_type = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.protocol_type = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.protocol_data = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.protocol_data = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.members, pos, left = decode_described_group_member_5_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.members, pos, left = decode_described_group_member_5_array(buf, pos + 1, n - 1, left)
         o.authorized_operations, n = get_iB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -475,10 +443,9 @@ def decode_describe_groups_response_5(buf: bytes, pos: int, left: int) -> tuple[
     # Versions 5.
     o: DescribeGroupsResponse = new(DescribeGroupsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.groups, pos, left = decode_described_group_5_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.groups, pos, left = decode_described_group_5_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -497,35 +464,33 @@ def decode_described_group_6_array(
     for _ in range(count):
         o: DescribedGroup = new(DescribedGroup)
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 3
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_state = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_state = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.protocol_type = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.protocol_type = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.protocol_data = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.protocol_data = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.members, pos, left = decode_described_group_member_5_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.members, pos, left = decode_described_group_member_5_array(buf, pos + 1, n - 1, left)
         o.authorized_operations, n = get_iB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -539,10 +504,9 @@ def decode_describe_groups_response_6(buf: bytes, pos: int, left: int) -> tuple[
     # Versions 6.
     o: DescribeGroupsResponse = new(DescribeGroupsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.groups, pos, left = decode_described_group_6_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.groups, pos, left = decode_described_group_6_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -551,59 +515,61 @@ def decode_describe_groups_response_6(buf: bytes, pos: int, left: int) -> tuple[
     return o, pos
 
 
-def encode_described_group_member_0_array(items: Iterable[DescribedGroupMember], out: bytearray) -> None:
+def encode_described_group_member_0_array(items: Iterable[DescribedGroupMember], out: Parts) -> None:
     # Versions 0-3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.member_id.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.client_id.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.client_host.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         member_metadata = o.member_metadata
         n = len(member_metadata)
-        out += put_i(n)
+        add(put_i(n))
         if member_metadata:
-            out += member_metadata
+            add(member_metadata)
         member_assignment = o.member_assignment
         n = len(member_assignment)
-        out += put_i(n)
+        add(put_i(n))
         if member_assignment:
-            out += member_assignment
+            add(member_assignment)
 
 
-def encode_described_group_0_array(items: Iterable[DescribedGroup], out: bytearray) -> None:
+def encode_described_group_0_array(items: Iterable[DescribedGroup], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
         if o.error_message is not None or o.authorized_operations != -2147483648 or o.unknown_tagged_fields:
             raise ValueError
         s = o.group_id.encode()
         n = len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
         s = o.group_state.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.protocol_type.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.protocol_data.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         members = o.members
         n = len(members)
-        out += put_i(n)
+        add(put_i(n))
         if members:
             encode_described_group_member_0_array(members, out)
 
@@ -612,269 +578,281 @@ def encode_describe_groups_response_0(o: DescribeGroupsResponse) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups)
-    out += put_i(n)
+    add(put_i(n))
     if groups:
         encode_described_group_0_array(groups, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_describe_groups_response_1(o: DescribeGroupsResponse) -> bytes:
     # Versions 1-2.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if groups:
         encode_described_group_0_array(groups, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_described_group_3_array(items: Iterable[DescribedGroup], out: bytearray) -> None:
+def encode_described_group_3_array(items: Iterable[DescribedGroup], out: Parts) -> None:
     # Versions 3.
+    add = out.append
     for o in items:
         if o.error_message is not None or o.unknown_tagged_fields:
             raise ValueError
         s = o.group_id.encode()
         n = len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
         s = o.group_state.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.protocol_type.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.protocol_data.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         members = o.members
         n = len(members)
-        out += put_i(n)
+        add(put_i(n))
         if members:
             encode_described_group_member_0_array(members, out)
-        out += put_i(o.authorized_operations)
+        add(put_i(o.authorized_operations))
 
 
 def encode_describe_groups_response_3(o: DescribeGroupsResponse) -> bytes:
     # Versions 3.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if groups:
         encode_described_group_3_array(groups, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_described_group_member_4_array(items: Iterable[DescribedGroupMember], out: bytearray) -> None:
+def encode_described_group_member_4_array(items: Iterable[DescribedGroupMember], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.member_id.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
         n = -1 if o.group_instance_id is None else len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.client_id.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.client_host.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         member_metadata = o.member_metadata
         n = len(member_metadata)
-        out += put_i(n)
+        add(put_i(n))
         if member_metadata:
-            out += member_metadata
+            add(member_metadata)
         member_assignment = o.member_assignment
         n = len(member_assignment)
-        out += put_i(n)
+        add(put_i(n))
         if member_assignment:
-            out += member_assignment
+            add(member_assignment)
 
 
-def encode_described_group_4_array(items: Iterable[DescribedGroup], out: bytearray) -> None:
+def encode_described_group_4_array(items: Iterable[DescribedGroup], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
         if o.error_message is not None or o.unknown_tagged_fields:
             raise ValueError
         s = o.group_id.encode()
         n = len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
         s = o.group_state.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.protocol_type.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.protocol_data.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         members = o.members
         n = len(members)
-        out += put_i(n)
+        add(put_i(n))
         if members:
             encode_described_group_member_4_array(members, out)
-        out += put_i(o.authorized_operations)
+        add(put_i(o.authorized_operations))
 
 
 def encode_describe_groups_response_4(o: DescribeGroupsResponse) -> bytes:
     # Versions 4.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if groups:
         encode_described_group_4_array(groups, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_described_group_member_5_array(items: Iterable[DescribedGroupMember], out: bytearray) -> None:
+def encode_described_group_member_5_array(items: Iterable[DescribedGroupMember], out: Parts) -> None:
     # Versions 5-6.
+    add = out.append
     for o in items:
         s = o.member_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
         n = 0 if o.group_instance_id is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.client_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.client_host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         member_metadata = o.member_metadata
         n = len(member_metadata) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if member_metadata:
-            out += member_metadata
+            add(member_metadata)
         member_assignment = o.member_assignment
         n = len(member_assignment) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if member_assignment:
-            out += member_assignment
-        out.append(0)
+            add(member_assignment)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_described_group_5_array(items: Iterable[DescribedGroup], out: bytearray) -> None:
+def encode_described_group_5_array(items: Iterable[DescribedGroup], out: Parts) -> None:
     # Versions 5.
+    add = out.append
     for o in items:
         if o.error_message is not None:
             raise ValueError
         s = o.group_id.encode()
         n = len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
         s = o.group_state.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.protocol_type.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.protocol_data.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         members = o.members
         n = len(members) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if members:
             encode_described_group_member_5_array(members, out)
-        out += put_ix(o.authorized_operations)
+        add(put_ix(o.authorized_operations))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_groups_response_5(o: DescribeGroupsResponse) -> bytes:
     # Versions 5.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if groups:
         encode_described_group_5_array(groups, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_described_group_6_array(items: Iterable[DescribedGroup], out: bytearray) -> None:
+def encode_described_group_6_array(items: Iterable[DescribedGroup], out: Parts) -> None:
     # Versions 6.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
         s = o.group_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.group_state.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.protocol_type.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.protocol_data.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         members = o.members
         n = len(members) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if members:
             encode_described_group_member_5_array(members, out)
-        out += put_ix(o.authorized_operations)
+        add(put_ix(o.authorized_operations))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_groups_response_6(o: DescribeGroupsResponse) -> bytes:
     # Versions 6.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if groups:
         encode_described_group_6_array(groups, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeGroupsResponse._DECODERS = {

@@ -15,6 +15,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -86,16 +87,14 @@ def decode_describable_log_dir_topic_0_array(
     for _ in range(count):
         o: DescribableLogDirTopic = new(DescribableLogDirTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic = buf[pos : (pos := pos + n)].decode()
+        o.topic = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.partitions = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -105,11 +104,11 @@ def decode_describe_log_dirs_request_0(buf: bytes, pos: int, left: int) -> tuple
     # Versions 0-1.
     o: DescribeLogDirsRequest = new(DescribeLogDirsRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n >= 0:
-        o.topics, pos, left = decode_describable_log_dir_topic_0_array(buf, pos, n, left)
+        o.topics, pos, left = decode_describable_log_dir_topic_0_array(buf, pos + 4, n, left)
     else:
         o.topics = None
+        pos += 4
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -125,16 +124,14 @@ def decode_describable_log_dir_topic_2_array(
     for _ in range(count):
         o: DescribableLogDirTopic = new(DescribableLogDirTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -148,13 +145,13 @@ def decode_describe_log_dirs_request_2(buf: bytes, pos: int, left: int) -> tuple
     # Versions 2-5.
     o: DescribeLogDirsRequest = new(DescribeLogDirsRequest)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 1, n)
     if n:
-        o.topics, pos, left = decode_describable_log_dir_topic_2_array(buf, pos, n - 1, left)
+        o.topics, pos, left = decode_describable_log_dir_topic_2_array(buf, pos + 1, n - 1, left)
     else:
         o.topics = None
+        pos += 1
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -163,64 +160,68 @@ def decode_describe_log_dirs_request_2(buf: bytes, pos: int, left: int) -> tuple
     return o, pos
 
 
-def encode_describable_log_dir_topic_0_array(items: Iterable[DescribableLogDirTopic], out: bytearray) -> None:
+def encode_describable_log_dir_topic_0_array(items: Iterable[DescribableLogDirTopic], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
+            add(PACK_i[len(partitions)](*partitions))
 
 
 def encode_describe_log_dirs_request_0(o: DescribeLogDirsRequest) -> bytes:
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = -1 if topics is None else len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_describable_log_dir_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_describable_log_dir_topic_2_array(items: Iterable[DescribableLogDirTopic], out: bytearray) -> None:
+def encode_describable_log_dir_topic_2_array(items: Iterable[DescribableLogDirTopic], out: Parts) -> None:
     # Versions 2-5.
+    add = out.append
     for o in items:
         s = o.topic.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+            add(PACK_i[len(partitions)](*partitions))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_log_dirs_request_2(o: DescribeLogDirsRequest) -> bytes:
     # Versions 2-5.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = 0 if topics is None else len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_describable_log_dir_topic_2_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeLogDirsRequest._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -153,12 +154,20 @@ def decode_describe_log_dirs_partition_0_array(
     if count * 21 > len(buf) - pos:
         raise ValueError
     out: list[DescribeLogDirsPartition] = []
-    for row in sweep_iqqo(buf[pos : pos + 21 * count]):
-        o: DescribeLogDirsPartition = new(DescribeLogDirsPartition)
-        o.partition_index, o.partition_size, o.offset_lag, o.is_future_key = row
+    if count > 1:
+        for row in sweep_iqqo(buf[pos : pos + 21 * count]):
+            o: DescribeLogDirsPartition = new(DescribeLogDirsPartition)
+            o.partition_index, o.partition_size, o.offset_lag, o.is_future_key = row
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 21 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(DescribeLogDirsPartition)
+        o.partition_index, o.partition_size, o.offset_lag, o.is_future_key = get_iqqo(buf, pos)
+        pos += 21
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 21 * len(out)
     return out, pos
 
 
@@ -173,15 +182,13 @@ def decode_describe_log_dirs_topic_0_array(
     for _ in range(count):
         o: DescribeLogDirsTopic = new(DescribeLogDirsTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_describe_log_dirs_partition_0_array(buf, pos, n)
+        o.partitions, pos = decode_describe_log_dirs_partition_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -200,15 +207,13 @@ def decode_describe_log_dirs_result_0_array(
         o.usable_bytes = -1
         o.is_cordoned = False
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.log_dir = buf[pos : (pos := pos + n)].decode()
+        o.log_dir = buf[pos + 4 : (pos := pos + 4 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.topics, pos, left = decode_describe_log_dirs_topic_0_array(buf, pos, n, left)
+        o.topics, pos, left = decode_describe_log_dirs_topic_0_array(buf, pos + 4, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -219,10 +224,9 @@ def decode_describe_log_dirs_response_0(buf: bytes, pos: int, left: int) -> tupl
     o: DescribeLogDirsResponse = new(DescribeLogDirsResponse)
     o.error_code = 0
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.results, pos, left = decode_describe_log_dirs_result_0_array(buf, pos, n, left)
+    o.results, pos, left = decode_describe_log_dirs_result_0_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -234,15 +238,16 @@ def decode_describe_log_dirs_partition_2_array(
     if count * 22 > len(buf) - pos:
         raise ValueError
     out: list[DescribeLogDirsPartition] = []
-    for row in sweep_iqqoB(buf[pos : pos + 22 * count]):
-        o: DescribeLogDirsPartition = new(DescribeLogDirsPartition)
-        o.partition_index, o.partition_size, o.offset_lag, o.is_future_key, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 22 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iqqoB(buf[pos : pos + 22 * count]):
+            o: DescribeLogDirsPartition = new(DescribeLogDirsPartition)
+            o.partition_index, o.partition_size, o.offset_lag, o.is_future_key, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 22 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(DescribeLogDirsPartition)
         o.partition_index, o.partition_size, o.offset_lag, o.is_future_key, n = get_iqqoB(buf, pos)
@@ -265,15 +270,13 @@ def decode_describe_log_dirs_topic_2_array(
     for _ in range(count):
         o: DescribeLogDirsTopic = new(DescribeLogDirsTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_describe_log_dirs_partition_2_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_describe_log_dirs_partition_2_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -297,15 +300,13 @@ def decode_describe_log_dirs_result_2_array(
         o.usable_bytes = -1
         o.is_cordoned = False
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.log_dir = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 3, n)
+        o.log_dir = buf[pos + 3 : (pos := pos + 2 + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topics, pos, left = decode_describe_log_dirs_topic_2_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.topics, pos, left = decode_describe_log_dirs_topic_2_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -320,10 +321,9 @@ def decode_describe_log_dirs_response_2(buf: bytes, pos: int, left: int) -> tupl
     o: DescribeLogDirsResponse = new(DescribeLogDirsResponse)
     o.error_code = 0
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.results, pos, left = decode_describe_log_dirs_result_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.results, pos, left = decode_describe_log_dirs_result_2_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -336,10 +336,9 @@ def decode_describe_log_dirs_response_3(buf: bytes, pos: int, left: int) -> tupl
     # Versions 3.
     o: DescribeLogDirsResponse = new(DescribeLogDirsResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.results, pos, left = decode_describe_log_dirs_result_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.results, pos, left = decode_describe_log_dirs_result_2_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -359,15 +358,13 @@ def decode_describe_log_dirs_result_4_array(
         o: DescribeLogDirsResult = new(DescribeLogDirsResult)
         o.is_cordoned = False
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.log_dir = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 3, n)
+        o.log_dir = buf[pos + 3 : (pos := pos + 2 + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topics, pos, left = decode_describe_log_dirs_topic_2_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.topics, pos, left = decode_describe_log_dirs_topic_2_array(buf, pos + 1, n - 1, left)
         o.total_bytes, o.usable_bytes, n = get_qqB(buf, pos)
         pos += 17
         o.unknown_tagged_fields = None
@@ -381,10 +378,9 @@ def decode_describe_log_dirs_response_4(buf: bytes, pos: int, left: int) -> tupl
     # Versions 4.
     o: DescribeLogDirsResponse = new(DescribeLogDirsResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.results, pos, left = decode_describe_log_dirs_result_4_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.results, pos, left = decode_describe_log_dirs_result_4_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -403,15 +399,13 @@ def decode_describe_log_dirs_result_5_array(
     for _ in range(count):
         o: DescribeLogDirsResult = new(DescribeLogDirsResult)
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.log_dir = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 3, n)
+        o.log_dir = buf[pos + 3 : (pos := pos + 2 + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topics, pos, left = decode_describe_log_dirs_topic_2_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.topics, pos, left = decode_describe_log_dirs_topic_2_array(buf, pos + 1, n - 1, left)
         o.total_bytes, o.usable_bytes, o.is_cordoned, n = get_qqoB(buf, pos)
         pos += 18
         o.unknown_tagged_fields = None
@@ -425,10 +419,9 @@ def decode_describe_log_dirs_response_5(buf: bytes, pos: int, left: int) -> tupl
     # Versions 5.
     o: DescribeLogDirsResponse = new(DescribeLogDirsResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.results, pos, left = decode_describe_log_dirs_result_5_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.results, pos, left = decode_describe_log_dirs_result_5_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -437,42 +430,45 @@ def decode_describe_log_dirs_response_5(buf: bytes, pos: int, left: int) -> tupl
     return o, pos
 
 
-def encode_describe_log_dirs_partition_0_array(items: Iterable[DescribeLogDirsPartition], out: bytearray) -> None:
+def encode_describe_log_dirs_partition_0_array(items: Iterable[DescribeLogDirsPartition], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        out += put_iqqo(o.partition_index, o.partition_size, o.offset_lag, o.is_future_key)
+        add(put_iqqo(o.partition_index, o.partition_size, o.offset_lag, o.is_future_key))
 
 
-def encode_describe_log_dirs_topic_0_array(items: Iterable[DescribeLogDirsTopic], out: bytearray) -> None:
+def encode_describe_log_dirs_topic_0_array(items: Iterable[DescribeLogDirsTopic], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_describe_log_dirs_partition_0_array(partitions, out)
 
 
-def encode_describe_log_dirs_result_0_array(items: Iterable[DescribeLogDirsResult], out: bytearray) -> None:
+def encode_describe_log_dirs_result_0_array(items: Iterable[DescribeLogDirsResult], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.log_dir.encode()
         n = len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
         topics = o.topics
         n = len(topics)
-        out += put_i(n)
+        add(put_i(n))
         if topics:
             encode_describe_log_dirs_topic_0_array(topics, out)
 
@@ -481,145 +477,155 @@ def encode_describe_log_dirs_response_0(o: DescribeLogDirsResponse) -> bytes:
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if results:
         encode_describe_log_dirs_result_0_array(results, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_describe_log_dirs_partition_2_array(items: Iterable[DescribeLogDirsPartition], out: bytearray) -> None:
+def encode_describe_log_dirs_partition_2_array(items: Iterable[DescribeLogDirsPartition], out: Parts) -> None:
     # Versions 2-5.
+    add = out.append
     for o in items:
-        out += put_iqqox(o.partition_index, o.partition_size, o.offset_lag, o.is_future_key)
+        add(put_iqqox(o.partition_index, o.partition_size, o.offset_lag, o.is_future_key))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_log_dirs_topic_2_array(items: Iterable[DescribeLogDirsTopic], out: bytearray) -> None:
+def encode_describe_log_dirs_topic_2_array(items: Iterable[DescribeLogDirsTopic], out: Parts) -> None:
     # Versions 2-5.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_describe_log_dirs_partition_2_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_log_dirs_result_2_array(items: Iterable[DescribeLogDirsResult], out: bytearray) -> None:
+def encode_describe_log_dirs_result_2_array(items: Iterable[DescribeLogDirsResult], out: Parts) -> None:
     # Versions 2-3.
+    add = out.append
     for o in items:
         s = o.log_dir.encode()
         n = len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
         topics = o.topics
         n = len(topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if topics:
             encode_describe_log_dirs_topic_2_array(topics, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_log_dirs_response_2(o: DescribeLogDirsResponse) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if results:
         encode_describe_log_dirs_result_2_array(results, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_describe_log_dirs_response_3(o: DescribeLogDirsResponse) -> bytes:
     # Versions 3.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if results:
         encode_describe_log_dirs_result_2_array(results, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_describe_log_dirs_result_4_array(items: Iterable[DescribeLogDirsResult], out: bytearray) -> None:
+def encode_describe_log_dirs_result_4_array(items: Iterable[DescribeLogDirsResult], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
         s = o.log_dir.encode()
         n = len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
         topics = o.topics
         n = len(topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if topics:
             encode_describe_log_dirs_topic_2_array(topics, out)
-        out += put_qqx(o.total_bytes, o.usable_bytes)
+        add(put_qqx(o.total_bytes, o.usable_bytes))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_log_dirs_response_4(o: DescribeLogDirsResponse) -> bytes:
     # Versions 4.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if results:
         encode_describe_log_dirs_result_4_array(results, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_describe_log_dirs_result_5_array(items: Iterable[DescribeLogDirsResult], out: bytearray) -> None:
+def encode_describe_log_dirs_result_5_array(items: Iterable[DescribeLogDirsResult], out: Parts) -> None:
     # Versions 5.
+    add = out.append
     for o in items:
         s = o.log_dir.encode()
         n = len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
         topics = o.topics
         n = len(topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if topics:
             encode_describe_log_dirs_topic_2_array(topics, out)
-        out += put_qqox(o.total_bytes, o.usable_bytes, o.is_cordoned)
+        add(put_qqox(o.total_bytes, o.usable_bytes, o.is_cordoned))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_log_dirs_response_5(o: DescribeLogDirsResponse) -> bytes:
     # Versions 5.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if results:
         encode_describe_log_dirs_result_5_array(results, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeLogDirsResponse._DECODERS = {

@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     PACK,
     STRING_LENGTH,
     UNPACK,
+    Parts,
     long_length,
     long_string,
     new,
@@ -81,16 +82,14 @@ def decode_topic_request_0_array(
     for _ in range(count):
         o: TopicRequest = new(TopicRequest)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -104,10 +103,9 @@ def decode_describe_producers_request_0(buf: bytes, pos: int, left: int) -> tupl
     # Versions 0.
     o: DescribeProducersRequest = new(DescribeProducersRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_request_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos, left = decode_topic_request_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -116,35 +114,37 @@ def decode_describe_producers_request_0(buf: bytes, pos: int, left: int) -> tupl
     return o, pos
 
 
-def encode_topic_request_0_array(items: Iterable[TopicRequest], out: bytearray) -> None:
+def encode_topic_request_0_array(items: Iterable[TopicRequest], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partition_indexes = o.partition_indexes
         n = len(partition_indexes) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partition_indexes:
-            out += PACK_i[len(partition_indexes)](*partition_indexes)
-        out.append(0)
+            add(PACK_i[len(partition_indexes)](*partition_indexes))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_producers_request_0(o: DescribeProducersRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_topic_request_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeProducersRequest._DECODERS = {

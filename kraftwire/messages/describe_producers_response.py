@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -135,15 +136,16 @@ def decode_producer_state_0_array(
     if count * 37 > len(buf) - pos:
         raise ValueError
     out: list[ProducerState] = []
-    for row in sweep_qiiqiqB(buf[pos : pos + 37 * count]):
-        o: ProducerState = new(ProducerState)
-        o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.coordinator_epoch, o.current_txn_start_offset, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 37 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_qiiqiqB(buf[pos : pos + 37 * count]):
+            o: ProducerState = new(ProducerState)
+            o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.coordinator_epoch, o.current_txn_start_offset, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 37 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(ProducerState)
         o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.coordinator_epoch, o.current_txn_start_offset, n = get_qiiqiqB(buf, pos)
@@ -165,15 +167,17 @@ def decode_partition_response_0_array(
     for _ in range(count):
         o: PartitionResponse = new(PartitionResponse)
         o.partition_index, o.error_code, n = get_ihB(buf, pos)
-        pos += 7
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 7, n)
+        if n:
+            o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 7
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.active_producers, pos = decode_producer_state_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.active_producers, pos = decode_producer_state_0_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -194,15 +198,13 @@ def decode_topic_response_0_array(
     for _ in range(count):
         o: TopicResponse = new(TopicResponse)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_response_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_partition_response_0_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -216,10 +218,9 @@ def decode_describe_producers_response_0(buf: bytes, pos: int, left: int) -> tup
     # Versions 0.
     o: DescribeProducersResponse = new(DescribeProducersResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_response_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos, left = decode_topic_response_0_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -228,60 +229,64 @@ def decode_describe_producers_response_0(buf: bytes, pos: int, left: int) -> tup
     return o, pos
 
 
-def encode_producer_state_0_array(items: Iterable[ProducerState], out: bytearray) -> None:
+def encode_producer_state_0_array(items: Iterable[ProducerState], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        out += put_qiiqiqx(o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.coordinator_epoch, o.current_txn_start_offset)
+        add(put_qiiqiqx(o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.coordinator_epoch, o.current_txn_start_offset))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_response_0_array(items: Iterable[PartitionResponse], out: bytearray) -> None:
+def encode_partition_response_0_array(items: Iterable[PartitionResponse], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_ihB(o.partition_index, o.error_code, n) if n < 128 else put_ih(o.partition_index, o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_ihB(o.partition_index, o.error_code, n) if n < 128 else put_ih(o.partition_index, o.error_code) + STRING_LENGTH[n])
+        add(s)
         active_producers = o.active_producers
         n = len(active_producers) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if active_producers:
             encode_producer_state_0_array(active_producers, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_response_0_array(items: Iterable[TopicResponse], out: bytearray) -> None:
+def encode_topic_response_0_array(items: Iterable[TopicResponse], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_response_0_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_producers_response_0(o: DescribeProducersResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if topics:
         encode_topic_response_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeProducersResponse._DECODERS = {

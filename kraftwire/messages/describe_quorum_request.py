@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -94,15 +95,16 @@ def decode_partition_data_0_array(
         raise ValueError
     left -= count
     out: list[PartitionData] = []
-    for row in sweep_iB(buf[pos : pos + 5 * count]):
-        o: PartitionData = new(PartitionData)
-        o.partition_index, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 5 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iB(buf[pos : pos + 5 * count]):
+            o: PartitionData = new(PartitionData)
+            o.partition_index, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 5 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(PartitionData)
         o.partition_index, n = get_iB(buf, pos)
@@ -125,15 +127,13 @@ def decode_topic_data_0_array(
     for _ in range(count):
         o: TopicData = new(TopicData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos, left = decode_partition_data_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos, left = decode_partition_data_0_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -147,10 +147,9 @@ def decode_describe_quorum_request_0(buf: bytes, pos: int, left: int) -> tuple[D
     # Versions 0-2.
     o: DescribeQuorumRequest = new(DescribeQuorumRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_data_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos, left = decode_topic_data_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -159,43 +158,46 @@ def decode_describe_quorum_request_0(buf: bytes, pos: int, left: int) -> tuple[D
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
-        out += put_ix(o.partition_index)
+        add(put_ix(o.partition_index))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_data_0_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_quorum_request_0(o: DescribeQuorumRequest) -> bytes:
     # Versions 0-2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_topic_data_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeQuorumRequest._DECODERS = {

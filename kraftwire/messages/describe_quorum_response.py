@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -42,10 +43,12 @@ put_hB = Packer(">hB").pack
 put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
 put_iUqqqx = Packer(">i16sqqqx").pack
+put_ibx = Packer(">ibx").pack
 put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
 put_ihiiq = Packer(">ihiiq").pack
 put_ihiiqB = Packer(">ihiiqB").pack
+put_ihiiqbbx = Packer(">ihiiqbbx").pack
 put_iiq = Packer(">iiq").pack
 put_iiqB = Packer(">iiqB").pack
 put_iqqqx = Packer(">iqqqx").pack
@@ -202,18 +205,19 @@ def decode_replica_state_0_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[ReplicaState] = []
-    for row in sweep_iqB(buf[pos : pos + 13 * count]):
-        o: ReplicaState = new(ReplicaState)
-        o.replica_id, o.log_end_offset, n = row
-        if n:
-            break
-        o.replica_directory_id = ZERO_UUID
-        o.last_fetch_timestamp = -1
-        o.last_caught_up_timestamp = -1
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 13 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iqB(buf[pos : pos + 13 * count]):
+            o: ReplicaState = new(ReplicaState)
+            o.replica_id, o.log_end_offset, n = row
+            if n:
+                break
+            o.replica_directory_id = ZERO_UUID
+            o.last_fetch_timestamp = -1
+            o.last_caught_up_timestamp = -1
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 13 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(ReplicaState)
         o.replica_directory_id = ZERO_UUID
@@ -258,15 +262,13 @@ def decode_partition_data_0_array(
         o = new(PartitionData)
         o.error_message = ""
         o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark, n = get_ihiiqB(buf, pos)
-        pos += 23
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.current_voters, pos = decode_replica_state_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 23, n)
+        o.current_voters, pos = decode_replica_state_0_array(buf, pos + 23, n - 1)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.observers, pos = decode_replica_state_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.observers, pos = decode_replica_state_0_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -287,15 +289,13 @@ def decode_topic_data_0_array(
     for _ in range(count):
         o: TopicData = new(TopicData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_partition_data_0_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -311,10 +311,9 @@ def decode_describe_quorum_response_0(buf: bytes, pos: int, left: int) -> tuple[
     o.error_message = ""
     o.nodes = []
     o.error_code, n = get_hB(buf, pos)
-    pos += 3
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_data_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 3, n)
+    o.topics, pos, left = decode_topic_data_0_array(buf, pos + 3, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -330,16 +329,17 @@ def decode_replica_state_1_array(
     if count * 29 > len(buf) - pos:
         raise ValueError
     out: list[ReplicaState] = []
-    for row in sweep_iqqqB(buf[pos : pos + 29 * count]):
-        o: ReplicaState = new(ReplicaState)
-        o.replica_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp, n = row
-        if n:
-            break
-        o.replica_directory_id = ZERO_UUID
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 29 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iqqqB(buf[pos : pos + 29 * count]):
+            o: ReplicaState = new(ReplicaState)
+            o.replica_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp, n = row
+            if n:
+                break
+            o.replica_directory_id = ZERO_UUID
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 29 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(ReplicaState)
         o.replica_directory_id = ZERO_UUID
@@ -382,15 +382,13 @@ def decode_partition_data_1_array(
         o = new(PartitionData)
         o.error_message = ""
         o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark, n = get_ihiiqB(buf, pos)
-        pos += 23
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.current_voters, pos = decode_replica_state_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 23, n)
+        o.current_voters, pos = decode_replica_state_1_array(buf, pos + 23, n - 1)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.observers, pos = decode_replica_state_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.observers, pos = decode_replica_state_1_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -411,15 +409,13 @@ def decode_topic_data_1_array(
     for _ in range(count):
         o: TopicData = new(TopicData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_partition_data_1_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -435,10 +431,9 @@ def decode_describe_quorum_response_1(buf: bytes, pos: int, left: int) -> tuple[
     o.error_message = ""
     o.nodes = []
     o.error_code, n = get_hB(buf, pos)
-    pos += 3
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_data_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 3, n)
+    o.topics, pos, left = decode_topic_data_1_array(buf, pos + 3, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -454,15 +449,16 @@ def decode_replica_state_2_array(
     if count * 45 > len(buf) - pos:
         raise ValueError
     out: list[ReplicaState] = []
-    for row in sweep_iUqqqB(buf[pos : pos + 45 * count]):
-        o: ReplicaState = new(ReplicaState)
-        o.replica_id, o.replica_directory_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 45 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iUqqqB(buf[pos : pos + 45 * count]):
+            o: ReplicaState = new(ReplicaState)
+            o.replica_id, o.replica_directory_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 45 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(ReplicaState)
         o.replica_id, o.replica_directory_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp, n = get_iUqqqB(buf, pos)
@@ -484,20 +480,21 @@ def decode_partition_data_2_array(
     for _ in range(count):
         o: PartitionData = new(PartitionData)
         o.partition_index, o.error_code, n = get_ihB(buf, pos)
-        pos += 7
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 7, n)
+        if n:
+            o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 7
         o.leader_id, o.leader_epoch, o.high_watermark, n = get_iiqB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.current_voters, pos = decode_replica_state_2_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.current_voters, pos = decode_replica_state_2_array(buf, pos + 17, n - 1)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.observers, pos = decode_replica_state_2_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.observers, pos = decode_replica_state_2_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -518,15 +515,13 @@ def decode_topic_data_2_array(
     for _ in range(count):
         o: TopicData = new(TopicData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_2_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_partition_data_2_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -547,15 +542,13 @@ def decode_listener_2_array(
     for _ in range(count):
         o: Listener = new(Listener)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.host = buf[pos + 1 : (pos := pos + n)].decode()
         o.port, n = get_HB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -592,10 +585,9 @@ def decode_node_2_array(
     for _ in range(count):
         o = new(Node)
         o.node_id, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.listeners, pos, left = decode_listener_2_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 5, n)
+        o.listeners, pos, left = decode_listener_2_array(buf, pos + 5, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -609,20 +601,21 @@ def decode_describe_quorum_response_2(buf: bytes, pos: int, left: int) -> tuple[
     # Versions 2.
     o: DescribeQuorumResponse = new(DescribeQuorumResponse)
     o.error_code, n = get_hB(buf, pos)
-    pos += 3
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 3, n)
+    if n:
+        o.error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 3
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_data_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos, left = decode_topic_data_2_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.nodes, pos, left = decode_node_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.nodes, pos, left = decode_node_2_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -631,47 +624,55 @@ def decode_describe_quorum_response_2(buf: bytes, pos: int, left: int) -> tuple[
     return o, pos
 
 
-def encode_replica_state_0_array(items: Iterable[ReplicaState], out: bytearray) -> None:
+def encode_replica_state_0_array(items: Iterable[ReplicaState], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.replica_directory_id != ZERO_UUID:
             raise ValueError
-        out += put_iqx(o.replica_id, o.log_end_offset)
+        add(put_iqx(o.replica_id, o.log_end_offset))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         current_voters = o.current_voters
-        n = len(current_voters) + 1
-        out += put_ihiiqB(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark, n) if n < 128 else put_ihiiq(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark) + LENGTH[n]
-        if current_voters:
-            encode_replica_state_0_array(current_voters, out)
         observers = o.observers
-        n = len(observers) + 1
-        out += LENGTH[n]
-        if observers:
-            encode_replica_state_0_array(observers, out)
-        out.append(0)
+        if not len(current_voters) and not len(observers):
+            add(put_ihiiqbbx(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark, 1, 1))
+        else:
+            current_voters = o.current_voters
+            n = len(current_voters) + 1
+            add(put_ihiiqB(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark, n) if n < 128 else put_ihiiq(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark) + LENGTH[n])
+            if current_voters:
+                encode_replica_state_0_array(current_voters, out)
+            observers = o.observers
+            n = len(observers) + 1
+            add(LENGTH[n])
+            if observers:
+                encode_replica_state_0_array(observers, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_data_0_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -680,59 +681,68 @@ def encode_describe_quorum_response_0(o: DescribeQuorumResponse) -> bytes:
     # Versions 0.
     if o.nodes:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n]
+    add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n])
     if topics:
         encode_topic_data_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_replica_state_1_array(items: Iterable[ReplicaState], out: bytearray) -> None:
+def encode_replica_state_1_array(items: Iterable[ReplicaState], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         if o.replica_directory_id != ZERO_UUID:
             raise ValueError
-        out += put_iqqqx(o.replica_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp)
+        add(put_iqqqx(o.replica_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_data_1_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         current_voters = o.current_voters
-        n = len(current_voters) + 1
-        out += put_ihiiqB(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark, n) if n < 128 else put_ihiiq(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark) + LENGTH[n]
-        if current_voters:
-            encode_replica_state_1_array(current_voters, out)
         observers = o.observers
-        n = len(observers) + 1
-        out += LENGTH[n]
-        if observers:
-            encode_replica_state_1_array(observers, out)
-        out.append(0)
+        if not len(current_voters) and not len(observers):
+            add(put_ihiiqbbx(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark, 1, 1))
+        else:
+            current_voters = o.current_voters
+            n = len(current_voters) + 1
+            add(put_ihiiqB(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark, n) if n < 128 else put_ihiiq(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark) + LENGTH[n])
+            if current_voters:
+                encode_replica_state_1_array(current_voters, out)
+            observers = o.observers
+            n = len(observers) + 1
+            add(LENGTH[n])
+            if observers:
+                encode_replica_state_1_array(observers, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_1_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_1_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_data_1_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -741,117 +751,128 @@ def encode_describe_quorum_response_1(o: DescribeQuorumResponse) -> bytes:
     # Versions 1.
     if o.nodes:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n]
+    add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n])
     if topics:
         encode_topic_data_1_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_replica_state_2_array(items: Iterable[ReplicaState], out: bytearray) -> None:
+def encode_replica_state_2_array(items: Iterable[ReplicaState], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         if len(o.replica_directory_id) != 16:
             raise ValueError
-        out += put_iUqqqx(o.replica_id, o.replica_directory_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp)
+        add(put_iUqqqx(o.replica_id, o.replica_directory_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_data_2_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_2_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_ihB(o.partition_index, o.error_code, n) if n < 128 else put_ih(o.partition_index, o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_ihB(o.partition_index, o.error_code, n) if n < 128 else put_ih(o.partition_index, o.error_code) + STRING_LENGTH[n])
+        add(s)
         current_voters = o.current_voters
         n = len(current_voters) + 1
-        out += put_iiqB(o.leader_id, o.leader_epoch, o.high_watermark, n) if n < 128 else put_iiq(o.leader_id, o.leader_epoch, o.high_watermark) + LENGTH[n]
+        add(put_iiqB(o.leader_id, o.leader_epoch, o.high_watermark, n) if n < 128 else put_iiq(o.leader_id, o.leader_epoch, o.high_watermark) + LENGTH[n])
         if current_voters:
             encode_replica_state_2_array(current_voters, out)
         observers = o.observers
         n = len(observers) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if observers:
             encode_replica_state_2_array(observers, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_2_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_2_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_data_2_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_listener_2_array(items: Iterable[Listener], out: bytearray) -> None:
+def encode_listener_2_array(items: Iterable[Listener], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_Hx(o.port)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_Hx(o.port))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_node_2_array(items: Iterable[Node], out: bytearray) -> None:
+def encode_node_2_array(items: Iterable[Node], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         listeners = o.listeners
-        n = len(listeners) + 1
-        out += put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + LENGTH[n]
-        if listeners:
-            encode_listener_2_array(listeners, out)
-        out.append(0)
+        if not len(listeners):
+            add(put_ibx(o.node_id, 1))
+        else:
+            listeners = o.listeners
+            n = len(listeners) + 1
+            add(put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + LENGTH[n])
+            if listeners:
+                encode_listener_2_array(listeners, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_quorum_response_2(o: DescribeQuorumResponse) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = 0 if o.error_message is None else len(s) + 1
-    out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_topic_data_2_array(topics, out)
     nodes = o.nodes
     n = len(nodes) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if nodes:
         encode_node_2_array(nodes, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeQuorumResponse._DECODERS = {

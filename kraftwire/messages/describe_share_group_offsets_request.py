@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     PACK,
     STRING_LENGTH,
     UNPACK,
+    Parts,
     long_length,
     long_string,
     new,
@@ -100,16 +101,14 @@ def decode_describe_share_group_offsets_request_topic_0_array(
     for _ in range(count):
         o: DescribeShareGroupOffsetsRequestTopic = new(DescribeShareGroupOffsetsRequestTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -130,18 +129,17 @@ def decode_describe_share_group_offsets_request_group_0_array(
     for _ in range(count):
         o: DescribeShareGroupOffsetsRequestGroup = new(DescribeShareGroupOffsetsRequestGroup)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_length(buf, pos, n)
+            n, pos = long_length(buf, pos, 1, n)
         if n:
-            o.topics, pos, left = decode_describe_share_group_offsets_request_topic_0_array(buf, pos, n - 1, left)
+            o.topics, pos, left = decode_describe_share_group_offsets_request_topic_0_array(buf, pos + 1, n - 1, left)
         else:
             o.topics = None
+            pos += 1
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -155,10 +153,9 @@ def decode_describe_share_group_offsets_request_0(buf: bytes, pos: int, left: in
     # Versions 0-1.
     o: DescribeShareGroupOffsetsRequest = new(DescribeShareGroupOffsetsRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.groups, pos, left = decode_describe_share_group_offsets_request_group_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.groups, pos, left = decode_describe_share_group_offsets_request_group_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -167,52 +164,55 @@ def decode_describe_share_group_offsets_request_0(buf: bytes, pos: int, left: in
     return o, pos
 
 
-def encode_describe_share_group_offsets_request_topic_0_array(items: Iterable[DescribeShareGroupOffsetsRequestTopic], out: bytearray) -> None:
+def encode_describe_share_group_offsets_request_topic_0_array(items: Iterable[DescribeShareGroupOffsetsRequestTopic], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+            add(PACK_i[len(partitions)](*partitions))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_share_group_offsets_request_group_0_array(items: Iterable[DescribeShareGroupOffsetsRequestGroup], out: bytearray) -> None:
+def encode_describe_share_group_offsets_request_group_0_array(items: Iterable[DescribeShareGroupOffsetsRequestGroup], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         s = o.group_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         topics = o.topics
         n = 0 if topics is None else len(topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if topics:
             encode_describe_share_group_offsets_request_topic_0_array(topics, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_share_group_offsets_request_0(o: DescribeShareGroupOffsetsRequest) -> bytes:
     # Versions 0-1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if groups:
         encode_describe_share_group_offsets_request_group_0_array(groups, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeShareGroupOffsetsRequest._DECODERS = {

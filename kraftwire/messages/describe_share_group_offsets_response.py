@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -148,10 +149,13 @@ def decode_describe_share_group_offsets_response_partition_0_array(
         o: DescribeShareGroupOffsetsResponsePartition = new(DescribeShareGroupOffsetsResponsePartition)
         o.lag = -1
         o.partition_index, o.start_offset, o.leader_epoch, o.error_code, n = get_iqihB(buf, pos)
-        pos += 19
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 19, n)
+        if n:
+            o.error_message = buf[pos + 19 : (pos := pos + 18 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 19
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -171,15 +175,13 @@ def decode_describe_share_group_offsets_response_topic_0_array(
     for _ in range(count):
         o: DescribeShareGroupOffsetsResponseTopic = new(DescribeShareGroupOffsetsResponseTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_describe_share_group_offsets_response_partition_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_describe_share_group_offsets_response_partition_0_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -200,20 +202,21 @@ def decode_describe_share_group_offsets_response_group_0_array(
     for _ in range(count):
         o: DescribeShareGroupOffsetsResponseGroup = new(DescribeShareGroupOffsetsResponseGroup)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topics, pos = decode_describe_share_group_offsets_response_topic_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.topics, pos = decode_describe_share_group_offsets_response_topic_0_array(buf, pos + 1, n - 1)
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -227,10 +230,9 @@ def decode_describe_share_group_offsets_response_0(buf: bytes, pos: int, left: i
     # Versions 0.
     o: DescribeShareGroupOffsetsResponse = new(DescribeShareGroupOffsetsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.groups, pos, left = decode_describe_share_group_offsets_response_group_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.groups, pos, left = decode_describe_share_group_offsets_response_group_0_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -249,10 +251,13 @@ def decode_describe_share_group_offsets_response_partition_1_array(
     for _ in range(count):
         o: DescribeShareGroupOffsetsResponsePartition = new(DescribeShareGroupOffsetsResponsePartition)
         o.partition_index, o.start_offset, o.leader_epoch, o.lag, o.error_code, n = get_iqiqhB(buf, pos)
-        pos += 27
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 27, n)
+        if n:
+            o.error_message = buf[pos + 27 : (pos := pos + 26 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 27
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -272,15 +277,13 @@ def decode_describe_share_group_offsets_response_topic_1_array(
     for _ in range(count):
         o: DescribeShareGroupOffsetsResponseTopic = new(DescribeShareGroupOffsetsResponseTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_describe_share_group_offsets_response_partition_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_describe_share_group_offsets_response_partition_1_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -301,20 +304,21 @@ def decode_describe_share_group_offsets_response_group_1_array(
     for _ in range(count):
         o: DescribeShareGroupOffsetsResponseGroup = new(DescribeShareGroupOffsetsResponseGroup)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topics, pos = decode_describe_share_group_offsets_response_topic_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.topics, pos = decode_describe_share_group_offsets_response_topic_1_array(buf, pos + 1, n - 1)
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -328,10 +332,9 @@ def decode_describe_share_group_offsets_response_1(buf: bytes, pos: int, left: i
     # Versions 1.
     o: DescribeShareGroupOffsetsResponse = new(DescribeShareGroupOffsetsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.groups, pos, left = decode_describe_share_group_offsets_response_group_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.groups, pos, left = decode_describe_share_group_offsets_response_group_1_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -340,136 +343,144 @@ def decode_describe_share_group_offsets_response_1(buf: bytes, pos: int, left: i
     return o, pos
 
 
-def encode_describe_share_group_offsets_response_partition_0_array(items: Iterable[DescribeShareGroupOffsetsResponsePartition], out: bytearray) -> None:
+def encode_describe_share_group_offsets_response_partition_0_array(items: Iterable[DescribeShareGroupOffsetsResponsePartition], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_iqihB(o.partition_index, o.start_offset, o.leader_epoch, o.error_code, n) if n < 128 else put_iqih(o.partition_index, o.start_offset, o.leader_epoch, o.error_code) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_iqihB(o.partition_index, o.start_offset, o.leader_epoch, o.error_code, n) if n < 128 else put_iqih(o.partition_index, o.start_offset, o.leader_epoch, o.error_code) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_share_group_offsets_response_topic_0_array(items: Iterable[DescribeShareGroupOffsetsResponseTopic], out: bytearray) -> None:
+def encode_describe_share_group_offsets_response_topic_0_array(items: Iterable[DescribeShareGroupOffsetsResponseTopic], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         if len(o.topic_id) != 16:
             raise ValueError
         partitions = o.partitions
         n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
+        add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
         if partitions:
             encode_describe_share_group_offsets_response_partition_0_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_share_group_offsets_response_group_0_array(items: Iterable[DescribeShareGroupOffsetsResponseGroup], out: bytearray) -> None:
+def encode_describe_share_group_offsets_response_group_0_array(items: Iterable[DescribeShareGroupOffsetsResponseGroup], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.group_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         topics = o.topics
         n = len(topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if topics:
             encode_describe_share_group_offsets_response_topic_0_array(topics, out)
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_share_group_offsets_response_0(o: DescribeShareGroupOffsetsResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if groups:
         encode_describe_share_group_offsets_response_group_0_array(groups, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_describe_share_group_offsets_response_partition_1_array(items: Iterable[DescribeShareGroupOffsetsResponsePartition], out: bytearray) -> None:
+def encode_describe_share_group_offsets_response_partition_1_array(items: Iterable[DescribeShareGroupOffsetsResponsePartition], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_iqiqhB(o.partition_index, o.start_offset, o.leader_epoch, o.lag, o.error_code, n) if n < 128 else put_iqiqh(o.partition_index, o.start_offset, o.leader_epoch, o.lag, o.error_code) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_iqiqhB(o.partition_index, o.start_offset, o.leader_epoch, o.lag, o.error_code, n) if n < 128 else put_iqiqh(o.partition_index, o.start_offset, o.leader_epoch, o.lag, o.error_code) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_share_group_offsets_response_topic_1_array(items: Iterable[DescribeShareGroupOffsetsResponseTopic], out: bytearray) -> None:
+def encode_describe_share_group_offsets_response_topic_1_array(items: Iterable[DescribeShareGroupOffsetsResponseTopic], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         if len(o.topic_id) != 16:
             raise ValueError
         partitions = o.partitions
         n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
+        add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
         if partitions:
             encode_describe_share_group_offsets_response_partition_1_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_share_group_offsets_response_group_1_array(items: Iterable[DescribeShareGroupOffsetsResponseGroup], out: bytearray) -> None:
+def encode_describe_share_group_offsets_response_group_1_array(items: Iterable[DescribeShareGroupOffsetsResponseGroup], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.group_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         topics = o.topics
         n = len(topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if topics:
             encode_describe_share_group_offsets_response_topic_1_array(topics, out)
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_share_group_offsets_response_1(o: DescribeShareGroupOffsetsResponse) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if groups:
         encode_describe_share_group_offsets_response_group_1_array(groups, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeShareGroupOffsetsResponse._DECODERS = {

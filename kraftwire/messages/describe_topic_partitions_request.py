@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -102,10 +103,9 @@ def decode_topic_request_0_array(
     for _ in range(count):
         o: TopicRequest = new(TopicRequest)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -126,10 +126,9 @@ def decode_cursor_0_array(
     for _ in range(count):
         o: Cursor = new(Cursor)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         o.partition_index, n = get_iB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -143,16 +142,15 @@ def decode_describe_topic_partitions_request_0(buf: bytes, pos: int, left: int) 
     # Versions 0.
     o: DescribeTopicPartitionsRequest = new(DescribeTopicPartitionsRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_request_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos, left = decode_topic_request_0_array(buf, pos + 1, n - 1, left)
     o.response_partition_limit, n = get_ib(buf, pos)
-    pos += 5
     if n < 0:
         o.cursor = None
+        pos += 5
     else:
-        (o.cursor,), pos, left = decode_cursor_0_array(buf, pos, 1, left)
+        (o.cursor,), pos, left = decode_cursor_0_array(buf, pos + 5, 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -161,45 +159,48 @@ def decode_describe_topic_partitions_request_0(buf: bytes, pos: int, left: int) 
     return o, pos
 
 
-def encode_topic_request_0_array(items: Iterable[TopicRequest], out: bytearray) -> None:
+def encode_topic_request_0_array(items: Iterable[TopicRequest], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_cursor_0_array(items: Iterable[Cursor], out: bytearray) -> None:
+def encode_cursor_0_array(items: Iterable[Cursor], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_ix(o.partition_index)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_ix(o.partition_index))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_topic_partitions_request_0(o: DescribeTopicPartitionsRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_topic_request_0_array(topics, out)
-    out += put_ib(o.response_partition_limit, -1 if o.cursor is None else 1)
+    add(put_ib(o.response_partition_limit, -1 if o.cursor is None else 1))
     if o.cursor is not None:
         encode_cursor_0_array((o.cursor,), out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeTopicPartitionsRequest._DECODERS = {

@@ -17,6 +17,8 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
+    Rows,
     long_length,
     long_string,
     new,
@@ -46,6 +48,7 @@ put_hiiiB = Packer(">hiiiB").pack
 put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
 put_ix = Packer(">ix").pack
+row_describe_topic_partitions_response_partition_0 = Rows(">hiiib%dib%dib%dib%dib%dix")
 NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
@@ -189,41 +192,38 @@ def decode_describe_topic_partitions_response_partition_0_array(
     for _ in range(count):
         o = new(DescribeTopicPartitionsResponsePartition)
         o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n = get_hiiiB(buf, pos)
-        pos += 15
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.replica_nodes = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 15, n)
+        o.replica_nodes = list(UNPACK_i[n - 1](buf, pos + 15))
+        pos += 4 * n + 11
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.isr_nodes = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.isr_nodes = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_length(buf, pos, n)
+            n, pos = long_length(buf, pos, 1, n)
         if n:
-            o.eligible_leader_replicas = list(UNPACK_i[n - 1](buf, pos))
-            pos += 4 * (n - 1)
+            o.eligible_leader_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+            pos += 4 * n - 3
         else:
             o.eligible_leader_replicas = None
+            pos += 1
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_length(buf, pos, n)
+            n, pos = long_length(buf, pos, 1, n)
         if n:
-            o.last_known_elr = list(UNPACK_i[n - 1](buf, pos))
-            pos += 4 * (n - 1)
+            o.last_known_elr = list(UNPACK_i[n - 1](buf, pos + 1))
+            pos += 4 * n - 3
         else:
             o.last_known_elr = None
+            pos += 1
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.offline_replicas = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.offline_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -243,15 +243,17 @@ def decode_describe_topic_partitions_response_topic_0_array(
     for _ in range(count):
         o: DescribeTopicPartitionsResponseTopic = new(DescribeTopicPartitionsResponseTopic)
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.name = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.name = None
+            pos += 3
         o.topic_id, o.is_internal, n = get_UoB(buf, pos)
-        pos += 18
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_describe_topic_partitions_response_partition_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 18, n)
+        o.partitions, pos = decode_describe_topic_partitions_response_partition_0_array(buf, pos + 18, n - 1)
         o.topic_authorized_operations, n = get_iB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -272,10 +274,9 @@ def decode_cursor_0_array(
     for _ in range(count):
         o: Cursor = new(Cursor)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         o.partition_index, n = get_iB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -289,16 +290,15 @@ def decode_describe_topic_partitions_response_0(buf: bytes, pos: int, left: int)
     # Versions 0.
     o: DescribeTopicPartitionsResponse = new(DescribeTopicPartitionsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = decode_describe_topic_partitions_response_topic_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos = decode_describe_topic_partitions_response_topic_0_array(buf, pos + 5, n - 1)
     n, = get_b(buf, pos)
-    pos += 1
     if n < 0:
         o.next_cursor = None
+        pos += 1
     else:
-        (o.next_cursor,), pos, left = decode_cursor_0_array(buf, pos, 1, left)
+        (o.next_cursor,), pos, left = decode_cursor_0_array(buf, pos + 1, 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -307,85 +307,97 @@ def decode_describe_topic_partitions_response_0(buf: bytes, pos: int, left: int)
     return o, pos
 
 
-def encode_describe_topic_partitions_response_partition_0_array(items: Iterable[DescribeTopicPartitionsResponsePartition], out: bytearray) -> None:
+def encode_describe_topic_partitions_response_partition_0_array(items: Iterable[DescribeTopicPartitionsResponsePartition], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         replica_nodes = o.replica_nodes
-        n = len(replica_nodes) + 1
-        out += put_hiiiB(o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n) if n < 128 else put_hiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch) + LENGTH[n]
-        if replica_nodes:
-            out += PACK_i[len(replica_nodes)](*replica_nodes)
         isr_nodes = o.isr_nodes
-        n = len(isr_nodes) + 1
-        out += LENGTH[n]
-        if isr_nodes:
-            out += PACK_i[len(isr_nodes)](*isr_nodes)
         eligible_leader_replicas = o.eligible_leader_replicas
-        n = 0 if eligible_leader_replicas is None else len(eligible_leader_replicas) + 1
-        out += LENGTH[n]
-        if eligible_leader_replicas:
-            out += PACK_i[len(eligible_leader_replicas)](*eligible_leader_replicas)
         last_known_elr = o.last_known_elr
-        n = 0 if last_known_elr is None else len(last_known_elr) + 1
-        out += LENGTH[n]
-        if last_known_elr:
-            out += PACK_i[len(last_known_elr)](*last_known_elr)
         offline_replicas = o.offline_replicas
-        n = len(offline_replicas) + 1
-        out += LENGTH[n]
-        if offline_replicas:
-            out += PACK_i[len(offline_replicas)](*offline_replicas)
-        out.append(0)
+        if len(replica_nodes) < 127 and len(isr_nodes) < 127 and eligible_leader_replicas is not None and len(eligible_leader_replicas) < 127 and last_known_elr is not None and len(last_known_elr) < 127 and len(offline_replicas) < 127:
+            add(row_describe_topic_partitions_response_partition_0[len(replica_nodes), len(isr_nodes), len(eligible_leader_replicas), len(last_known_elr), len(offline_replicas)](o.error_code, o.partition_index, o.leader_id, o.leader_epoch, len(replica_nodes) + 1, *replica_nodes, len(isr_nodes) + 1, *isr_nodes, len(eligible_leader_replicas) + 1, *eligible_leader_replicas, len(last_known_elr) + 1, *last_known_elr, len(offline_replicas) + 1, *offline_replicas))
+        else:
+            replica_nodes = o.replica_nodes
+            n = len(replica_nodes) + 1
+            add(put_hiiiB(o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n) if n < 128 else put_hiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch) + LENGTH[n])
+            if replica_nodes:
+                add(PACK_i[len(replica_nodes)](*replica_nodes))
+            isr_nodes = o.isr_nodes
+            n = len(isr_nodes) + 1
+            add(LENGTH[n])
+            if isr_nodes:
+                add(PACK_i[len(isr_nodes)](*isr_nodes))
+            eligible_leader_replicas = o.eligible_leader_replicas
+            n = 0 if eligible_leader_replicas is None else len(eligible_leader_replicas) + 1
+            add(LENGTH[n])
+            if eligible_leader_replicas:
+                add(PACK_i[len(eligible_leader_replicas)](*eligible_leader_replicas))
+            last_known_elr = o.last_known_elr
+            n = 0 if last_known_elr is None else len(last_known_elr) + 1
+            add(LENGTH[n])
+            if last_known_elr:
+                add(PACK_i[len(last_known_elr)](*last_known_elr))
+            offline_replicas = o.offline_replicas
+            n = len(offline_replicas) + 1
+            add(LENGTH[n])
+            if offline_replicas:
+                add(PACK_i[len(offline_replicas)](*offline_replicas))
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_topic_partitions_response_topic_0_array(items: Iterable[DescribeTopicPartitionsResponseTopic], out: bytearray) -> None:
+def encode_describe_topic_partitions_response_topic_0_array(items: Iterable[DescribeTopicPartitionsResponseTopic], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = b"" if o.name is None else o.name.encode()
         n = 0 if o.name is None else len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
         if len(o.topic_id) != 16:
             raise ValueError
         partitions = o.partitions
         n = len(partitions) + 1
-        out += put_UoB(o.topic_id, o.is_internal, n) if n < 128 else put_Uo(o.topic_id, o.is_internal) + LENGTH[n]
+        add(put_UoB(o.topic_id, o.is_internal, n) if n < 128 else put_Uo(o.topic_id, o.is_internal) + LENGTH[n])
         if partitions:
             encode_describe_topic_partitions_response_partition_0_array(partitions, out)
-        out += put_ix(o.topic_authorized_operations)
+        add(put_ix(o.topic_authorized_operations))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_cursor_0_array(items: Iterable[Cursor], out: bytearray) -> None:
+def encode_cursor_0_array(items: Iterable[Cursor], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_ix(o.partition_index)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_ix(o.partition_index))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_topic_partitions_response_0(o: DescribeTopicPartitionsResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if topics:
         encode_describe_topic_partitions_response_topic_0_array(topics, out)
-    out += put_b(-1 if o.next_cursor is None else 1)
+    add(put_b(-1 if o.next_cursor is None else 1))
     if o.next_cursor is not None:
         encode_cursor_0_array((o.next_cursor,), out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeTopicPartitionsResponse._DECODERS = {

@@ -9,6 +9,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    Parts,
     compact_strings,
     long_length,
     new,
@@ -49,10 +50,9 @@ def decode_describe_transactions_request_0(buf: bytes, pos: int, left: int) -> t
     # Versions 0.
     o: DescribeTransactionsRequest = new(DescribeTransactionsRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.transactional_ids, pos = compact_strings(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.transactional_ids, pos = compact_strings(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -63,16 +63,17 @@ def decode_describe_transactions_request_0(buf: bytes, pos: int, left: int) -> t
 
 def encode_describe_transactions_request_0(o: DescribeTransactionsRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     transactional_ids = o.transactional_ids
     n = len(transactional_ids) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if transactional_ids:
         put_strings(transactional_ids, out, True)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeTransactionsRequest._DECODERS = {

@@ -15,6 +15,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -125,16 +126,14 @@ def decode_topic_data_0_array(
     for _ in range(count):
         o: TopicData = new(TopicData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -154,20 +153,17 @@ def decode_transaction_state_0_array(
     for _ in range(count):
         o: TransactionState = new(TransactionState)
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 3, n)
+        o.transactional_id = buf[pos + 3 : (pos := pos + 2 + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.transaction_state = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.transaction_state = buf[pos + 1 : (pos := pos + n)].decode()
         o.transaction_timeout_ms, o.transaction_start_time_ms, o.producer_id, o.producer_epoch, n = get_iqqhB(buf, pos)
-        pos += 23
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topics, pos, left = decode_topic_data_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 23, n)
+        o.topics, pos, left = decode_topic_data_0_array(buf, pos + 23, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -181,10 +177,9 @@ def decode_describe_transactions_response_0(buf: bytes, pos: int, left: int) -> 
     # Versions 0.
     o: DescribeTransactionsResponse = new(DescribeTransactionsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.transaction_states, pos, left = decode_transaction_state_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.transaction_states, pos, left = decode_transaction_state_0_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -193,56 +188,59 @@ def decode_describe_transactions_response_0(buf: bytes, pos: int, left: int) -> 
     return o, pos
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.topic.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+            add(PACK_i[len(partitions)](*partitions))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_transaction_state_0_array(items: Iterable[TransactionState], out: bytearray) -> None:
+def encode_transaction_state_0_array(items: Iterable[TransactionState], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.transactional_id.encode()
         n = len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
         s = o.transaction_state.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         topics = o.topics
         n = len(topics) + 1
-        out += put_iqqhB(o.transaction_timeout_ms, o.transaction_start_time_ms, o.producer_id, o.producer_epoch, n) if n < 128 else put_iqqh(o.transaction_timeout_ms, o.transaction_start_time_ms, o.producer_id, o.producer_epoch) + LENGTH[n]
+        add(put_iqqhB(o.transaction_timeout_ms, o.transaction_start_time_ms, o.producer_id, o.producer_epoch, n) if n < 128 else put_iqqh(o.transaction_timeout_ms, o.transaction_start_time_ms, o.producer_id, o.producer_epoch) + LENGTH[n])
         if topics:
             encode_topic_data_0_array(topics, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_transactions_response_0(o: DescribeTransactionsResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     transaction_states = o.transaction_states
     n = len(transaction_states) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if transaction_states:
         encode_transaction_state_0_array(transaction_states, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeTransactionsResponse._DECODERS = {

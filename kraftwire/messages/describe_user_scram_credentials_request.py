@@ -12,6 +12,7 @@ from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
     STRING_LENGTH,
+    Parts,
     long_length,
     long_string,
     new,
@@ -74,10 +75,9 @@ def decode_user_name_0_array(
     for _ in range(count):
         o: UserName = new(UserName)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -91,13 +91,13 @@ def decode_describe_user_scram_credentials_request_0(buf: bytes, pos: int, left:
     # Versions 0.
     o: DescribeUserScramCredentialsRequest = new(DescribeUserScramCredentialsRequest)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 1, n)
     if n:
-        o.users, pos, left = decode_user_name_0_array(buf, pos, n - 1, left)
+        o.users, pos, left = decode_user_name_0_array(buf, pos + 1, n - 1, left)
     else:
         o.users = None
+        pos += 1
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -106,30 +106,32 @@ def decode_describe_user_scram_credentials_request_0(buf: bytes, pos: int, left:
     return o, pos
 
 
-def encode_user_name_0_array(items: Iterable[UserName], out: bytearray) -> None:
+def encode_user_name_0_array(items: Iterable[UserName], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_user_scram_credentials_request_0(o: DescribeUserScramCredentialsRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     users = o.users
     n = 0 if users is None else len(users) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if users:
         encode_user_name_0_array(users, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeUserScramCredentialsRequest._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -112,15 +113,16 @@ def decode_credential_info_0_array(
         raise ValueError
     left -= count
     out: list[CredentialInfo] = []
-    for row in sweep_biB(buf[pos : pos + 6 * count]):
-        o: CredentialInfo = new(CredentialInfo)
-        o.mechanism, o.iterations, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 6 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_biB(buf[pos : pos + 6 * count]):
+            o: CredentialInfo = new(CredentialInfo)
+            o.mechanism, o.iterations, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 6 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(CredentialInfo)
         o.mechanism, o.iterations, n = get_biB(buf, pos)
@@ -143,20 +145,21 @@ def decode_describe_user_scram_credentials_result_0_array(
     for _ in range(count):
         o: DescribeUserScramCredentialsResult = new(DescribeUserScramCredentialsResult)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.user = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.user = buf[pos + 1 : (pos := pos + n)].decode()
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 3
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.credential_infos, pos, left = decode_credential_info_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.credential_infos, pos, left = decode_credential_info_0_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -170,15 +173,17 @@ def decode_describe_user_scram_credentials_response_0(buf: bytes, pos: int, left
     # Versions 0.
     o: DescribeUserScramCredentialsResponse = new(DescribeUserScramCredentialsResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 7, n)
+    if n:
+        o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 7
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.results, pos, left = decode_describe_user_scram_credentials_result_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.results, pos, left = decode_describe_user_scram_credentials_result_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -187,51 +192,54 @@ def decode_describe_user_scram_credentials_response_0(buf: bytes, pos: int, left
     return o, pos
 
 
-def encode_credential_info_0_array(items: Iterable[CredentialInfo], out: bytearray) -> None:
+def encode_credential_info_0_array(items: Iterable[CredentialInfo], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        out += put_bix(o.mechanism, o.iterations)
+        add(put_bix(o.mechanism, o.iterations))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_user_scram_credentials_result_0_array(items: Iterable[DescribeUserScramCredentialsResult], out: bytearray) -> None:
+def encode_describe_user_scram_credentials_result_0_array(items: Iterable[DescribeUserScramCredentialsResult], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.user.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
         credential_infos = o.credential_infos
         n = len(credential_infos) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if credential_infos:
             encode_credential_info_0_array(credential_infos, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_describe_user_scram_credentials_response_0(o: DescribeUserScramCredentialsResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = 0 if o.error_message is None else len(s) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n])
+    add(s)
     results = o.results
     n = len(results) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if results:
         encode_describe_user_scram_credentials_result_0_array(results, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 DescribeUserScramCredentialsResponse._DECODERS = {

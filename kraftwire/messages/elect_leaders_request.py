@@ -15,6 +15,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -97,16 +98,14 @@ def decode_topic_partitions_0_array(
     for _ in range(count):
         o: TopicPartitions = new(TopicPartitions)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic = buf[pos : (pos := pos + n)].decode()
+        o.topic = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.partitions = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -117,11 +116,11 @@ def decode_elect_leaders_request_0(buf: bytes, pos: int, left: int) -> tuple[Ele
     o: ElectLeadersRequest = new(ElectLeadersRequest)
     o.election_type = 0
     n, = get_i(buf, pos)
-    pos += 4
     if n >= 0:
-        o.topic_partitions, pos, left = decode_topic_partitions_0_array(buf, pos, n, left)
+        o.topic_partitions, pos, left = decode_topic_partitions_0_array(buf, pos + 4, n, left)
     else:
         o.topic_partitions = None
+        pos += 4
     o.timeout_ms, = get_i(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -132,11 +131,11 @@ def decode_elect_leaders_request_1(buf: bytes, pos: int, left: int) -> tuple[Ele
     # Versions 1.
     o: ElectLeadersRequest = new(ElectLeadersRequest)
     o.election_type, n = get_bi(buf, pos)
-    pos += 5
     if n >= 0:
-        o.topic_partitions, pos, left = decode_topic_partitions_0_array(buf, pos, n, left)
+        o.topic_partitions, pos, left = decode_topic_partitions_0_array(buf, pos + 5, n, left)
     else:
         o.topic_partitions = None
+        pos += 5
     o.timeout_ms, = get_i(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -154,16 +153,14 @@ def decode_topic_partitions_2_array(
     for _ in range(count):
         o: TopicPartitions = new(TopicPartitions)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -177,13 +174,13 @@ def decode_elect_leaders_request_2(buf: bytes, pos: int, left: int) -> tuple[Ele
     # Versions 2.
     o: ElectLeadersRequest = new(ElectLeadersRequest)
     o.election_type, n = get_bB(buf, pos)
-    pos += 2
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 2, n)
     if n:
-        o.topic_partitions, pos, left = decode_topic_partitions_2_array(buf, pos, n - 1, left)
+        o.topic_partitions, pos, left = decode_topic_partitions_2_array(buf, pos + 2, n - 1, left)
     else:
         o.topic_partitions = None
+        pos += 2
     o.timeout_ms, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -192,79 +189,84 @@ def decode_elect_leaders_request_2(buf: bytes, pos: int, left: int) -> tuple[Ele
     return o, pos
 
 
-def encode_topic_partitions_0_array(items: Iterable[TopicPartitions], out: bytearray) -> None:
+def encode_topic_partitions_0_array(items: Iterable[TopicPartitions], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
+            add(PACK_i[len(partitions)](*partitions))
 
 
 def encode_elect_leaders_request_0(o: ElectLeadersRequest) -> bytes:
     # Versions 0.
     if o.election_type or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topic_partitions = o.topic_partitions
     n = -1 if topic_partitions is None else len(topic_partitions)
-    out += put_i(n)
+    add(put_i(n))
     if topic_partitions:
         encode_topic_partitions_0_array(topic_partitions, out)
-    out += put_i(o.timeout_ms)
-    return bytes(out)
+    add(put_i(o.timeout_ms))
+    return b"".join(out)
 
 
 def encode_elect_leaders_request_1(o: ElectLeadersRequest) -> bytes:
     # Versions 1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topic_partitions = o.topic_partitions
     n = -1 if topic_partitions is None else len(topic_partitions)
-    out += put_bi(o.election_type, n)
+    add(put_bi(o.election_type, n))
     if topic_partitions:
         encode_topic_partitions_0_array(topic_partitions, out)
-    out += put_i(o.timeout_ms)
-    return bytes(out)
+    add(put_i(o.timeout_ms))
+    return b"".join(out)
 
 
-def encode_topic_partitions_2_array(items: Iterable[TopicPartitions], out: bytearray) -> None:
+def encode_topic_partitions_2_array(items: Iterable[TopicPartitions], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         s = o.topic.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+            add(PACK_i[len(partitions)](*partitions))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_elect_leaders_request_2(o: ElectLeadersRequest) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topic_partitions = o.topic_partitions
     n = 0 if topic_partitions is None else len(topic_partitions) + 1
-    out += put_bB(o.election_type, n) if n < 128 else put_b(o.election_type) + LENGTH[n]
+    add(put_bB(o.election_type, n) if n < 128 else put_b(o.election_type) + LENGTH[n])
     if topic_partitions:
         encode_topic_partitions_2_array(topic_partitions, out)
-    out += put_ix(o.timeout_ms)
+    add(put_ix(o.timeout_ms))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ElectLeadersRequest._DECODERS = {

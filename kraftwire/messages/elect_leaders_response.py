@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -114,8 +115,11 @@ def decode_partition_result_0_array(
     for _ in range(count):
         o: PartitionResult = new(PartitionResult)
         o.partition_id, o.error_code, n = get_ihh(buf, pos)
-        pos += 8
-        o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.error_message = buf[pos + 8 : (pos := pos + 8 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 8
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -132,15 +136,13 @@ def decode_replica_election_result_0_array(
     for _ in range(count):
         o: ReplicaElectionResult = new(ReplicaElectionResult)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic = buf[pos : (pos := pos + n)].decode()
+        o.topic = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partition_result, pos = decode_partition_result_0_array(buf, pos, n)
+        o.partition_result, pos = decode_partition_result_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -151,10 +153,9 @@ def decode_elect_leaders_response_0(buf: bytes, pos: int, left: int) -> tuple[El
     o: ElectLeadersResponse = new(ElectLeadersResponse)
     o.error_code = 0
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.replica_election_results, pos, left = decode_replica_election_result_0_array(buf, pos, n, left)
+    o.replica_election_results, pos, left = decode_replica_election_result_0_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -163,10 +164,9 @@ def decode_elect_leaders_response_1(buf: bytes, pos: int, left: int) -> tuple[El
     # Versions 1.
     o: ElectLeadersResponse = new(ElectLeadersResponse)
     o.throttle_time_ms, o.error_code, n = get_ihi(buf, pos)
-    pos += 10
     if n < 0:
         raise ValueError
-    o.replica_election_results, pos, left = decode_replica_election_result_0_array(buf, pos, n, left)
+    o.replica_election_results, pos, left = decode_replica_election_result_0_array(buf, pos + 10, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -181,10 +181,13 @@ def decode_partition_result_2_array(
     for _ in range(count):
         o: PartitionResult = new(PartitionResult)
         o.partition_id, o.error_code, n = get_ihB(buf, pos)
-        pos += 7
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 7, n)
+        if n:
+            o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 7
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -205,15 +208,13 @@ def decode_replica_election_result_2_array(
     for _ in range(count):
         o: ReplicaElectionResult = new(ReplicaElectionResult)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_result, pos = decode_partition_result_2_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partition_result, pos = decode_partition_result_2_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -227,10 +228,9 @@ def decode_elect_leaders_response_2(buf: bytes, pos: int, left: int) -> tuple[El
     # Versions 2.
     o: ElectLeadersResponse = new(ElectLeadersResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.replica_election_results, pos, left = decode_replica_election_result_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.replica_election_results, pos, left = decode_replica_election_result_2_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -239,29 +239,31 @@ def decode_elect_leaders_response_2(buf: bytes, pos: int, left: int) -> tuple[El
     return o, pos
 
 
-def encode_partition_result_0_array(items: Iterable[PartitionResult], out: bytearray) -> None:
+def encode_partition_result_0_array(items: Iterable[PartitionResult], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.error_message is None else o.error_message.encode()
         n = -1 if o.error_message is None else len(s)
-        out += put_ihh(o.partition_id, o.error_code, n)
-        out += s
+        add(put_ihh(o.partition_id, o.error_code, n))
+        add(s)
 
 
-def encode_replica_election_result_0_array(items: Iterable[ReplicaElectionResult], out: bytearray) -> None:
+def encode_replica_election_result_0_array(items: Iterable[ReplicaElectionResult], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partition_result = o.partition_result
         n = len(partition_result)
-        out += put_i(n)
+        add(put_i(n))
         if partition_result:
             encode_partition_result_0_array(partition_result, out)
 
@@ -270,69 +272,74 @@ def encode_elect_leaders_response_0(o: ElectLeadersResponse) -> bytes:
     # Versions 0.
     if o.error_code or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     replica_election_results = o.replica_election_results
     n = len(replica_election_results)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if replica_election_results:
         encode_replica_election_result_0_array(replica_election_results, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_elect_leaders_response_1(o: ElectLeadersResponse) -> bytes:
     # Versions 1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     replica_election_results = o.replica_election_results
     n = len(replica_election_results)
-    out += put_ihi(o.throttle_time_ms, o.error_code, n)
+    add(put_ihi(o.throttle_time_ms, o.error_code, n))
     if replica_election_results:
         encode_replica_election_result_0_array(replica_election_results, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_partition_result_2_array(items: Iterable[PartitionResult], out: bytearray) -> None:
+def encode_partition_result_2_array(items: Iterable[PartitionResult], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_ihB(o.partition_id, o.error_code, n) if n < 128 else put_ih(o.partition_id, o.error_code) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_ihB(o.partition_id, o.error_code, n) if n < 128 else put_ih(o.partition_id, o.error_code) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_replica_election_result_2_array(items: Iterable[ReplicaElectionResult], out: bytearray) -> None:
+def encode_replica_election_result_2_array(items: Iterable[ReplicaElectionResult], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         s = o.topic.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partition_result = o.partition_result
         n = len(partition_result) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partition_result:
             encode_partition_result_2_array(partition_result, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_elect_leaders_response_2(o: ElectLeadersResponse) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     replica_election_results = o.replica_election_results
     n = len(replica_election_results) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if replica_election_results:
         encode_replica_election_result_2_array(replica_election_results, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ElectLeadersResponse._DECODERS = {

@@ -17,6 +17,8 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
+    Rows,
     long_length,
     long_string,
     new,
@@ -42,8 +44,10 @@ put_i = Packer(">i").pack
 put_iUx = Packer(">i16sx").pack
 put_iii = Packer(">iii").pack
 put_iiiB = Packer(">iiiB").pack
+put_iiibx = Packer(">iiibx").pack
 put_iiii = Packer(">iiii").pack
 sweep_iUB = Packer(">i16sB").iter_unpack
+row_partition_data_0 = Rows(">iiii%di")
 NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
@@ -184,11 +188,10 @@ def decode_partition_data_0_array(
         o = new(PartitionData)
         o.preferred_candidates = []
         o.partition_index, o.leader_id, o.leader_epoch, n = get_iiii(buf, pos)
-        pos += 16
         if n < 0:
             raise ValueError
-        o.preferred_successors = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.preferred_successors = list(UNPACK_i[n](buf, pos + 16))
+        pos += 4 * n + 16
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -205,15 +208,13 @@ def decode_topic_data_0_array(
     for _ in range(count):
         o: TopicData = new(TopicData)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic_name = buf[pos : (pos := pos + n)].decode()
+        o.topic_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_partition_data_0_array(buf, pos, n)
+        o.partitions, pos = decode_partition_data_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -224,13 +225,15 @@ def decode_end_quorum_epoch_request_0(buf: bytes, pos: int, left: int) -> tuple[
     o: EndQuorumEpochRequest = new(EndQuorumEpochRequest)
     o.leader_endpoints = []
     n, = get_h(buf, pos)
-    pos += 2
-    o.cluster_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.cluster_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 2
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_topic_data_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_topic_data_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -242,15 +245,16 @@ def decode_replica_info_1_array(
     if count * 21 > len(buf) - pos:
         raise ValueError
     out: list[ReplicaInfo] = []
-    for row in sweep_iUB(buf[pos : pos + 21 * count]):
-        o: ReplicaInfo = new(ReplicaInfo)
-        o.candidate_id, o.candidate_directory_id, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 21 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iUB(buf[pos : pos + 21 * count]):
+            o: ReplicaInfo = new(ReplicaInfo)
+            o.candidate_id, o.candidate_directory_id, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 21 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(ReplicaInfo)
         o.candidate_id, o.candidate_directory_id, n = get_iUB(buf, pos)
@@ -290,10 +294,9 @@ def decode_partition_data_1_array(
         o = new(PartitionData)
         o.preferred_successors = []
         o.partition_index, o.leader_id, o.leader_epoch, n = get_iiiB(buf, pos)
-        pos += 13
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.preferred_candidates, pos = decode_replica_info_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 13, n)
+        o.preferred_candidates, pos = decode_replica_info_1_array(buf, pos + 13, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -314,15 +317,13 @@ def decode_topic_data_1_array(
     for _ in range(count):
         o: TopicData = new(TopicData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_partition_data_1_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -343,15 +344,13 @@ def decode_leader_endpoint_1_array(
     for _ in range(count):
         o: LeaderEndpoint = new(LeaderEndpoint)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.host = buf[pos + 1 : (pos := pos + n)].decode()
         o.port, n = get_HB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -365,20 +364,21 @@ def decode_end_quorum_epoch_request_1(buf: bytes, pos: int, left: int) -> tuple[
     # Versions 1.
     o: EndQuorumEpochRequest = new(EndQuorumEpochRequest)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_data_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos, left = decode_topic_data_1_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.leader_endpoints, pos, left = decode_leader_endpoint_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.leader_endpoints, pos, left = decode_leader_endpoint_1_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -387,30 +387,36 @@ def decode_end_quorum_epoch_request_1(buf: bytes, pos: int, left: int) -> tuple[
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         preferred_successors = o.preferred_successors
-        n = len(preferred_successors)
-        out += put_iiii(o.partition_index, o.leader_id, o.leader_epoch, n)
-        if preferred_successors:
-            out += PACK_i[len(preferred_successors)](*preferred_successors)
+        if True:
+            add(row_partition_data_0[len(preferred_successors)](o.partition_index, o.leader_id, o.leader_epoch, len(preferred_successors), *preferred_successors))
+        else:
+            preferred_successors = o.preferred_successors
+            n = len(preferred_successors)
+            add(put_iiii(o.partition_index, o.leader_id, o.leader_epoch, n))
+            if preferred_successors:
+                add(PACK_i[len(preferred_successors)](*preferred_successors))
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_partition_data_0_array(partitions, out)
 
@@ -419,96 +425,106 @@ def encode_end_quorum_epoch_request_0(o: EndQuorumEpochRequest) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = -1 if o.cluster_id is None else len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_topic_data_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_replica_info_1_array(items: Iterable[ReplicaInfo], out: bytearray) -> None:
+def encode_replica_info_1_array(items: Iterable[ReplicaInfo], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         if len(o.candidate_directory_id) != 16:
             raise ValueError
-        out += put_iUx(o.candidate_id, o.candidate_directory_id)
+        add(put_iUx(o.candidate_id, o.candidate_directory_id))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_data_1_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         preferred_candidates = o.preferred_candidates
-        n = len(preferred_candidates) + 1
-        out += put_iiiB(o.partition_index, o.leader_id, o.leader_epoch, n) if n < 128 else put_iii(o.partition_index, o.leader_id, o.leader_epoch) + LENGTH[n]
-        if preferred_candidates:
-            encode_replica_info_1_array(preferred_candidates, out)
-        out.append(0)
+        if not len(preferred_candidates):
+            add(put_iiibx(o.partition_index, o.leader_id, o.leader_epoch, 1))
+        else:
+            preferred_candidates = o.preferred_candidates
+            n = len(preferred_candidates) + 1
+            add(put_iiiB(o.partition_index, o.leader_id, o.leader_epoch, n) if n < 128 else put_iii(o.partition_index, o.leader_id, o.leader_epoch) + LENGTH[n])
+            if preferred_candidates:
+                encode_replica_info_1_array(preferred_candidates, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_1_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_1_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_data_1_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_leader_endpoint_1_array(items: Iterable[LeaderEndpoint], out: bytearray) -> None:
+def encode_leader_endpoint_1_array(items: Iterable[LeaderEndpoint], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_Hx(o.port)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_Hx(o.port))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_end_quorum_epoch_request_1(o: EndQuorumEpochRequest) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = 0 if o.cluster_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_topic_data_1_array(topics, out)
     leader_endpoints = o.leader_endpoints
     n = len(leader_endpoints) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if leader_endpoints:
         encode_leader_endpoint_1_array(leader_endpoints, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 EndQuorumEpochRequest._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -140,12 +141,20 @@ def decode_partition_data_0_array(
     if count * 14 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
-    for row in sweep_ihii(buf[pos : pos + 14 * count]):
-        o: PartitionData = new(PartitionData)
-        o.partition_index, o.error_code, o.leader_id, o.leader_epoch = row
+    if count > 1:
+        for row in sweep_ihii(buf[pos : pos + 14 * count]):
+            o: PartitionData = new(PartitionData)
+            o.partition_index, o.error_code, o.leader_id, o.leader_epoch = row
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 14 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(PartitionData)
+        o.partition_index, o.error_code, o.leader_id, o.leader_epoch = get_ihii(buf, pos)
+        pos += 14
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 14 * len(out)
     return out, pos
 
 
@@ -160,15 +169,13 @@ def decode_topic_data_0_array(
     for _ in range(count):
         o: TopicData = new(TopicData)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic_name = buf[pos : (pos := pos + n)].decode()
+        o.topic_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_partition_data_0_array(buf, pos, n)
+        o.partitions, pos = decode_partition_data_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -179,10 +186,9 @@ def decode_end_quorum_epoch_response_0(buf: bytes, pos: int, left: int) -> tuple
     o: EndQuorumEpochResponse = new(EndQuorumEpochResponse)
     o.node_endpoints = []
     o.error_code, n = get_hi(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_topic_data_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_topic_data_0_array(buf, pos + 6, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -194,15 +200,16 @@ def decode_partition_data_1_array(
     if count * 15 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
-    for row in sweep_ihiiB(buf[pos : pos + 15 * count]):
-        o: PartitionData = new(PartitionData)
-        o.partition_index, o.error_code, o.leader_id, o.leader_epoch, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 15 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_ihiiB(buf[pos : pos + 15 * count]):
+            o: PartitionData = new(PartitionData)
+            o.partition_index, o.error_code, o.leader_id, o.leader_epoch, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 15 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(PartitionData)
         o.partition_index, o.error_code, o.leader_id, o.leader_epoch, n = get_ihiiB(buf, pos)
@@ -225,15 +232,13 @@ def decode_topic_data_1_array(
     for _ in range(count):
         o: TopicData = new(TopicData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_partition_data_1_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -253,10 +258,9 @@ def decode_node_endpoint_1_array(
     for _ in range(count):
         o: NodeEndpoint = new(NodeEndpoint)
         o.node_id, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 5, n)
+        o.host = buf[pos + 5 : (pos := pos + 4 + n)].decode()
         o.port, n = get_HB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -279,10 +283,9 @@ def decode_end_quorum_epoch_response_1_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if not 0 < n < 128:
-                n, pos = long_length(buf, pos, n)
-            o.node_endpoints, pos = decode_node_endpoint_1_array(buf, pos, n - 1)
+                n, pos = long_length(buf, pos, 1, n)
+            o.node_endpoints, pos = decode_node_endpoint_1_array(buf, pos + 1, n - 1)
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -298,10 +301,9 @@ def decode_end_quorum_epoch_response_1(buf: bytes, pos: int, left: int) -> tuple
     o: EndQuorumEpochResponse = new(EndQuorumEpochResponse)
     o.node_endpoints = []
     o.error_code, n = get_hB(buf, pos)
-    pos += 3
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_data_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 3, n)
+    o.topics, pos, left = decode_topic_data_1_array(buf, pos + 3, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -310,26 +312,28 @@ def decode_end_quorum_epoch_response_1(buf: bytes, pos: int, left: int) -> tuple
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        out += put_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch)
+        add(put_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_partition_data_0_array(partitions, out)
 
@@ -338,76 +342,83 @@ def encode_end_quorum_epoch_response_0(o: EndQuorumEpochResponse) -> bytes:
     # Versions 0.
     if o.node_endpoints or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_hi(o.error_code, n)
+    add(put_hi(o.error_code, n))
     if topics:
         encode_topic_data_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_partition_data_1_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
-        out += put_ihiix(o.partition_index, o.error_code, o.leader_id, o.leader_epoch)
+        add(put_ihiix(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_1_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_1_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_data_1_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_node_endpoint_1_array(items: Iterable[NodeEndpoint], out: bytearray) -> None:
+def encode_node_endpoint_1_array(items: Iterable[NodeEndpoint], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.host.encode()
         n = len(s) + 1
-        out += put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + STRING_LENGTH[n]
-        out += s
-        out += put_Hx(o.port)
+        add(put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + STRING_LENGTH[n])
+        add(s)
+        add(put_Hx(o.port))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_end_quorum_epoch_response_1_tags(o: EndQuorumEpochResponse, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_end_quorum_epoch_response_1_tags(o: EndQuorumEpochResponse, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.node_endpoints:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         node_endpoints = o.node_endpoints
         n = len(node_endpoints) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if node_endpoints:
             encode_node_endpoint_1_array(node_endpoints, out)
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_end_quorum_epoch_response_1(o: EndQuorumEpochResponse) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n]
+    add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n])
     if topics:
         encode_topic_data_1_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields or o.node_endpoints:
         encode_end_quorum_epoch_response_1_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 EndQuorumEpochResponse._DECODERS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
 )
 from kraftwire.wire.message import Message
@@ -55,9 +56,10 @@ def encode_end_txn_marker_0(o: EndTxnMarker) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
-    out += put_i(o.coordinator_epoch)
-    return bytes(out)
+    out: Parts = []
+    add = out.append
+    add(put_i(o.coordinator_epoch))
+    return b"".join(out)
 
 
 EndTxnMarker._DECODERS = {

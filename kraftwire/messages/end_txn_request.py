@@ -9,6 +9,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     STRING_LENGTH,
     Packer,
+    Parts,
     long_string,
     new,
     put_tags,
@@ -60,10 +61,9 @@ def decode_end_txn_request_0(buf: bytes, pos: int, left: int) -> tuple[EndTxnReq
     # Versions 0-2.
     o: EndTxnRequest = new(EndTxnRequest)
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.transactional_id = buf[pos : (pos := pos + n)].decode()
+    o.transactional_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.producer_id, o.producer_epoch, o.committed = get_qho(buf, pos)
     pos += 11
     o.unknown_tagged_fields = None
@@ -74,10 +74,9 @@ def decode_end_txn_request_3(buf: bytes, pos: int, left: int) -> tuple[EndTxnReq
     # Versions 3-5.
     o: EndTxnRequest = new(EndTxnRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.transactional_id = buf[pos + 1 : (pos := pos + n)].decode()
     o.producer_id, o.producer_epoch, o.committed, n = get_qhoB(buf, pos)
     pos += 12
     o.unknown_tagged_fields = None
@@ -90,26 +89,28 @@ def encode_end_txn_request_0(o: EndTxnRequest) -> bytes:
     # Versions 0-2.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.transactional_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
-    out += put_qho(o.producer_id, o.producer_epoch, o.committed)
-    return bytes(out)
+    add(put_h(n))
+    add(s)
+    add(put_qho(o.producer_id, o.producer_epoch, o.committed))
+    return b"".join(out)
 
 
 def encode_end_txn_request_3(o: EndTxnRequest) -> bytes:
     # Versions 3-5.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.transactional_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_qhox(o.producer_id, o.producer_epoch, o.committed)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_qhox(o.producer_id, o.producer_epoch, o.committed))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 EndTxnRequest._DECODERS = {

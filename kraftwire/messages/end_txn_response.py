@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -93,27 +94,30 @@ def encode_end_txn_response_0(o: EndTxnResponse) -> bytes:
     # Versions 0-2.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
-    out += put_ih(o.throttle_time_ms, o.error_code)
-    return bytes(out)
+    out: Parts = []
+    add = out.append
+    add(put_ih(o.throttle_time_ms, o.error_code))
+    return b"".join(out)
 
 
 def encode_end_txn_response_3(o: EndTxnResponse) -> bytes:
     # Versions 3-4.
-    out = bytearray()
-    out += put_ihx(o.throttle_time_ms, o.error_code)
+    out: Parts = []
+    add = out.append
+    add(put_ihx(o.throttle_time_ms, o.error_code))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_end_txn_response_5(o: EndTxnResponse) -> bytes:
     # Versions 5.
-    out = bytearray()
-    out += put_ihqhx(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch)
+    out: Parts = []
+    add = out.append
+    add(put_ihqhx(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 EndTxnResponse._DECODERS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     LENGTH,
+    Parts,
     long_length,
     new,
     put_tags,
@@ -50,20 +51,21 @@ def decode_envelope_request_0(buf: bytes, pos: int, left: int) -> tuple[Envelope
     # Versions 0.
     o: EnvelopeRequest = new(EnvelopeRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.request_data = buf[pos : (pos := pos + n - 1)]
+        n, pos = long_length(buf, pos, 1, n)
+    o.request_data = buf[pos + 1 : (pos := pos + n)]
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_length(buf, pos, n)
-    o.request_principal = buf[pos : (pos := pos + n - 1)] if n else None
+        n, pos = long_length(buf, pos, 1, n)
+    if n:
+        o.request_principal = buf[pos + 1 : (pos := pos + n)]
+    else:
+        o.request_principal = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.client_host_address = buf[pos : (pos := pos + n - 1)]
+        n, pos = long_length(buf, pos, 1, n)
+    o.client_host_address = buf[pos + 1 : (pos := pos + n)]
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -74,26 +76,27 @@ def decode_envelope_request_0(buf: bytes, pos: int, left: int) -> tuple[Envelope
 
 def encode_envelope_request_0(o: EnvelopeRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     request_data = o.request_data
     n = len(request_data) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if request_data:
-        out += request_data
+        add(request_data)
     request_principal = o.request_principal
     n = 0 if request_principal is None else len(request_principal) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if request_principal:
-        out += request_principal
+        add(request_principal)
     client_host_address = o.client_host_address
     n = len(client_host_address) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if client_host_address:
-        out += client_host_address
-    out.append(0)
+        add(client_host_address)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 EnvelopeRequest._DECODERS = {

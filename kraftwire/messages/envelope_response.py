@@ -9,6 +9,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     LENGTH,
     Packer,
+    Parts,
     long_length,
     new,
     put_tags,
@@ -52,10 +53,13 @@ def decode_envelope_response_0(buf: bytes, pos: int, left: int) -> tuple[Envelop
     # Versions 0.
     o: EnvelopeResponse = new(EnvelopeResponse)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_length(buf, pos, n)
-    o.response_data = buf[pos : (pos := pos + n - 1)] if n else None
+        n, pos = long_length(buf, pos, 1, n)
+    if n:
+        o.response_data = buf[pos + 1 : (pos := pos + n)]
+    else:
+        o.response_data = None
+        pos += 1
     o.error_code, n = get_hB(buf, pos)
     pos += 3
     o.unknown_tagged_fields = None
@@ -66,16 +70,17 @@ def decode_envelope_response_0(buf: bytes, pos: int, left: int) -> tuple[Envelop
 
 def encode_envelope_response_0(o: EnvelopeResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     response_data = o.response_data
     n = 0 if response_data is None else len(response_data) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if response_data:
-        out += response_data
-    out += put_hx(o.error_code)
+        add(response_data)
+    add(put_hx(o.error_code))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 EnvelopeResponse._DECODERS = {

@@ -9,6 +9,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     LENGTH,
     Packer,
+    Parts,
     long_length,
     new,
     put_tags,
@@ -56,10 +57,9 @@ def decode_expire_delegation_token_request_0(buf: bytes, pos: int, left: int) ->
     # Versions 0-1.
     o: ExpireDelegationTokenRequest = new(ExpireDelegationTokenRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.hmac = buf[pos : (pos := pos + n)]
+    o.hmac = buf[pos + 4 : (pos := pos + 4 + n)]
     o.expiry_time_period_ms, = get_q(buf, pos)
     pos += 8
     o.unknown_tagged_fields = None
@@ -70,10 +70,9 @@ def decode_expire_delegation_token_request_2(buf: bytes, pos: int, left: int) ->
     # Versions 2.
     o: ExpireDelegationTokenRequest = new(ExpireDelegationTokenRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.hmac = buf[pos : (pos := pos + n - 1)]
+        n, pos = long_length(buf, pos, 1, n)
+    o.hmac = buf[pos + 1 : (pos := pos + n)]
     o.expiry_time_period_ms, n = get_qB(buf, pos)
     pos += 9
     o.unknown_tagged_fields = None
@@ -86,28 +85,30 @@ def encode_expire_delegation_token_request_0(o: ExpireDelegationTokenRequest) ->
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     hmac = o.hmac
     n = len(hmac)
-    out += put_i(n)
+    add(put_i(n))
     if hmac:
-        out += hmac
-    out += put_q(o.expiry_time_period_ms)
-    return bytes(out)
+        add(hmac)
+    add(put_q(o.expiry_time_period_ms))
+    return b"".join(out)
 
 
 def encode_expire_delegation_token_request_2(o: ExpireDelegationTokenRequest) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     hmac = o.hmac
     n = len(hmac) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if hmac:
-        out += hmac
-    out += put_qx(o.expiry_time_period_ms)
+        add(hmac)
+    add(put_qx(o.expiry_time_period_ms))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ExpireDelegationTokenRequest._DECODERS = {

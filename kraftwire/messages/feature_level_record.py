@@ -9,6 +9,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     STRING_LENGTH,
     Packer,
+    Parts,
     long_string,
     new,
     put_tags,
@@ -52,10 +53,9 @@ def decode_feature_level_record_0(buf: bytes, pos: int, left: int) -> tuple[Feat
     # Versions 0.
     o: FeatureLevelRecord = new(FeatureLevelRecord)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.name = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.name = buf[pos + 1 : (pos := pos + n)].decode()
     o.feature_level, n = get_hB(buf, pos)
     pos += 3
     o.unknown_tagged_fields = None
@@ -66,15 +66,16 @@ def decode_feature_level_record_0(buf: bytes, pos: int, left: int) -> tuple[Feat
 
 def encode_feature_level_record_0(o: FeatureLevelRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.name.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_hx(o.feature_level)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_hx(o.feature_level))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 FeatureLevelRecord._DECODERS = {

@@ -17,6 +17,8 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
+    Rows,
     long_length,
     long_string,
     new,
@@ -50,6 +52,7 @@ get_iqqi = Packer(">iqqi").unpack_from
 get_q = Packer(">q").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_h = Packer(">h").pack
 put_i = Packer(">i").pack
 put_iiibii = Packer(">iiibii").pack
@@ -71,6 +74,7 @@ sweep_iiqqi = Packer(">iiqqi").iter_unpack
 sweep_iqB = Packer(">iqB").iter_unpack
 sweep_iqi = Packer(">iqi").iter_unpack
 sweep_iqqi = Packer(">iqqi").iter_unpack
+row_forgotten_topic_13 = Rows(">16sb%dix")
 NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
@@ -219,17 +223,30 @@ def decode_fetch_partition_0_array(
     if count * 16 > len(buf) - pos:
         raise ValueError
     out: list[FetchPartition] = []
-    for row in sweep_iqi(buf[pos : pos + 16 * count]):
-        o: FetchPartition = new(FetchPartition)
-        o.partition, o.fetch_offset, o.partition_max_bytes = row
+    if count > 1:
+        for row in sweep_iqi(buf[pos : pos + 16 * count]):
+            o: FetchPartition = new(FetchPartition)
+            o.partition, o.fetch_offset, o.partition_max_bytes = row
+            o.current_leader_epoch = -1
+            o.last_fetched_epoch = -1
+            o.log_start_offset = -1
+            o.replica_directory_id = ZERO_UUID
+            o.high_watermark = 9223372036854775807
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 16 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(FetchPartition)
         o.current_leader_epoch = -1
         o.last_fetched_epoch = -1
         o.log_start_offset = -1
         o.replica_directory_id = ZERO_UUID
         o.high_watermark = 9223372036854775807
+        o.partition, o.fetch_offset, o.partition_max_bytes = get_iqi(buf, pos)
+        pos += 16
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 16 * len(out)
     return out, pos
 
 
@@ -245,15 +262,13 @@ def decode_fetch_topic_0_array(
         o: FetchTopic = new(FetchTopic)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic = buf[pos : (pos := pos + n)].decode()
+        o.topic = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_fetch_partition_0_array(buf, pos, n)
+        o.partitions, pos = decode_fetch_partition_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -271,10 +286,9 @@ def decode_fetch_request_0(buf: bytes, pos: int, left: int) -> tuple[FetchReques
     o.forgotten_topics_data = []
     o.rack_id = ""
     o.replica_id, o.max_wait_ms, o.min_bytes, n = get_iiii(buf, pos)
-    pos += 16
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_fetch_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_fetch_topic_0_array(buf, pos + 16, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -290,10 +304,9 @@ def decode_fetch_request_3(buf: bytes, pos: int, left: int) -> tuple[FetchReques
     o.forgotten_topics_data = []
     o.rack_id = ""
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, n = get_iiiii(buf, pos)
-    pos += 20
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_fetch_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_fetch_topic_0_array(buf, pos + 20, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -308,10 +321,9 @@ def decode_fetch_request_4(buf: bytes, pos: int, left: int) -> tuple[FetchReques
     o.forgotten_topics_data = []
     o.rack_id = ""
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, n = get_iiiibi(buf, pos)
-    pos += 21
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_fetch_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_fetch_topic_0_array(buf, pos + 21, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -323,16 +335,28 @@ def decode_fetch_partition_5_array(
     if count * 24 > len(buf) - pos:
         raise ValueError
     out: list[FetchPartition] = []
-    for row in sweep_iqqi(buf[pos : pos + 24 * count]):
-        o: FetchPartition = new(FetchPartition)
-        o.partition, o.fetch_offset, o.log_start_offset, o.partition_max_bytes = row
+    if count > 1:
+        for row in sweep_iqqi(buf[pos : pos + 24 * count]):
+            o: FetchPartition = new(FetchPartition)
+            o.partition, o.fetch_offset, o.log_start_offset, o.partition_max_bytes = row
+            o.current_leader_epoch = -1
+            o.last_fetched_epoch = -1
+            o.replica_directory_id = ZERO_UUID
+            o.high_watermark = 9223372036854775807
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 24 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(FetchPartition)
         o.current_leader_epoch = -1
         o.last_fetched_epoch = -1
         o.replica_directory_id = ZERO_UUID
         o.high_watermark = 9223372036854775807
+        o.partition, o.fetch_offset, o.log_start_offset, o.partition_max_bytes = get_iqqi(buf, pos)
+        pos += 24
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 24 * len(out)
     return out, pos
 
 
@@ -348,15 +372,13 @@ def decode_fetch_topic_5_array(
         o: FetchTopic = new(FetchTopic)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic = buf[pos : (pos := pos + n)].decode()
+        o.topic = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_fetch_partition_5_array(buf, pos, n)
+        o.partitions, pos = decode_fetch_partition_5_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -372,10 +394,9 @@ def decode_fetch_request_5(buf: bytes, pos: int, left: int) -> tuple[FetchReques
     o.forgotten_topics_data = []
     o.rack_id = ""
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, n = get_iiiibi(buf, pos)
-    pos += 21
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_fetch_topic_5_array(buf, pos, n, left)
+    o.topics, pos, left = decode_fetch_topic_5_array(buf, pos + 21, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -392,16 +413,14 @@ def decode_forgotten_topic_7_array(
         o: ForgottenTopic = new(ForgottenTopic)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic = buf[pos : (pos := pos + n)].decode()
+        o.topic = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.partitions = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -414,15 +433,13 @@ def decode_fetch_request_7(buf: bytes, pos: int, left: int) -> tuple[FetchReques
     o.replica_state = None
     o.rack_id = ""
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n = get_iiiibiii(buf, pos)
-    pos += 29
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_fetch_topic_5_array(buf, pos, n, left)
+    o.topics, pos, left = decode_fetch_topic_5_array(buf, pos + 29, n, left)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.forgotten_topics_data, pos, left = decode_forgotten_topic_7_array(buf, pos, n, left)
+    o.forgotten_topics_data, pos, left = decode_forgotten_topic_7_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -434,15 +451,26 @@ def decode_fetch_partition_9_array(
     if count * 28 > len(buf) - pos:
         raise ValueError
     out: list[FetchPartition] = []
-    for row in sweep_iiqqi(buf[pos : pos + 28 * count]):
-        o: FetchPartition = new(FetchPartition)
-        o.partition, o.current_leader_epoch, o.fetch_offset, o.log_start_offset, o.partition_max_bytes = row
+    if count > 1:
+        for row in sweep_iiqqi(buf[pos : pos + 28 * count]):
+            o: FetchPartition = new(FetchPartition)
+            o.partition, o.current_leader_epoch, o.fetch_offset, o.log_start_offset, o.partition_max_bytes = row
+            o.last_fetched_epoch = -1
+            o.replica_directory_id = ZERO_UUID
+            o.high_watermark = 9223372036854775807
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 28 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(FetchPartition)
         o.last_fetched_epoch = -1
         o.replica_directory_id = ZERO_UUID
         o.high_watermark = 9223372036854775807
+        o.partition, o.current_leader_epoch, o.fetch_offset, o.log_start_offset, o.partition_max_bytes = get_iiqqi(buf, pos)
+        pos += 28
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 28 * len(out)
     return out, pos
 
 
@@ -458,15 +486,13 @@ def decode_fetch_topic_9_array(
         o: FetchTopic = new(FetchTopic)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic = buf[pos : (pos := pos + n)].decode()
+        o.topic = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_fetch_partition_9_array(buf, pos, n)
+        o.partitions, pos = decode_fetch_partition_9_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -479,15 +505,13 @@ def decode_fetch_request_9(buf: bytes, pos: int, left: int) -> tuple[FetchReques
     o.replica_state = None
     o.rack_id = ""
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n = get_iiiibiii(buf, pos)
-    pos += 29
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_fetch_topic_9_array(buf, pos, n, left)
+    o.topics, pos, left = decode_fetch_topic_9_array(buf, pos + 29, n, left)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.forgotten_topics_data, pos, left = decode_forgotten_topic_7_array(buf, pos, n, left)
+    o.forgotten_topics_data, pos, left = decode_forgotten_topic_7_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -498,20 +522,17 @@ def decode_fetch_request_11(buf: bytes, pos: int, left: int) -> tuple[FetchReque
     o.cluster_id = None
     o.replica_state = None
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n = get_iiiibiii(buf, pos)
-    pos += 29
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_fetch_topic_9_array(buf, pos, n, left)
+    o.topics, pos, left = decode_fetch_topic_9_array(buf, pos + 29, n, left)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.forgotten_topics_data, pos, left = decode_forgotten_topic_7_array(buf, pos, n, left)
+    o.forgotten_topics_data, pos, left = decode_forgotten_topic_7_array(buf, pos + 4, n, left)
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.rack_id = buf[pos : (pos := pos + n)].decode()
+    o.rack_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -523,17 +544,18 @@ def decode_fetch_partition_12_array(
     if count * 33 > len(buf) - pos:
         raise ValueError
     out: list[FetchPartition] = []
-    for row in sweep_iiqiqiB(buf[pos : pos + 33 * count]):
-        o: FetchPartition = new(FetchPartition)
-        o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes, n = row
-        if n:
-            break
-        o.replica_directory_id = ZERO_UUID
-        o.high_watermark = 9223372036854775807
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 33 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iiqiqiB(buf[pos : pos + 33 * count]):
+            o: FetchPartition = new(FetchPartition)
+            o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes, n = row
+            if n:
+                break
+            o.replica_directory_id = ZERO_UUID
+            o.high_watermark = 9223372036854775807
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 33 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(FetchPartition)
         o.replica_directory_id = ZERO_UUID
@@ -559,15 +581,13 @@ def decode_fetch_topic_12_array(
         o: FetchTopic = new(FetchTopic)
         o.topic_id = ZERO_UUID
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_fetch_partition_12_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_fetch_partition_12_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -589,16 +609,14 @@ def decode_forgotten_topic_12_array(
         o: ForgottenTopic = new(ForgottenTopic)
         o.topic_id = ZERO_UUID
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -621,10 +639,13 @@ def decode_fetch_request_12_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_string(buf, pos, n)
-            o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                n, pos = long_string(buf, pos, 1, n)
+            if n:
+                o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+            else:
+                o.cluster_id = None
+                pos += 1
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -641,20 +662,17 @@ def decode_fetch_request_12(buf: bytes, pos: int, left: int) -> tuple[FetchReque
     o.replica_state = None
     o.cluster_id = None
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n = get_iiiibiiB(buf, pos)
-    pos += 26
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_fetch_topic_12_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 26, n)
+    o.topics, pos, left = decode_fetch_topic_12_array(buf, pos + 26, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.forgotten_topics_data, pos, left = decode_forgotten_topic_12_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.forgotten_topics_data, pos, left = decode_forgotten_topic_12_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.rack_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.rack_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -691,10 +709,9 @@ def decode_fetch_topic_13_array(
         o = new(FetchTopic)
         o.topic = ""
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_fetch_partition_12_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_fetch_partition_12_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -732,11 +749,10 @@ def decode_forgotten_topic_13_array(
         o = new(ForgottenTopic)
         o.topic = ""
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 17))
+        pos += 4 * n + 13
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -759,10 +775,13 @@ def decode_fetch_request_13_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_string(buf, pos, n)
-            o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                n, pos = long_string(buf, pos, 1, n)
+            if n:
+                o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+            else:
+                o.cluster_id = None
+                pos += 1
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -779,20 +798,17 @@ def decode_fetch_request_13(buf: bytes, pos: int, left: int) -> tuple[FetchReque
     o.replica_state = None
     o.cluster_id = None
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n = get_iiiibiiB(buf, pos)
-    pos += 26
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = decode_fetch_topic_13_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 26, n)
+    o.topics, pos = decode_fetch_topic_13_array(buf, pos + 26, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.forgotten_topics_data, pos = decode_forgotten_topic_13_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.forgotten_topics_data, pos = decode_forgotten_topic_13_array(buf, pos + 1, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.rack_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.rack_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -808,15 +824,16 @@ def decode_replica_state_15_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[ReplicaState] = []
-    for row in sweep_iqB(buf[pos : pos + 13 * count]):
-        o: ReplicaState = new(ReplicaState)
-        o.replica_id, o.replica_epoch, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 13 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iqB(buf[pos : pos + 13 * count]):
+            o: ReplicaState = new(ReplicaState)
+            o.replica_id, o.replica_epoch, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 13 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(ReplicaState)
         o.replica_id, o.replica_epoch, n = get_iqB(buf, pos)
@@ -841,10 +858,13 @@ def decode_fetch_request_15_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_string(buf, pos, n)
-            o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                n, pos = long_string(buf, pos, 1, n)
+            if n:
+                o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+            else:
+                o.cluster_id = None
+                pos += 1
         elif tag == 1:
             (o.replica_state,), pos = decode_replica_state_15_array(buf, pos, 1)
         else:
@@ -864,20 +884,17 @@ def decode_fetch_request_15(buf: bytes, pos: int, left: int) -> tuple[FetchReque
     o.cluster_id = None
     o.replica_state = None
     o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n = get_iiibiiB(buf, pos)
-    pos += 22
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = decode_fetch_topic_13_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 22, n)
+    o.topics, pos = decode_fetch_topic_13_array(buf, pos + 22, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.forgotten_topics_data, pos = decode_forgotten_topic_13_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.forgotten_topics_data, pos = decode_forgotten_topic_13_array(buf, pos + 1, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.rack_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.rack_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -917,17 +934,18 @@ def decode_fetch_partition_17_array(
     if count * 33 > len(buf) - pos:
         raise ValueError
     out: list[FetchPartition] = []
-    for row in sweep_iiqiqiB(buf[pos : pos + 33 * count]):
-        o: FetchPartition = new(FetchPartition)
-        o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes, n = row
-        if n:
-            break
-        o.high_watermark = 9223372036854775807
-        o.replica_directory_id = ZERO_UUID
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 33 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iiqiqiB(buf[pos : pos + 33 * count]):
+            o: FetchPartition = new(FetchPartition)
+            o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes, n = row
+            if n:
+                break
+            o.high_watermark = 9223372036854775807
+            o.replica_directory_id = ZERO_UUID
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 33 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(FetchPartition)
         o.high_watermark = 9223372036854775807
@@ -969,10 +987,9 @@ def decode_fetch_topic_17_array(
         o = new(FetchTopic)
         o.topic = ""
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_fetch_partition_17_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_fetch_partition_17_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -995,10 +1012,13 @@ def decode_fetch_request_17_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_string(buf, pos, n)
-            o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                n, pos = long_string(buf, pos, 1, n)
+            if n:
+                o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+            else:
+                o.cluster_id = None
+                pos += 1
         elif tag == 1:
             (o.replica_state,), pos = decode_replica_state_15_array(buf, pos, 1)
         else:
@@ -1018,20 +1038,17 @@ def decode_fetch_request_17(buf: bytes, pos: int, left: int) -> tuple[FetchReque
     o.cluster_id = None
     o.replica_state = None
     o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n = get_iiibiiB(buf, pos)
-    pos += 22
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = decode_fetch_topic_17_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 22, n)
+    o.topics, pos = decode_fetch_topic_17_array(buf, pos + 22, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.forgotten_topics_data, pos = decode_forgotten_topic_13_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.forgotten_topics_data, pos = decode_forgotten_topic_13_array(buf, pos + 1, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.rack_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.rack_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -1074,17 +1091,18 @@ def decode_fetch_partition_18_array(
     if count * 33 > len(buf) - pos:
         raise ValueError
     out: list[FetchPartition] = []
-    for row in sweep_iiqiqiB(buf[pos : pos + 33 * count]):
-        o: FetchPartition = new(FetchPartition)
-        o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes, n = row
-        if n:
-            break
-        o.replica_directory_id = ZERO_UUID
-        o.high_watermark = 9223372036854775807
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 33 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iiqiqiB(buf[pos : pos + 33 * count]):
+            o: FetchPartition = new(FetchPartition)
+            o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes, n = row
+            if n:
+                break
+            o.replica_directory_id = ZERO_UUID
+            o.high_watermark = 9223372036854775807
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 33 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(FetchPartition)
         o.replica_directory_id = ZERO_UUID
@@ -1126,10 +1144,9 @@ def decode_fetch_topic_18_array(
         o = new(FetchTopic)
         o.topic = ""
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_fetch_partition_18_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_fetch_partition_18_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -1152,10 +1169,13 @@ def decode_fetch_request_18_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_string(buf, pos, n)
-            o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                n, pos = long_string(buf, pos, 1, n)
+            if n:
+                o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+            else:
+                o.cluster_id = None
+                pos += 1
         elif tag == 1:
             (o.replica_state,), pos = decode_replica_state_15_array(buf, pos, 1)
         else:
@@ -1175,20 +1195,17 @@ def decode_fetch_request_18(buf: bytes, pos: int, left: int) -> tuple[FetchReque
     o.cluster_id = None
     o.replica_state = None
     o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n = get_iiibiiB(buf, pos)
-    pos += 22
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = decode_fetch_topic_18_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 22, n)
+    o.topics, pos = decode_fetch_topic_18_array(buf, pos + 22, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.forgotten_topics_data, pos = decode_forgotten_topic_13_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.forgotten_topics_data, pos = decode_forgotten_topic_13_array(buf, pos + 1, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.rack_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.rack_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -1197,26 +1214,28 @@ def decode_fetch_request_18(buf: bytes, pos: int, left: int) -> tuple[FetchReque
     return o, pos
 
 
-def encode_fetch_partition_0_array(items: Iterable[FetchPartition], out: bytearray) -> None:
+def encode_fetch_partition_0_array(items: Iterable[FetchPartition], out: Parts) -> None:
     # Versions 0-4.
+    add = out.append
     for o in items:
         if o.last_fetched_epoch != -1 or o.unknown_tagged_fields:
             raise ValueError
-        out += put_iqi(o.partition, o.fetch_offset, o.partition_max_bytes)
+        add(put_iqi(o.partition, o.fetch_offset, o.partition_max_bytes))
 
 
-def encode_fetch_topic_0_array(items: Iterable[FetchTopic], out: bytearray) -> None:
+def encode_fetch_topic_0_array(items: Iterable[FetchTopic], out: Parts) -> None:
     # Versions 0-4.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_fetch_partition_0_array(partitions, out)
 
@@ -1225,61 +1244,66 @@ def encode_fetch_request_0(o: FetchRequest) -> bytes:
     # Versions 0-2.
     if (o.replica_state is not None and o.replica_state != ReplicaState()) or o.forgotten_topics_data or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_iiii(o.replica_id, o.max_wait_ms, o.min_bytes, n)
+    add(put_iiii(o.replica_id, o.max_wait_ms, o.min_bytes, n))
     if topics:
         encode_fetch_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_fetch_request_3(o: FetchRequest) -> bytes:
     # Versions 3.
     if (o.replica_state is not None and o.replica_state != ReplicaState()) or o.forgotten_topics_data or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_iiiii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, n)
+    add(put_iiiii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, n))
     if topics:
         encode_fetch_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_fetch_request_4(o: FetchRequest) -> bytes:
     # Versions 4.
     if (o.replica_state is not None and o.replica_state != ReplicaState()) or o.forgotten_topics_data or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_iiiibi(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, n)
+    add(put_iiiibi(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, n))
     if topics:
         encode_fetch_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_fetch_partition_5_array(items: Iterable[FetchPartition], out: bytearray) -> None:
+def encode_fetch_partition_5_array(items: Iterable[FetchPartition], out: Parts) -> None:
     # Versions 5-8.
+    add = out.append
     for o in items:
         if o.last_fetched_epoch != -1 or o.unknown_tagged_fields:
             raise ValueError
-        out += put_iqqi(o.partition, o.fetch_offset, o.log_start_offset, o.partition_max_bytes)
+        add(put_iqqi(o.partition, o.fetch_offset, o.log_start_offset, o.partition_max_bytes))
 
 
-def encode_fetch_topic_5_array(items: Iterable[FetchTopic], out: bytearray) -> None:
+def encode_fetch_topic_5_array(items: Iterable[FetchTopic], out: Parts) -> None:
     # Versions 5-8.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_fetch_partition_5_array(partitions, out)
 
@@ -1288,69 +1312,74 @@ def encode_fetch_request_5(o: FetchRequest) -> bytes:
     # Versions 5-6.
     if (o.replica_state is not None and o.replica_state != ReplicaState()) or o.forgotten_topics_data or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_iiiibi(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, n)
+    add(put_iiiibi(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, n))
     if topics:
         encode_fetch_topic_5_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_forgotten_topic_7_array(items: Iterable[ForgottenTopic], out: bytearray) -> None:
+def encode_forgotten_topic_7_array(items: Iterable[ForgottenTopic], out: Parts) -> None:
     # Versions 7-11.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
+            add(PACK_i[len(partitions)](*partitions))
 
 
 def encode_fetch_request_7(o: FetchRequest) -> bytes:
     # Versions 7-8.
     if (o.replica_state is not None and o.replica_state != ReplicaState()) or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_iiiibiii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n)
+    add(put_iiiibiii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n))
     if topics:
         encode_fetch_topic_5_array(topics, out)
     forgotten_topics_data = o.forgotten_topics_data
     n = len(forgotten_topics_data)
-    out += put_i(n)
+    add(put_i(n))
     if forgotten_topics_data:
         encode_forgotten_topic_7_array(forgotten_topics_data, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_fetch_partition_9_array(items: Iterable[FetchPartition], out: bytearray) -> None:
+def encode_fetch_partition_9_array(items: Iterable[FetchPartition], out: Parts) -> None:
     # Versions 9-11.
+    add = out.append
     for o in items:
         if o.last_fetched_epoch != -1 or o.unknown_tagged_fields:
             raise ValueError
-        out += put_iiqqi(o.partition, o.current_leader_epoch, o.fetch_offset, o.log_start_offset, o.partition_max_bytes)
+        add(put_iiqqi(o.partition, o.current_leader_epoch, o.fetch_offset, o.log_start_offset, o.partition_max_bytes))
 
 
-def encode_fetch_topic_9_array(items: Iterable[FetchTopic], out: bytearray) -> None:
+def encode_fetch_topic_9_array(items: Iterable[FetchTopic], out: Parts) -> None:
     # Versions 9-11.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_fetch_partition_9_array(partitions, out)
 
@@ -1359,92 +1388,99 @@ def encode_fetch_request_9(o: FetchRequest) -> bytes:
     # Versions 9-10.
     if (o.replica_state is not None and o.replica_state != ReplicaState()) or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_iiiibiii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n)
+    add(put_iiiibiii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n))
     if topics:
         encode_fetch_topic_9_array(topics, out)
     forgotten_topics_data = o.forgotten_topics_data
     n = len(forgotten_topics_data)
-    out += put_i(n)
+    add(put_i(n))
     if forgotten_topics_data:
         encode_forgotten_topic_7_array(forgotten_topics_data, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_fetch_request_11(o: FetchRequest) -> bytes:
     # Versions 11.
     if (o.replica_state is not None and o.replica_state != ReplicaState()) or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_iiiibiii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n)
+    add(put_iiiibiii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n))
     if topics:
         encode_fetch_topic_9_array(topics, out)
     forgotten_topics_data = o.forgotten_topics_data
     n = len(forgotten_topics_data)
-    out += put_i(n)
+    add(put_i(n))
     if forgotten_topics_data:
         encode_forgotten_topic_7_array(forgotten_topics_data, out)
     s = o.rack_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
-    return bytes(out)
+    add(put_h(n))
+    add(s)
+    return b"".join(out)
 
 
-def encode_fetch_partition_12_array(items: Iterable[FetchPartition], out: bytearray) -> None:
+def encode_fetch_partition_12_array(items: Iterable[FetchPartition], out: Parts) -> None:
     # Versions 12-16.
+    add = out.append
     for o in items:
-        out += put_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes)
+        add(put_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_topic_12_array(items: Iterable[FetchTopic], out: bytearray) -> None:
+def encode_fetch_topic_12_array(items: Iterable[FetchTopic], out: Parts) -> None:
     # Versions 12.
+    add = out.append
     for o in items:
         s = o.topic.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_fetch_partition_12_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_forgotten_topic_12_array(items: Iterable[ForgottenTopic], out: bytearray) -> None:
+def encode_forgotten_topic_12_array(items: Iterable[ForgottenTopic], out: Parts) -> None:
     # Versions 12.
+    add = out.append
     for o in items:
         s = o.topic.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+            add(PACK_i[len(partitions)](*partitions))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_request_12_tags(o: FetchRequest, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_fetch_request_12_tags(o: FetchRequest, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.cluster_id is not None:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         s = b"" if o.cluster_id is None else o.cluster_id.encode()
         n = 0 if o.cluster_id is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
@@ -1452,65 +1488,78 @@ def encode_fetch_request_12(o: FetchRequest) -> bytes:
     # Versions 12.
     if (o.replica_state is not None and o.replica_state != ReplicaState()):
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iiiibiiB(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else put_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + LENGTH[n]
+    add(put_iiiibiiB(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else put_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + LENGTH[n])
     if topics:
         encode_fetch_topic_12_array(topics, out)
     forgotten_topics_data = o.forgotten_topics_data
     n = len(forgotten_topics_data) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if forgotten_topics_data:
         encode_forgotten_topic_12_array(forgotten_topics_data, out)
     s = o.rack_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out.append(0)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(b"\0")
     if o.unknown_tagged_fields or o.cluster_id is not None:
         encode_fetch_request_12_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_fetch_topic_13_array(items: Iterable[FetchTopic], out: bytearray) -> None:
+def encode_fetch_topic_13_array(items: Iterable[FetchTopic], out: Parts) -> None:
     # Versions 13-16.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_fetch_partition_12_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_fetch_partition_12_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_forgotten_topic_13_array(items: Iterable[ForgottenTopic], out: bytearray) -> None:
+def encode_forgotten_topic_13_array(items: Iterable[ForgottenTopic], out: Parts) -> None:
     # Versions 13-18.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+        if len(partitions) < 127:
+            add(row_forgotten_topic_13[len(partitions)](o.topic_id, len(partitions) + 1, *partitions))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                add(PACK_i[len(partitions)](*partitions))
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_request_13_tags(o: FetchRequest, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_fetch_request_13_tags(o: FetchRequest, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.cluster_id is not None:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         s = b"" if o.cluster_id is None else o.cluster_id.encode()
         n = 0 if o.cluster_id is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
@@ -1518,46 +1567,52 @@ def encode_fetch_request_13(o: FetchRequest) -> bytes:
     # Versions 13-14.
     if (o.replica_state is not None and o.replica_state != ReplicaState()):
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iiiibiiB(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else put_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + LENGTH[n]
+    add(put_iiiibiiB(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else put_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + LENGTH[n])
     if topics:
         encode_fetch_topic_13_array(topics, out)
     forgotten_topics_data = o.forgotten_topics_data
     n = len(forgotten_topics_data) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if forgotten_topics_data:
         encode_forgotten_topic_13_array(forgotten_topics_data, out)
     s = o.rack_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out.append(0)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(b"\0")
     if o.unknown_tagged_fields or o.cluster_id is not None:
         encode_fetch_request_13_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_replica_state_15_array(items: Iterable[ReplicaState], out: bytearray) -> None:
+def encode_replica_state_15_array(items: Iterable[ReplicaState], out: Parts) -> None:
     # Versions 15-18.
+    add = out.append
     for o in items:
-        out += put_iqx(o.replica_id, o.replica_epoch)
+        add(put_iqx(o.replica_id, o.replica_epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_request_15_tags(o: FetchRequest, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_fetch_request_15_tags(o: FetchRequest, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.cluster_id is not None:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         s = b"" if o.cluster_id is None else o.cluster_id.encode()
         n = 0 if o.cluster_id is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
+        tags[0] = b"".join(out)
     if (o.replica_state is not None and o.replica_state != ReplicaState()):
-        tags[1] = out = bytearray()
+        out = []
+        add = out.append
         encode_replica_state_15_array((o.replica_state,), out)
+        tags[1] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
@@ -1565,71 +1620,84 @@ def encode_fetch_request_15(o: FetchRequest) -> bytes:
     # Versions 15-16.
     if o.replica_id != -1:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iiibiiB(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else put_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + LENGTH[n]
+    add(put_iiibiiB(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else put_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + LENGTH[n])
     if topics:
         encode_fetch_topic_13_array(topics, out)
     forgotten_topics_data = o.forgotten_topics_data
     n = len(forgotten_topics_data) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if forgotten_topics_data:
         encode_forgotten_topic_13_array(forgotten_topics_data, out)
     s = o.rack_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out.append(0)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(b"\0")
     if o.unknown_tagged_fields or o.cluster_id is not None or (o.replica_state is not None and o.replica_state != ReplicaState()):
         encode_fetch_request_15_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_fetch_partition_17_tags(o: FetchPartition, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_fetch_partition_17_tags(o: FetchPartition, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.replica_directory_id != ZERO_UUID:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         if len(o.replica_directory_id) != 16:
             raise ValueError
-        out += put_U(o.replica_directory_id)
+        add(put_U(o.replica_directory_id))
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_fetch_partition_17_array(items: Iterable[FetchPartition], out: bytearray) -> None:
+def encode_fetch_partition_17_array(items: Iterable[FetchPartition], out: Parts) -> None:
     # Versions 17.
+    add = out.append
     for o in items:
-        out += put_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes)
+        add(put_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes))
         if o.unknown_tagged_fields or o.replica_directory_id != ZERO_UUID:
             encode_fetch_partition_17_tags(o, out)
 
 
-def encode_fetch_topic_17_array(items: Iterable[FetchTopic], out: bytearray) -> None:
+def encode_fetch_topic_17_array(items: Iterable[FetchTopic], out: Parts) -> None:
     # Versions 17.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_fetch_partition_17_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_fetch_partition_17_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_request_17_tags(o: FetchRequest, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_fetch_request_17_tags(o: FetchRequest, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.cluster_id is not None:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         s = b"" if o.cluster_id is None else o.cluster_id.encode()
         n = 0 if o.cluster_id is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
+        tags[0] = b"".join(out)
     if (o.replica_state is not None and o.replica_state != ReplicaState()):
-        tags[1] = out = bytearray()
+        out = []
+        add = out.append
         encode_replica_state_15_array((o.replica_state,), out)
+        tags[1] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
@@ -1637,74 +1705,89 @@ def encode_fetch_request_17(o: FetchRequest) -> bytes:
     # Versions 17.
     if o.replica_id != -1:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iiibiiB(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else put_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + LENGTH[n]
+    add(put_iiibiiB(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else put_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + LENGTH[n])
     if topics:
         encode_fetch_topic_17_array(topics, out)
     forgotten_topics_data = o.forgotten_topics_data
     n = len(forgotten_topics_data) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if forgotten_topics_data:
         encode_forgotten_topic_13_array(forgotten_topics_data, out)
     s = o.rack_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out.append(0)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(b"\0")
     if o.unknown_tagged_fields or o.cluster_id is not None or (o.replica_state is not None and o.replica_state != ReplicaState()):
         encode_fetch_request_17_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_fetch_partition_18_tags(o: FetchPartition, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_fetch_partition_18_tags(o: FetchPartition, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.replica_directory_id != ZERO_UUID:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         if len(o.replica_directory_id) != 16:
             raise ValueError
-        out += put_U(o.replica_directory_id)
+        add(put_U(o.replica_directory_id))
+        tags[0] = b"".join(out)
     if o.high_watermark != 9223372036854775807:
-        tags[1] = out = bytearray()
-        out += put_q(o.high_watermark)
+        out = []
+        add = out.append
+        add(put_q(o.high_watermark))
+        tags[1] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_fetch_partition_18_array(items: Iterable[FetchPartition], out: bytearray) -> None:
+def encode_fetch_partition_18_array(items: Iterable[FetchPartition], out: Parts) -> None:
     # Versions 18.
+    add = out.append
     for o in items:
-        out += put_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes)
+        add(put_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes))
         if o.unknown_tagged_fields or o.replica_directory_id != ZERO_UUID or o.high_watermark != 9223372036854775807:
             encode_fetch_partition_18_tags(o, out)
 
 
-def encode_fetch_topic_18_array(items: Iterable[FetchTopic], out: bytearray) -> None:
+def encode_fetch_topic_18_array(items: Iterable[FetchTopic], out: Parts) -> None:
     # Versions 18.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_fetch_partition_18_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_fetch_partition_18_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_request_18_tags(o: FetchRequest, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_fetch_request_18_tags(o: FetchRequest, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.cluster_id is not None:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         s = b"" if o.cluster_id is None else o.cluster_id.encode()
         n = 0 if o.cluster_id is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
+        tags[0] = b"".join(out)
     if (o.replica_state is not None and o.replica_state != ReplicaState()):
-        tags[1] = out = bytearray()
+        out = []
+        add = out.append
         encode_replica_state_15_array((o.replica_state,), out)
+        tags[1] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
@@ -1712,25 +1795,26 @@ def encode_fetch_request_18(o: FetchRequest) -> bytes:
     # Versions 18.
     if o.replica_id != -1:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iiibiiB(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else put_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + LENGTH[n]
+    add(put_iiibiiB(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else put_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + LENGTH[n])
     if topics:
         encode_fetch_topic_18_array(topics, out)
     forgotten_topics_data = o.forgotten_topics_data
     n = len(forgotten_topics_data) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if forgotten_topics_data:
         encode_forgotten_topic_13_array(forgotten_topics_data, out)
     s = o.rack_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out.append(0)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(b"\0")
     if o.unknown_tagged_fields or o.cluster_id is not None or (o.replica_state is not None and o.replica_state != ReplicaState()):
         encode_fetch_request_18_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 FetchRequest._DECODERS = {

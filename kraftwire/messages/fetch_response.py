@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -48,6 +49,7 @@ get_qq = Packer(">qq").unpack_from
 get_qqB = Packer(">qqB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_h = Packer(">h").pack
 put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
@@ -56,9 +58,13 @@ put_ihiB = Packer(">ihiB").pack
 put_ihii = Packer(">ihii").pack
 put_ihqi = Packer(">ihqi").pack
 put_ihqqi = Packer(">ihqqi").pack
+put_ihqqii = Packer(">ihqqii").pack
 put_ihqqq = Packer(">ihqqq").pack
 put_ihqqqB = Packer(">ihqqqB").pack
+put_ihqqqbibx = Packer(">ihqqqbibx").pack
 put_ihqqqi = Packer(">ihqqqi").pack
+put_ihqqqii = Packer(">ihqqqii").pack
+put_ihqqqiii = Packer(">ihqqqiii").pack
 put_ii = Packer(">ii").pack
 put_iix = Packer(">iix").pack
 put_iqx = Packer(">iqx").pack
@@ -296,8 +302,11 @@ def decode_partition_data_0_array(
         o.aborted_transactions = []
         o.preferred_read_replica = -1
         o.partition_index, o.error_code, o.high_watermark, n = get_ihqi(buf, pos)
-        pos += 18
-        o.records = view[pos : (pos := pos + n)] if n >= 0 else None
+        if n >= 0:
+            o.records = view[pos + 18 : (pos := pos + 18 + n)]
+        else:
+            o.records = None
+            pos += 18
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -315,15 +324,13 @@ def decode_fetchable_topic_response_0_array(
         o: FetchableTopicResponse = new(FetchableTopicResponse)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic = buf[pos : (pos := pos + n)].decode()
+        o.topic = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_partition_data_0_array(buf, pos, n)
+        o.partitions, pos = decode_partition_data_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -337,10 +344,9 @@ def decode_fetch_response_0(buf: bytes, pos: int, left: int) -> tuple[FetchRespo
     o.session_id = 0
     o.node_endpoints = []
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.responses, pos, left = decode_fetchable_topic_response_0_array(buf, pos, n, left)
+    o.responses, pos, left = decode_fetchable_topic_response_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -352,10 +358,9 @@ def decode_fetch_response_1(buf: bytes, pos: int, left: int) -> tuple[FetchRespo
     o.session_id = 0
     o.node_endpoints = []
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.responses, pos, left = decode_fetchable_topic_response_0_array(buf, pos, n, left)
+    o.responses, pos, left = decode_fetchable_topic_response_0_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -367,12 +372,20 @@ def decode_aborted_transaction_4_array(
     if count * 16 > len(buf) - pos:
         raise ValueError
     out: list[AbortedTransaction] = []
-    for row in sweep_qq(buf[pos : pos + 16 * count]):
-        o: AbortedTransaction = new(AbortedTransaction)
-        o.producer_id, o.first_offset = row
+    if count > 1:
+        for row in sweep_qq(buf[pos : pos + 16 * count]):
+            o: AbortedTransaction = new(AbortedTransaction)
+            o.producer_id, o.first_offset = row
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 16 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(AbortedTransaction)
+        o.producer_id, o.first_offset = get_qq(buf, pos)
+        pos += 16
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 16 * len(out)
     return out, pos
 
 
@@ -415,14 +428,17 @@ def decode_partition_data_4_array(
         o.snapshot_id = None
         o.preferred_read_replica = -1
         o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, n = get_ihqqi(buf, pos)
-        pos += 26
         if n >= 0:
-            o.aborted_transactions, pos = decode_aborted_transaction_4_array(buf, pos, n)
+            o.aborted_transactions, pos = decode_aborted_transaction_4_array(buf, pos + 26, n)
         else:
             o.aborted_transactions = None
+            pos += 26
         n, = get_i(buf, pos)
-        pos += 4
-        o.records = view[pos : (pos := pos + n)] if n >= 0 else None
+        if n >= 0:
+            o.records = view[pos + 4 : (pos := pos + 4 + n)]
+        else:
+            o.records = None
+            pos += 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -440,15 +456,13 @@ def decode_fetchable_topic_response_4_array(
         o: FetchableTopicResponse = new(FetchableTopicResponse)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic = buf[pos : (pos := pos + n)].decode()
+        o.topic = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_partition_data_4_array(buf, pos, n)
+        o.partitions, pos = decode_partition_data_4_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -461,10 +475,9 @@ def decode_fetch_response_4(buf: bytes, pos: int, left: int) -> tuple[FetchRespo
     o.session_id = 0
     o.node_endpoints = []
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.responses, pos, left = decode_fetchable_topic_response_4_array(buf, pos, n, left)
+    o.responses, pos, left = decode_fetchable_topic_response_4_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -506,14 +519,17 @@ def decode_partition_data_5_array(
         o.snapshot_id = None
         o.preferred_read_replica = -1
         o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, n = get_ihqqqi(buf, pos)
-        pos += 34
         if n >= 0:
-            o.aborted_transactions, pos = decode_aborted_transaction_4_array(buf, pos, n)
+            o.aborted_transactions, pos = decode_aborted_transaction_4_array(buf, pos + 34, n)
         else:
             o.aborted_transactions = None
+            pos += 34
         n, = get_i(buf, pos)
-        pos += 4
-        o.records = view[pos : (pos := pos + n)] if n >= 0 else None
+        if n >= 0:
+            o.records = view[pos + 4 : (pos := pos + 4 + n)]
+        else:
+            o.records = None
+            pos += 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -531,15 +547,13 @@ def decode_fetchable_topic_response_5_array(
         o: FetchableTopicResponse = new(FetchableTopicResponse)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic = buf[pos : (pos := pos + n)].decode()
+        o.topic = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_partition_data_5_array(buf, pos, n)
+        o.partitions, pos = decode_partition_data_5_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -552,10 +566,9 @@ def decode_fetch_response_5(buf: bytes, pos: int, left: int) -> tuple[FetchRespo
     o.session_id = 0
     o.node_endpoints = []
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.responses, pos, left = decode_fetchable_topic_response_5_array(buf, pos, n, left)
+    o.responses, pos, left = decode_fetchable_topic_response_5_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -565,10 +578,9 @@ def decode_fetch_response_7(buf: bytes, pos: int, left: int) -> tuple[FetchRespo
     o: FetchResponse = new(FetchResponse)
     o.node_endpoints = []
     o.throttle_time_ms, o.error_code, o.session_id, n = get_ihii(buf, pos)
-    pos += 14
     if n < 0:
         raise ValueError
-    o.responses, pos, left = decode_fetchable_topic_response_5_array(buf, pos, n, left)
+    o.responses, pos, left = decode_fetchable_topic_response_5_array(buf, pos + 14, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -608,14 +620,17 @@ def decode_partition_data_11_array(
         o.current_leader = None
         o.snapshot_id = None
         o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, n = get_ihqqqi(buf, pos)
-        pos += 34
         if n >= 0:
-            o.aborted_transactions, pos = decode_aborted_transaction_4_array(buf, pos, n)
+            o.aborted_transactions, pos = decode_aborted_transaction_4_array(buf, pos + 34, n)
         else:
             o.aborted_transactions = None
+            pos += 34
         o.preferred_read_replica, n = get_ii(buf, pos)
-        pos += 8
-        o.records = view[pos : (pos := pos + n)] if n >= 0 else None
+        if n >= 0:
+            o.records = view[pos + 8 : (pos := pos + 8 + n)]
+        else:
+            o.records = None
+            pos += 8
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -633,15 +648,13 @@ def decode_fetchable_topic_response_11_array(
         o: FetchableTopicResponse = new(FetchableTopicResponse)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic = buf[pos : (pos := pos + n)].decode()
+        o.topic = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_partition_data_11_array(buf, pos, n)
+        o.partitions, pos = decode_partition_data_11_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -652,10 +665,9 @@ def decode_fetch_response_11(buf: bytes, pos: int, left: int) -> tuple[FetchResp
     o: FetchResponse = new(FetchResponse)
     o.node_endpoints = []
     o.throttle_time_ms, o.error_code, o.session_id, n = get_ihii(buf, pos)
-    pos += 14
     if n < 0:
         raise ValueError
-    o.responses, pos, left = decode_fetchable_topic_response_11_array(buf, pos, n, left)
+    o.responses, pos, left = decode_fetchable_topic_response_11_array(buf, pos + 14, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -667,15 +679,16 @@ def decode_aborted_transaction_12_array(
     if count * 17 > len(buf) - pos:
         raise ValueError
     out: list[AbortedTransaction] = []
-    for row in sweep_qqB(buf[pos : pos + 17 * count]):
-        o: AbortedTransaction = new(AbortedTransaction)
-        o.producer_id, o.first_offset, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 17 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_qqB(buf[pos : pos + 17 * count]):
+            o: AbortedTransaction = new(AbortedTransaction)
+            o.producer_id, o.first_offset, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 17 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(AbortedTransaction)
         o.producer_id, o.first_offset, n = get_qqB(buf, pos)
@@ -694,15 +707,16 @@ def decode_epoch_end_offset_12_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[EpochEndOffset] = []
-    for row in sweep_iqB(buf[pos : pos + 13 * count]):
-        o: EpochEndOffset = new(EpochEndOffset)
-        o.epoch, o.end_offset, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 13 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iqB(buf[pos : pos + 13 * count]):
+            o: EpochEndOffset = new(EpochEndOffset)
+            o.epoch, o.end_offset, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 13 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(EpochEndOffset)
         o.epoch, o.end_offset, n = get_iqB(buf, pos)
@@ -721,15 +735,16 @@ def decode_leader_id_and_epoch_12_array(
     if count * 9 > len(buf) - pos:
         raise ValueError
     out: list[LeaderIdAndEpoch] = []
-    for row in sweep_iiB(buf[pos : pos + 9 * count]):
-        o: LeaderIdAndEpoch = new(LeaderIdAndEpoch)
-        o.leader_id, o.leader_epoch, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 9 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iiB(buf[pos : pos + 9 * count]):
+            o: LeaderIdAndEpoch = new(LeaderIdAndEpoch)
+            o.leader_id, o.leader_epoch, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 9 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(LeaderIdAndEpoch)
         o.leader_id, o.leader_epoch, n = get_iiB(buf, pos)
@@ -748,15 +763,16 @@ def decode_snapshot_id_12_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[SnapshotId] = []
-    for row in sweep_qiB(buf[pos : pos + 13 * count]):
-        o: SnapshotId = new(SnapshotId)
-        o.end_offset, o.epoch, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 13 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_qiB(buf[pos : pos + 13 * count]):
+            o: SnapshotId = new(SnapshotId)
+            o.end_offset, o.epoch, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 13 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(SnapshotId)
         o.end_offset, o.epoch, n = get_qiB(buf, pos)
@@ -830,18 +846,21 @@ def decode_partition_data_12_array(
         o.current_leader = None
         o.snapshot_id = None
         o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, n = get_ihqqqB(buf, pos)
-        pos += 31
         if n > 127:
-            n, pos = long_length(buf, pos, n)
+            n, pos = long_length(buf, pos, 31, n)
         if n:
-            o.aborted_transactions, pos = decode_aborted_transaction_12_array(buf, pos, n - 1)
+            o.aborted_transactions, pos = decode_aborted_transaction_12_array(buf, pos + 31, n - 1)
         else:
             o.aborted_transactions = None
+            pos += 31
         o.preferred_read_replica, n = get_iB(buf, pos)
-        pos += 5
         if n > 127:
-            n, pos = long_length(buf, pos, n)
-        o.records = view[pos : (pos := pos + n - 1)] if n else None
+            n, pos = long_length(buf, pos, 5, n)
+        if n:
+            o.records = view[pos + 5 : (pos := pos + 4 + n)]
+        else:
+            o.records = None
+            pos += 5
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -863,15 +882,13 @@ def decode_fetchable_topic_response_12_array(
         o: FetchableTopicResponse = new(FetchableTopicResponse)
         o.topic_id = ZERO_UUID
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_12_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_partition_data_12_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -886,10 +903,9 @@ def decode_fetch_response_12(buf: bytes, pos: int, left: int) -> tuple[FetchResp
     o: FetchResponse = new(FetchResponse)
     o.node_endpoints = []
     o.throttle_time_ms, o.error_code, o.session_id, n = get_ihiB(buf, pos)
-    pos += 11
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.responses, pos, left = decode_fetchable_topic_response_12_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 11, n)
+    o.responses, pos, left = decode_fetchable_topic_response_12_array(buf, pos + 11, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -926,10 +942,9 @@ def decode_fetchable_topic_response_13_array(
         o = new(FetchableTopicResponse)
         o.topic = ""
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_12_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_partition_data_12_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -944,10 +959,9 @@ def decode_fetch_response_13(buf: bytes, pos: int, left: int) -> tuple[FetchResp
     o: FetchResponse = new(FetchResponse)
     o.node_endpoints = []
     o.throttle_time_ms, o.error_code, o.session_id, n = get_ihiB(buf, pos)
-    pos += 11
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.responses, pos = decode_fetchable_topic_response_13_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 11, n)
+    o.responses, pos = decode_fetchable_topic_response_13_array(buf, pos + 11, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -966,15 +980,17 @@ def decode_node_endpoint_16_array(
     for _ in range(count):
         o: NodeEndpoint = new(NodeEndpoint)
         o.node_id, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 5, n)
+        o.host = buf[pos + 5 : (pos := pos + 4 + n)].decode()
         o.port, n = get_iB(buf, pos)
-        pos += 5
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 5, n)
+        if n:
+            o.rack = buf[pos + 5 : (pos := pos + 4 + n)].decode()
+        else:
+            o.rack = None
+            pos += 5
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -997,10 +1013,9 @@ def decode_fetch_response_16_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if not 0 < n < 128:
-                n, pos = long_length(buf, pos, n)
-            o.node_endpoints, pos = decode_node_endpoint_16_array(buf, pos, n - 1)
+                n, pos = long_length(buf, pos, 1, n)
+            o.node_endpoints, pos = decode_node_endpoint_16_array(buf, pos + 1, n - 1)
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -1016,10 +1031,9 @@ def decode_fetch_response_16(buf: bytes, pos: int, left: int) -> tuple[FetchResp
     o: FetchResponse = new(FetchResponse)
     o.node_endpoints = []
     o.throttle_time_ms, o.error_code, o.session_id, n = get_ihiB(buf, pos)
-    pos += 11
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.responses, pos = decode_fetchable_topic_response_13_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 11, n)
+    o.responses, pos = decode_fetchable_topic_response_13_array(buf, pos + 11, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -1028,30 +1042,36 @@ def decode_fetch_response_16(buf: bytes, pos: int, left: int) -> tuple[FetchResp
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 0-3.
+    add = out.append
     for o in items:
         if (o.diverging_epoch is not None and o.diverging_epoch != EpochEndOffset()) or (o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()) or (o.snapshot_id is not None and o.snapshot_id != SnapshotId()) or o.preferred_read_replica != -1 or o.unknown_tagged_fields:
             raise ValueError
         records = o.records
-        n = -1 if records is None else len(records)
-        out += put_ihqi(o.partition_index, o.error_code, o.high_watermark, n)
-        if records:
-            out += records
+        if not records:
+            add(put_ihqi(o.partition_index, o.error_code, o.high_watermark, -1 if records is None else 0))
+        else:
+            records = o.records
+            n = -1 if records is None else len(records)
+            add(put_ihqi(o.partition_index, o.error_code, o.high_watermark, n))
+            if records:
+                add(records)
 
 
-def encode_fetchable_topic_response_0_array(items: Iterable[FetchableTopicResponse], out: bytearray) -> None:
+def encode_fetchable_topic_response_0_array(items: Iterable[FetchableTopicResponse], out: Parts) -> None:
     # Versions 0-3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_partition_data_0_array(partitions, out)
 
@@ -1060,65 +1080,75 @@ def encode_fetch_response_0(o: FetchResponse) -> bytes:
     # Versions 0.
     if o.session_id or o.node_endpoints or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses)
-    out += put_i(n)
+    add(put_i(n))
     if responses:
         encode_fetchable_topic_response_0_array(responses, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_fetch_response_1(o: FetchResponse) -> bytes:
     # Versions 1-3.
     if o.session_id or o.node_endpoints or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if responses:
         encode_fetchable_topic_response_0_array(responses, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_aborted_transaction_4_array(items: Iterable[AbortedTransaction], out: bytearray) -> None:
+def encode_aborted_transaction_4_array(items: Iterable[AbortedTransaction], out: Parts) -> None:
     # Versions 4-11.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        out += put_qq(o.producer_id, o.first_offset)
+        add(put_qq(o.producer_id, o.first_offset))
 
 
-def encode_partition_data_4_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_4_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
         if (o.diverging_epoch is not None and o.diverging_epoch != EpochEndOffset()) or (o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()) or (o.snapshot_id is not None and o.snapshot_id != SnapshotId()) or o.preferred_read_replica != -1 or o.unknown_tagged_fields:
             raise ValueError
         aborted_transactions = o.aborted_transactions
-        n = -1 if aborted_transactions is None else len(aborted_transactions)
-        out += put_ihqqi(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, n)
-        if aborted_transactions:
-            encode_aborted_transaction_4_array(aborted_transactions, out)
         records = o.records
-        n = -1 if records is None else len(records)
-        out += put_i(n)
-        if records:
-            out += records
+        if not aborted_transactions and not records:
+            add(put_ihqqii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, -1 if aborted_transactions is None else 0, -1 if records is None else 0))
+        else:
+            aborted_transactions = o.aborted_transactions
+            n = -1 if aborted_transactions is None else len(aborted_transactions)
+            add(put_ihqqi(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, n))
+            if aborted_transactions:
+                encode_aborted_transaction_4_array(aborted_transactions, out)
+            records = o.records
+            n = -1 if records is None else len(records)
+            add(put_i(n))
+            if records:
+                add(records)
 
 
-def encode_fetchable_topic_response_4_array(items: Iterable[FetchableTopicResponse], out: bytearray) -> None:
+def encode_fetchable_topic_response_4_array(items: Iterable[FetchableTopicResponse], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_partition_data_4_array(partitions, out)
 
@@ -1127,44 +1157,52 @@ def encode_fetch_response_4(o: FetchResponse) -> bytes:
     # Versions 4.
     if o.session_id or o.node_endpoints or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if responses:
         encode_fetchable_topic_response_4_array(responses, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_partition_data_5_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_5_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 5-10.
+    add = out.append
     for o in items:
         if (o.diverging_epoch is not None and o.diverging_epoch != EpochEndOffset()) or (o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()) or (o.snapshot_id is not None and o.snapshot_id != SnapshotId()) or o.preferred_read_replica != -1 or o.unknown_tagged_fields:
             raise ValueError
         aborted_transactions = o.aborted_transactions
-        n = -1 if aborted_transactions is None else len(aborted_transactions)
-        out += put_ihqqqi(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, n)
-        if aborted_transactions:
-            encode_aborted_transaction_4_array(aborted_transactions, out)
         records = o.records
-        n = -1 if records is None else len(records)
-        out += put_i(n)
-        if records:
-            out += records
+        if not aborted_transactions and not records:
+            add(put_ihqqqii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, -1 if aborted_transactions is None else 0, -1 if records is None else 0))
+        else:
+            aborted_transactions = o.aborted_transactions
+            n = -1 if aborted_transactions is None else len(aborted_transactions)
+            add(put_ihqqqi(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, n))
+            if aborted_transactions:
+                encode_aborted_transaction_4_array(aborted_transactions, out)
+            records = o.records
+            n = -1 if records is None else len(records)
+            add(put_i(n))
+            if records:
+                add(records)
 
 
-def encode_fetchable_topic_response_5_array(items: Iterable[FetchableTopicResponse], out: bytearray) -> None:
+def encode_fetchable_topic_response_5_array(items: Iterable[FetchableTopicResponse], out: Parts) -> None:
     # Versions 5-10.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_partition_data_5_array(partitions, out)
 
@@ -1173,57 +1211,66 @@ def encode_fetch_response_5(o: FetchResponse) -> bytes:
     # Versions 5-6.
     if o.session_id or o.node_endpoints or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if responses:
         encode_fetchable_topic_response_5_array(responses, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_fetch_response_7(o: FetchResponse) -> bytes:
     # Versions 7-10.
     if o.node_endpoints or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses)
-    out += put_ihii(o.throttle_time_ms, o.error_code, o.session_id, n)
+    add(put_ihii(o.throttle_time_ms, o.error_code, o.session_id, n))
     if responses:
         encode_fetchable_topic_response_5_array(responses, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_partition_data_11_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_11_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 11.
+    add = out.append
     for o in items:
         if (o.diverging_epoch is not None and o.diverging_epoch != EpochEndOffset()) or (o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()) or (o.snapshot_id is not None and o.snapshot_id != SnapshotId()) or o.unknown_tagged_fields:
             raise ValueError
         aborted_transactions = o.aborted_transactions
-        n = -1 if aborted_transactions is None else len(aborted_transactions)
-        out += put_ihqqqi(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, n)
-        if aborted_transactions:
-            encode_aborted_transaction_4_array(aborted_transactions, out)
         records = o.records
-        n = -1 if records is None else len(records)
-        out += put_ii(o.preferred_read_replica, n)
-        if records:
-            out += records
+        if not aborted_transactions and not records:
+            add(put_ihqqqiii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, -1 if aborted_transactions is None else 0, o.preferred_read_replica, -1 if records is None else 0))
+        else:
+            aborted_transactions = o.aborted_transactions
+            n = -1 if aborted_transactions is None else len(aborted_transactions)
+            add(put_ihqqqi(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, n))
+            if aborted_transactions:
+                encode_aborted_transaction_4_array(aborted_transactions, out)
+            records = o.records
+            n = -1 if records is None else len(records)
+            add(put_ii(o.preferred_read_replica, n))
+            if records:
+                add(records)
 
 
-def encode_fetchable_topic_response_11_array(items: Iterable[FetchableTopicResponse], out: bytearray) -> None:
+def encode_fetchable_topic_response_11_array(items: Iterable[FetchableTopicResponse], out: Parts) -> None:
     # Versions 11.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_partition_data_11_array(partitions, out)
 
@@ -1232,92 +1279,110 @@ def encode_fetch_response_11(o: FetchResponse) -> bytes:
     # Versions 11.
     if o.node_endpoints or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses)
-    out += put_ihii(o.throttle_time_ms, o.error_code, o.session_id, n)
+    add(put_ihii(o.throttle_time_ms, o.error_code, o.session_id, n))
     if responses:
         encode_fetchable_topic_response_11_array(responses, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_aborted_transaction_12_array(items: Iterable[AbortedTransaction], out: bytearray) -> None:
+def encode_aborted_transaction_12_array(items: Iterable[AbortedTransaction], out: Parts) -> None:
     # Versions 12-18.
+    add = out.append
     for o in items:
-        out += put_qqx(o.producer_id, o.first_offset)
+        add(put_qqx(o.producer_id, o.first_offset))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_epoch_end_offset_12_array(items: Iterable[EpochEndOffset], out: bytearray) -> None:
+def encode_epoch_end_offset_12_array(items: Iterable[EpochEndOffset], out: Parts) -> None:
     # Versions 12-18.
+    add = out.append
     for o in items:
-        out += put_iqx(o.epoch, o.end_offset)
+        add(put_iqx(o.epoch, o.end_offset))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_leader_id_and_epoch_12_array(items: Iterable[LeaderIdAndEpoch], out: bytearray) -> None:
+def encode_leader_id_and_epoch_12_array(items: Iterable[LeaderIdAndEpoch], out: Parts) -> None:
     # Versions 12-18.
+    add = out.append
     for o in items:
-        out += put_iix(o.leader_id, o.leader_epoch)
+        add(put_iix(o.leader_id, o.leader_epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_snapshot_id_12_array(items: Iterable[SnapshotId], out: bytearray) -> None:
+def encode_snapshot_id_12_array(items: Iterable[SnapshotId], out: Parts) -> None:
     # Versions 12-18.
+    add = out.append
     for o in items:
-        out += put_qix(o.end_offset, o.epoch)
+        add(put_qix(o.end_offset, o.epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_data_12_tags(o: PartitionData, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_partition_data_12_tags(o: PartitionData, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if (o.diverging_epoch is not None and o.diverging_epoch != EpochEndOffset()):
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         encode_epoch_end_offset_12_array((o.diverging_epoch,), out)
+        tags[0] = b"".join(out)
     if (o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()):
-        tags[1] = out = bytearray()
+        out = []
+        add = out.append
         encode_leader_id_and_epoch_12_array((o.current_leader,), out)
+        tags[1] = b"".join(out)
     if (o.snapshot_id is not None and o.snapshot_id != SnapshotId()):
-        tags[2] = out = bytearray()
+        out = []
+        add = out.append
         encode_snapshot_id_12_array((o.snapshot_id,), out)
+        tags[2] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_partition_data_12_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_12_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 12-18.
+    add = out.append
     for o in items:
         aborted_transactions = o.aborted_transactions
-        n = 0 if aborted_transactions is None else len(aborted_transactions) + 1
-        out += put_ihqqqB(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, n) if n < 128 else put_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset) + LENGTH[n]
-        if aborted_transactions:
-            encode_aborted_transaction_12_array(aborted_transactions, out)
         records = o.records
-        n = 0 if records is None else len(records) + 1
-        out += put_iB(o.preferred_read_replica, n) if n < 128 else put_i(o.preferred_read_replica) + LENGTH[n]
-        if records:
-            out += records
-        out.append(0)
+        if not aborted_transactions and not records:
+            add(put_ihqqqbibx(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, 0 if aborted_transactions is None else 1, o.preferred_read_replica, 0 if records is None else 1))
+        else:
+            aborted_transactions = o.aborted_transactions
+            n = 0 if aborted_transactions is None else len(aborted_transactions) + 1
+            add(put_ihqqqB(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, n) if n < 128 else put_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset) + LENGTH[n])
+            if aborted_transactions:
+                encode_aborted_transaction_12_array(aborted_transactions, out)
+            records = o.records
+            n = 0 if records is None else len(records) + 1
+            add(put_iB(o.preferred_read_replica, n) if n < 128 else put_i(o.preferred_read_replica) + LENGTH[n])
+            if records:
+                add(records)
+            add(b"\0")
         if o.unknown_tagged_fields or (o.diverging_epoch is not None and o.diverging_epoch != EpochEndOffset()) or (o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()) or (o.snapshot_id is not None and o.snapshot_id != SnapshotId()):
             encode_partition_data_12_tags(o, out)
 
 
-def encode_fetchable_topic_response_12_array(items: Iterable[FetchableTopicResponse], out: bytearray) -> None:
+def encode_fetchable_topic_response_12_array(items: Iterable[FetchableTopicResponse], out: Parts) -> None:
     # Versions 12.
+    add = out.append
     for o in items:
         s = o.topic.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_data_12_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -1326,29 +1391,35 @@ def encode_fetch_response_12(o: FetchResponse) -> bytes:
     # Versions 12.
     if o.node_endpoints:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses) + 1
-    out += put_ihiB(o.throttle_time_ms, o.error_code, o.session_id, n) if n < 128 else put_ihi(o.throttle_time_ms, o.error_code, o.session_id) + LENGTH[n]
+    add(put_ihiB(o.throttle_time_ms, o.error_code, o.session_id, n) if n < 128 else put_ihi(o.throttle_time_ms, o.error_code, o.session_id) + LENGTH[n])
     if responses:
         encode_fetchable_topic_response_12_array(responses, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_fetchable_topic_response_13_array(items: Iterable[FetchableTopicResponse], out: bytearray) -> None:
+def encode_fetchable_topic_response_13_array(items: Iterable[FetchableTopicResponse], out: Parts) -> None:
     # Versions 13-18.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_partition_data_12_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_partition_data_12_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -1357,58 +1428,63 @@ def encode_fetch_response_13(o: FetchResponse) -> bytes:
     # Versions 13-15.
     if o.node_endpoints:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses) + 1
-    out += put_ihiB(o.throttle_time_ms, o.error_code, o.session_id, n) if n < 128 else put_ihi(o.throttle_time_ms, o.error_code, o.session_id) + LENGTH[n]
+    add(put_ihiB(o.throttle_time_ms, o.error_code, o.session_id, n) if n < 128 else put_ihi(o.throttle_time_ms, o.error_code, o.session_id) + LENGTH[n])
     if responses:
         encode_fetchable_topic_response_13_array(responses, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_node_endpoint_16_array(items: Iterable[NodeEndpoint], out: bytearray) -> None:
+def encode_node_endpoint_16_array(items: Iterable[NodeEndpoint], out: Parts) -> None:
     # Versions 16-18.
+    add = out.append
     for o in items:
         s = o.host.encode()
         n = len(s) + 1
-        out += put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + STRING_LENGTH[n]
-        out += s
+        add(put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + STRING_LENGTH[n])
+        add(s)
         s = b"" if o.rack is None else o.rack.encode()
         n = 0 if o.rack is None else len(s) + 1
-        out += put_iB(o.port, n) if n < 128 else put_i(o.port) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_iB(o.port, n) if n < 128 else put_i(o.port) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_response_16_tags(o: FetchResponse, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_fetch_response_16_tags(o: FetchResponse, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.node_endpoints:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         node_endpoints = o.node_endpoints
         n = len(node_endpoints) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if node_endpoints:
             encode_node_endpoint_16_array(node_endpoints, out)
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_fetch_response_16(o: FetchResponse) -> bytes:
     # Versions 16-18.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses) + 1
-    out += put_ihiB(o.throttle_time_ms, o.error_code, o.session_id, n) if n < 128 else put_ihi(o.throttle_time_ms, o.error_code, o.session_id) + LENGTH[n]
+    add(put_ihiB(o.throttle_time_ms, o.error_code, o.session_id, n) if n < 128 else put_ihi(o.throttle_time_ms, o.error_code, o.session_id) + LENGTH[n])
     if responses:
         encode_fetchable_topic_response_13_array(responses, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields or o.node_endpoints:
         encode_fetch_response_16_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 FetchResponse._DECODERS = {

@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -137,15 +138,16 @@ def decode_snapshot_id_0_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[SnapshotId] = []
-    for row in sweep_qiB(buf[pos : pos + 13 * count]):
-        o: SnapshotId = new(SnapshotId)
-        o.end_offset, o.epoch, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 13 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_qiB(buf[pos : pos + 13 * count]):
+            o: SnapshotId = new(SnapshotId)
+            o.end_offset, o.epoch, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 13 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(SnapshotId)
         o.end_offset, o.epoch, n = get_qiB(buf, pos)
@@ -168,8 +170,7 @@ def decode_partition_snapshot_0_array(
         o: PartitionSnapshot = new(PartitionSnapshot)
         o.replica_directory_id = ZERO_UUID
         o.partition, o.current_leader_epoch = get_ii(buf, pos)
-        pos += 8
-        (o.snapshot_id,), pos = decode_snapshot_id_0_array(buf, pos, 1)
+        (o.snapshot_id,), pos = decode_snapshot_id_0_array(buf, pos + 8, 1)
         o.position, n = get_qB(buf, pos)
         pos += 9
         o.unknown_tagged_fields = None
@@ -190,15 +191,13 @@ def decode_topic_snapshot_0_array(
     for _ in range(count):
         o: TopicSnapshot = new(TopicSnapshot)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_snapshot_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_partition_snapshot_0_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -221,10 +220,13 @@ def decode_fetch_snapshot_request_0_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_string(buf, pos, n)
-            o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                n, pos = long_string(buf, pos, 1, n)
+            if n:
+                o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+            else:
+                o.cluster_id = None
+                pos += 1
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -240,10 +242,9 @@ def decode_fetch_snapshot_request_0(buf: bytes, pos: int, left: int) -> tuple[Fe
     o: FetchSnapshotRequest = new(FetchSnapshotRequest)
     o.cluster_id = None
     o.replica_id, o.max_bytes, n = get_iiB(buf, pos)
-    pos += 9
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_snapshot_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 9, n)
+    o.topics, pos, left = decode_topic_snapshot_0_array(buf, pos + 9, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -287,8 +288,7 @@ def decode_partition_snapshot_1_array(
         o: PartitionSnapshot = new(PartitionSnapshot)
         o.replica_directory_id = ZERO_UUID
         o.partition, o.current_leader_epoch = get_ii(buf, pos)
-        pos += 8
-        (o.snapshot_id,), pos = decode_snapshot_id_0_array(buf, pos, 1)
+        (o.snapshot_id,), pos = decode_snapshot_id_0_array(buf, pos + 8, 1)
         o.position, n = get_qB(buf, pos)
         pos += 9
         o.unknown_tagged_fields = None
@@ -309,15 +309,13 @@ def decode_topic_snapshot_1_array(
     for _ in range(count):
         o: TopicSnapshot = new(TopicSnapshot)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_snapshot_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_partition_snapshot_1_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -340,10 +338,13 @@ def decode_fetch_snapshot_request_1_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_string(buf, pos, n)
-            o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                n, pos = long_string(buf, pos, 1, n)
+            if n:
+                o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+            else:
+                o.cluster_id = None
+                pos += 1
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -359,10 +360,9 @@ def decode_fetch_snapshot_request_1(buf: bytes, pos: int, left: int) -> tuple[Fe
     o: FetchSnapshotRequest = new(FetchSnapshotRequest)
     o.cluster_id = None
     o.replica_id, o.max_bytes, n = get_iiB(buf, pos)
-    pos += 9
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_snapshot_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 9, n)
+    o.topics, pos, left = decode_topic_snapshot_1_array(buf, pos + 9, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -371,126 +371,139 @@ def decode_fetch_snapshot_request_1(buf: bytes, pos: int, left: int) -> tuple[Fe
     return o, pos
 
 
-def encode_snapshot_id_0_array(items: Iterable[SnapshotId], out: bytearray) -> None:
+def encode_snapshot_id_0_array(items: Iterable[SnapshotId], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
-        out += put_qix(o.end_offset, o.epoch)
+        add(put_qix(o.end_offset, o.epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_snapshot_0_array(items: Iterable[PartitionSnapshot], out: bytearray) -> None:
+def encode_partition_snapshot_0_array(items: Iterable[PartitionSnapshot], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        out += put_ii(o.partition, o.current_leader_epoch)
+        add(put_ii(o.partition, o.current_leader_epoch))
         encode_snapshot_id_0_array((o.snapshot_id,), out)
-        out += put_qx(o.position)
+        add(put_qx(o.position))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_snapshot_0_array(items: Iterable[TopicSnapshot], out: bytearray) -> None:
+def encode_topic_snapshot_0_array(items: Iterable[TopicSnapshot], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_snapshot_0_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_snapshot_request_0_tags(o: FetchSnapshotRequest, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_fetch_snapshot_request_0_tags(o: FetchSnapshotRequest, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.cluster_id is not None:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         s = b"" if o.cluster_id is None else o.cluster_id.encode()
         n = 0 if o.cluster_id is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_fetch_snapshot_request_0(o: FetchSnapshotRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iiB(o.replica_id, o.max_bytes, n) if n < 128 else put_ii(o.replica_id, o.max_bytes) + LENGTH[n]
+    add(put_iiB(o.replica_id, o.max_bytes, n) if n < 128 else put_ii(o.replica_id, o.max_bytes) + LENGTH[n])
     if topics:
         encode_topic_snapshot_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields or o.cluster_id is not None:
         encode_fetch_snapshot_request_0_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_partition_snapshot_1_tags(o: PartitionSnapshot, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_partition_snapshot_1_tags(o: PartitionSnapshot, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.replica_directory_id != ZERO_UUID:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         if len(o.replica_directory_id) != 16:
             raise ValueError
-        out += put_U(o.replica_directory_id)
+        add(put_U(o.replica_directory_id))
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_partition_snapshot_1_array(items: Iterable[PartitionSnapshot], out: bytearray) -> None:
+def encode_partition_snapshot_1_array(items: Iterable[PartitionSnapshot], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
-        out += put_ii(o.partition, o.current_leader_epoch)
+        add(put_ii(o.partition, o.current_leader_epoch))
         encode_snapshot_id_0_array((o.snapshot_id,), out)
-        out += put_qx(o.position)
+        add(put_qx(o.position))
         if o.unknown_tagged_fields or o.replica_directory_id != ZERO_UUID:
             encode_partition_snapshot_1_tags(o, out)
 
 
-def encode_topic_snapshot_1_array(items: Iterable[TopicSnapshot], out: bytearray) -> None:
+def encode_topic_snapshot_1_array(items: Iterable[TopicSnapshot], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_snapshot_1_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_snapshot_request_1_tags(o: FetchSnapshotRequest, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_fetch_snapshot_request_1_tags(o: FetchSnapshotRequest, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.cluster_id is not None:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         s = b"" if o.cluster_id is None else o.cluster_id.encode()
         n = 0 if o.cluster_id is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_fetch_snapshot_request_1(o: FetchSnapshotRequest) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iiB(o.replica_id, o.max_bytes, n) if n < 128 else put_ii(o.replica_id, o.max_bytes) + LENGTH[n]
+    add(put_iiB(o.replica_id, o.max_bytes, n) if n < 128 else put_ii(o.replica_id, o.max_bytes) + LENGTH[n])
     if topics:
         encode_topic_snapshot_1_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields or o.cluster_id is not None:
         encode_fetch_snapshot_request_1_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 FetchSnapshotRequest._DECODERS = {

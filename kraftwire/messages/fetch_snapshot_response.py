@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -186,15 +187,16 @@ def decode_snapshot_id_0_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[SnapshotId] = []
-    for row in sweep_qiB(buf[pos : pos + 13 * count]):
-        o: SnapshotId = new(SnapshotId)
-        o.end_offset, o.epoch, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 13 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_qiB(buf[pos : pos + 13 * count]):
+            o: SnapshotId = new(SnapshotId)
+            o.end_offset, o.epoch, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 13 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(SnapshotId)
         o.end_offset, o.epoch, n = get_qiB(buf, pos)
@@ -213,15 +215,16 @@ def decode_leader_id_and_epoch_0_array(
     if count * 9 > len(buf) - pos:
         raise ValueError
     out: list[LeaderIdAndEpoch] = []
-    for row in sweep_iiB(buf[pos : pos + 9 * count]):
-        o: LeaderIdAndEpoch = new(LeaderIdAndEpoch)
-        o.leader_id, o.leader_epoch, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 9 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iiB(buf[pos : pos + 9 * count]):
+            o: LeaderIdAndEpoch = new(LeaderIdAndEpoch)
+            o.leader_id, o.leader_epoch, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 9 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(LeaderIdAndEpoch)
         o.leader_id, o.leader_epoch, n = get_iiB(buf, pos)
@@ -268,13 +271,11 @@ def decode_partition_snapshot_0_array(
         o: PartitionSnapshot = new(PartitionSnapshot)
         o.current_leader = None
         o.index, o.error_code = get_ih(buf, pos)
-        pos += 6
-        (o.snapshot_id,), pos = decode_snapshot_id_0_array(buf, pos, 1)
+        (o.snapshot_id,), pos = decode_snapshot_id_0_array(buf, pos + 6, 1)
         o.size, o.position, n = get_qqB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.unaligned_records = view[pos : (pos := pos + n - 1)]
+            n, pos = long_length(buf, pos, 17, n)
+        o.unaligned_records = view[pos + 17 : (pos := pos + 16 + n)]
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -295,15 +296,13 @@ def decode_topic_snapshot_0_array(
     for _ in range(count):
         o: TopicSnapshot = new(TopicSnapshot)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_snapshot_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_partition_snapshot_0_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -318,10 +317,9 @@ def decode_fetch_snapshot_response_0(buf: bytes, pos: int, left: int) -> tuple[F
     o: FetchSnapshotResponse = new(FetchSnapshotResponse)
     o.node_endpoints = []
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_snapshot_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.topics, pos, left = decode_topic_snapshot_0_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -340,10 +338,9 @@ def decode_node_endpoint_1_array(
     for _ in range(count):
         o: NodeEndpoint = new(NodeEndpoint)
         o.node_id, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 5, n)
+        o.host = buf[pos + 5 : (pos := pos + 4 + n)].decode()
         o.port, n = get_HB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -366,10 +363,9 @@ def decode_fetch_snapshot_response_1_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if not 0 < n < 128:
-                n, pos = long_length(buf, pos, n)
-            o.node_endpoints, pos = decode_node_endpoint_1_array(buf, pos, n - 1)
+                n, pos = long_length(buf, pos, 1, n)
+            o.node_endpoints, pos = decode_node_endpoint_1_array(buf, pos + 1, n - 1)
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -385,10 +381,9 @@ def decode_fetch_snapshot_response_1(buf: bytes, pos: int, left: int) -> tuple[F
     o: FetchSnapshotResponse = new(FetchSnapshotResponse)
     o.node_endpoints = []
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_snapshot_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.topics, pos, left = decode_topic_snapshot_0_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -397,58 +392,64 @@ def decode_fetch_snapshot_response_1(buf: bytes, pos: int, left: int) -> tuple[F
     return o, pos
 
 
-def encode_snapshot_id_0_array(items: Iterable[SnapshotId], out: bytearray) -> None:
+def encode_snapshot_id_0_array(items: Iterable[SnapshotId], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
-        out += put_qix(o.end_offset, o.epoch)
+        add(put_qix(o.end_offset, o.epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_leader_id_and_epoch_0_array(items: Iterable[LeaderIdAndEpoch], out: bytearray) -> None:
+def encode_leader_id_and_epoch_0_array(items: Iterable[LeaderIdAndEpoch], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
-        out += put_iix(o.leader_id, o.leader_epoch)
+        add(put_iix(o.leader_id, o.leader_epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_snapshot_0_tags(o: PartitionSnapshot, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_partition_snapshot_0_tags(o: PartitionSnapshot, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if (o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()):
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         encode_leader_id_and_epoch_0_array((o.current_leader,), out)
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_partition_snapshot_0_array(items: Iterable[PartitionSnapshot], out: bytearray) -> None:
+def encode_partition_snapshot_0_array(items: Iterable[PartitionSnapshot], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
-        out += put_ih(o.index, o.error_code)
+        add(put_ih(o.index, o.error_code))
         encode_snapshot_id_0_array((o.snapshot_id,), out)
         unaligned_records = o.unaligned_records
         n = len(unaligned_records) + 1
-        out += put_qqB(o.size, o.position, n) if n < 128 else put_qq(o.size, o.position) + LENGTH[n]
+        add(put_qqB(o.size, o.position, n) if n < 128 else put_qq(o.size, o.position) + LENGTH[n])
         if unaligned_records:
-            out += unaligned_records
-        out.append(0)
+            add(unaligned_records)
+        add(b"\0")
         if o.unknown_tagged_fields or (o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()):
             encode_partition_snapshot_0_tags(o, out)
 
 
-def encode_topic_snapshot_0_array(items: Iterable[TopicSnapshot], out: bytearray) -> None:
+def encode_topic_snapshot_0_array(items: Iterable[TopicSnapshot], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_snapshot_0_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -457,54 +458,59 @@ def encode_fetch_snapshot_response_0(o: FetchSnapshotResponse) -> bytes:
     # Versions 0.
     if o.node_endpoints:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if topics:
         encode_topic_snapshot_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_node_endpoint_1_array(items: Iterable[NodeEndpoint], out: bytearray) -> None:
+def encode_node_endpoint_1_array(items: Iterable[NodeEndpoint], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.host.encode()
         n = len(s) + 1
-        out += put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + STRING_LENGTH[n]
-        out += s
-        out += put_Hx(o.port)
+        add(put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + STRING_LENGTH[n])
+        add(s)
+        add(put_Hx(o.port))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_snapshot_response_1_tags(o: FetchSnapshotResponse, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_fetch_snapshot_response_1_tags(o: FetchSnapshotResponse, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.node_endpoints:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         node_endpoints = o.node_endpoints
         n = len(node_endpoints) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if node_endpoints:
             encode_node_endpoint_1_array(node_endpoints, out)
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_fetch_snapshot_response_1(o: FetchSnapshotResponse) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if topics:
         encode_topic_snapshot_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields or o.node_endpoints:
         encode_fetch_snapshot_response_1_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 FetchSnapshotResponse._DECODERS = {

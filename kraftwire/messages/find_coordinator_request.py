@@ -11,6 +11,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     compact_strings,
     long_length,
     long_string,
@@ -66,10 +67,9 @@ def decode_find_coordinator_request_0(buf: bytes, pos: int, left: int) -> tuple[
     o.key_type = 0
     o.coordinator_keys = []
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.key = buf[pos : (pos := pos + n)].decode()
+    o.key = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -79,10 +79,9 @@ def decode_find_coordinator_request_1(buf: bytes, pos: int, left: int) -> tuple[
     o: FindCoordinatorRequest = new(FindCoordinatorRequest)
     o.coordinator_keys = []
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.key = buf[pos : (pos := pos + n)].decode()
+    o.key = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.key_type, = get_b(buf, pos)
     pos += 1
     o.unknown_tagged_fields = None
@@ -94,10 +93,9 @@ def decode_find_coordinator_request_3(buf: bytes, pos: int, left: int) -> tuple[
     o: FindCoordinatorRequest = new(FindCoordinatorRequest)
     o.coordinator_keys = []
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.key = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.key = buf[pos + 1 : (pos := pos + n)].decode()
     o.key_type, n = get_bB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -111,10 +109,9 @@ def decode_find_coordinator_request_4(buf: bytes, pos: int, left: int) -> tuple[
     o: FindCoordinatorRequest = new(FindCoordinatorRequest)
     o.key = ""
     o.key_type, n = get_bB(buf, pos)
-    pos += 2
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.coordinator_keys, pos = compact_strings(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 2, n)
+    o.coordinator_keys, pos = compact_strings(buf, pos + 2, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -127,56 +124,60 @@ def encode_find_coordinator_request_0(o: FindCoordinatorRequest) -> bytes:
     # Versions 0.
     if o.key_type or o.coordinator_keys or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.key.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
-    return bytes(out)
+    add(put_h(n))
+    add(s)
+    return b"".join(out)
 
 
 def encode_find_coordinator_request_1(o: FindCoordinatorRequest) -> bytes:
     # Versions 1-2.
     if o.coordinator_keys or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.key.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
-    out += put_b(o.key_type)
-    return bytes(out)
+    add(put_h(n))
+    add(s)
+    add(put_b(o.key_type))
+    return b"".join(out)
 
 
 def encode_find_coordinator_request_3(o: FindCoordinatorRequest) -> bytes:
     # Versions 3.
     if o.coordinator_keys:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.key.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_bx(o.key_type)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_bx(o.key_type))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_find_coordinator_request_4(o: FindCoordinatorRequest) -> bytes:
     # Versions 4-6.
     if o.key:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     coordinator_keys = o.coordinator_keys
     n = len(coordinator_keys) + 1
-    out += put_bB(o.key_type, n) if n < 128 else put_b(o.key_type) + LENGTH[n]
+    add(put_bB(o.key_type, n) if n < 128 else put_b(o.key_type) + LENGTH[n])
     if coordinator_keys:
         put_strings(coordinator_keys, out, True)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 FindCoordinatorRequest._DECODERS = {

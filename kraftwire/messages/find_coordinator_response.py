@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -108,10 +109,9 @@ def decode_find_coordinator_response_0(buf: bytes, pos: int, left: int) -> tuple
     o.error_message = ""
     o.coordinators = []
     o.error_code, o.node_id, n = get_hih(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.host = buf[pos : (pos := pos + n)].decode()
+    o.host = buf[pos + 8 : (pos := pos + 8 + n)].decode()
     o.port, = get_i(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -123,13 +123,15 @@ def decode_find_coordinator_response_1(buf: bytes, pos: int, left: int) -> tuple
     o: FindCoordinatorResponse = new(FindCoordinatorResponse)
     o.coordinators = []
     o.throttle_time_ms, o.error_code, n = get_ihh(buf, pos)
-    pos += 8
-    o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.error_message = buf[pos + 8 : (pos := pos + 8 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 8
     o.node_id, n = get_ih(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.host = buf[pos : (pos := pos + n)].decode()
+    o.host = buf[pos + 6 : (pos := pos + 6 + n)].decode()
     o.port, = get_i(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -141,15 +143,17 @@ def decode_find_coordinator_response_3(buf: bytes, pos: int, left: int) -> tuple
     o: FindCoordinatorResponse = new(FindCoordinatorResponse)
     o.coordinators = []
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 7, n)
+    if n:
+        o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 7
     o.node_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.host = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 5, n)
+    o.host = buf[pos + 5 : (pos := pos + 4 + n)].decode()
     o.port, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -168,20 +172,21 @@ def decode_coordinator_4_array(
     for _ in range(count):
         o: Coordinator = new(Coordinator)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.key = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.key = buf[pos + 1 : (pos := pos + n)].decode()
         o.node_id, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 5, n)
+        o.host = buf[pos + 5 : (pos := pos + 4 + n)].decode()
         o.port, o.error_code, n = get_ihB(buf, pos)
-        pos += 7
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 7, n)
+        if n:
+            o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 7
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -200,10 +205,9 @@ def decode_find_coordinator_response_4(buf: bytes, pos: int, left: int) -> tuple
     o.host = ""
     o.port = 0
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.coordinators, pos = decode_coordinator_4_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 5, n)
+    o.coordinators, pos = decode_coordinator_4_array(buf, pos + 5, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -216,67 +220,71 @@ def encode_find_coordinator_response_0(o: FindCoordinatorResponse) -> bytes:
     # Versions 0.
     if o.coordinators or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.host.encode()
     n = len(s)
-    out += put_hih(o.error_code, o.node_id, n)
-    out += s
-    out += put_i(o.port)
-    return bytes(out)
+    add(put_hih(o.error_code, o.node_id, n))
+    add(s)
+    add(put_i(o.port))
+    return b"".join(out)
 
 
 def encode_find_coordinator_response_1(o: FindCoordinatorResponse) -> bytes:
     # Versions 1-2.
     if o.coordinators or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = -1 if o.error_message is None else len(s)
-    out += put_ihh(o.throttle_time_ms, o.error_code, n)
-    out += s
+    add(put_ihh(o.throttle_time_ms, o.error_code, n))
+    add(s)
     s = o.host.encode()
     n = len(s)
-    out += put_ih(o.node_id, n)
-    out += s
-    out += put_i(o.port)
-    return bytes(out)
+    add(put_ih(o.node_id, n))
+    add(s)
+    add(put_i(o.port))
+    return b"".join(out)
 
 
 def encode_find_coordinator_response_3(o: FindCoordinatorResponse) -> bytes:
     # Versions 3.
     if o.coordinators:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = 0 if o.error_message is None else len(s) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n])
+    add(s)
     s = o.host.encode()
     n = len(s) + 1
-    out += put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + STRING_LENGTH[n]
-    out += s
-    out += put_ix(o.port)
+    add(put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + STRING_LENGTH[n])
+    add(s)
+    add(put_ix(o.port))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_coordinator_4_array(items: Iterable[Coordinator], out: bytearray) -> None:
+def encode_coordinator_4_array(items: Iterable[Coordinator], out: Parts) -> None:
     # Versions 4-6.
+    add = out.append
     for o in items:
         s = o.key.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.host.encode()
         n = len(s) + 1
-        out += put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + STRING_LENGTH[n]
-        out += s
+        add(put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + STRING_LENGTH[n])
+        add(s)
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_ihB(o.port, o.error_code, n) if n < 128 else put_ih(o.port, o.error_code) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_ihB(o.port, o.error_code, n) if n < 128 else put_ih(o.port, o.error_code) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -285,16 +293,17 @@ def encode_find_coordinator_response_4(o: FindCoordinatorResponse) -> bytes:
     # Versions 4-6.
     if o.error_code or o.node_id or o.host or o.port:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     coordinators = o.coordinators
     n = len(coordinators) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if coordinators:
         encode_coordinator_4_array(coordinators, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 FindCoordinatorResponse._DECODERS = {

@@ -9,6 +9,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     ZERO_UUID,
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -58,13 +59,14 @@ def decode_get_telemetry_subscriptions_request_0(buf: bytes, pos: int, left: int
 
 def encode_get_telemetry_subscriptions_request_0(o: GetTelemetrySubscriptionsRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.client_instance_id) != 16:
         raise ValueError
-    out += put_Ux(o.client_instance_id)
+    add(put_Ux(o.client_instance_id))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 GetTelemetrySubscriptionsRequest._DECODERS = {

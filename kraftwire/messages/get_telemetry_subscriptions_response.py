@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
     compact_strings,
     long_length,
     new,
@@ -80,16 +81,14 @@ def decode_get_telemetry_subscriptions_response_0(buf: bytes, pos: int, left: in
     # Versions 0.
     o: GetTelemetrySubscriptionsResponse = new(GetTelemetrySubscriptionsResponse)
     o.throttle_time_ms, o.error_code, o.client_instance_id, o.subscription_id, n = get_ihUiB(buf, pos)
-    pos += 27
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.accepted_compression_types = list(UNPACK_b[n - 1](buf, pos))
-    pos += 1 * (n - 1)
+        n, pos = long_length(buf, pos, 27, n)
+    o.accepted_compression_types = list(UNPACK_b[n - 1](buf, pos + 27))
+    pos += n + 26
     o.push_interval_ms, o.telemetry_max_bytes, o.delta_temporality, n = get_iioB(buf, pos)
-    pos += 10
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.requested_metrics, pos = compact_strings(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 10, n)
+    o.requested_metrics, pos = compact_strings(buf, pos + 10, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -100,23 +99,24 @@ def decode_get_telemetry_subscriptions_response_0(buf: bytes, pos: int, left: in
 
 def encode_get_telemetry_subscriptions_response_0(o: GetTelemetrySubscriptionsResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.client_instance_id) != 16:
         raise ValueError
     accepted_compression_types = o.accepted_compression_types
     n = len(accepted_compression_types) + 1
-    out += put_ihUiB(o.throttle_time_ms, o.error_code, o.client_instance_id, o.subscription_id, n) if n < 128 else put_ihUi(o.throttle_time_ms, o.error_code, o.client_instance_id, o.subscription_id) + LENGTH[n]
+    add(put_ihUiB(o.throttle_time_ms, o.error_code, o.client_instance_id, o.subscription_id, n) if n < 128 else put_ihUi(o.throttle_time_ms, o.error_code, o.client_instance_id, o.subscription_id) + LENGTH[n])
     if accepted_compression_types:
-        out += PACK_b[len(accepted_compression_types)](*accepted_compression_types)
+        add(PACK_b[len(accepted_compression_types)](*accepted_compression_types))
     requested_metrics = o.requested_metrics
     n = len(requested_metrics) + 1
-    out += put_iioB(o.push_interval_ms, o.telemetry_max_bytes, o.delta_temporality, n) if n < 128 else put_iio(o.push_interval_ms, o.telemetry_max_bytes, o.delta_temporality) + LENGTH[n]
+    add(put_iioB(o.push_interval_ms, o.telemetry_max_bytes, o.delta_temporality, n) if n < 128 else put_iio(o.push_interval_ms, o.telemetry_max_bytes, o.delta_temporality) + LENGTH[n])
     if requested_metrics:
         put_strings(requested_metrics, out, True)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 GetTelemetrySubscriptionsResponse._DECODERS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
 )
 from kraftwire.wire.message import Message
@@ -46,10 +47,9 @@ def decode_group_metadata_key_0(buf: bytes, pos: int, left: int) -> tuple[GroupM
     # Versions 0.
     o: GroupMetadataKey = new(GroupMetadataKey)
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group = buf[pos : (pos := pos + n)].decode()
+    o.group = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -58,12 +58,13 @@ def encode_group_metadata_key_0(o: GroupMetadataKey) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
-    return bytes(out)
+    add(put_h(n))
+    add(s)
+    return b"".join(out)
 
 
 GroupMetadataKey._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -122,30 +123,25 @@ def decode_member_metadata_0_array(
         o.group_instance_id = None
         o.rebalance_timeout = -1
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.member_id = buf[pos : (pos := pos + n)].decode()
+        o.member_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.client_id = buf[pos : (pos := pos + n)].decode()
+        o.client_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.client_host = buf[pos : (pos := pos + n)].decode()
+        o.client_host = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.session_timeout, n = get_ii(buf, pos)
-        pos += 8
         if n < 0:
             raise ValueError
-        o.subscription = buf[pos : (pos := pos + n)]
+        o.subscription = buf[pos + 8 : (pos := pos + 8 + n)]
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.assignment = buf[pos : (pos := pos + n)]
+        o.assignment = buf[pos + 4 : (pos := pos + 4 + n)]
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -156,21 +152,25 @@ def decode_group_metadata_value_0(buf: bytes, pos: int, left: int) -> tuple[Grou
     o: GroupMetadataValue = new(GroupMetadataValue)
     o.current_state_timestamp = -1
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.protocol_type = buf[pos : (pos := pos + n)].decode()
+    o.protocol_type = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.generation, n = get_ih(buf, pos)
-    pos += 6
-    o.protocol = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.protocol = buf[pos + 6 : (pos := pos + 6 + n)].decode()
+    else:
+        o.protocol = None
+        pos += 6
     n, = get_h(buf, pos)
-    pos += 2
-    o.leader = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.leader = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.leader = None
+        pos += 2
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.members, pos = decode_member_metadata_0_array(buf, pos, n)
+    o.members, pos = decode_member_metadata_0_array(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -186,30 +186,25 @@ def decode_member_metadata_1_array(
         o: MemberMetadata = new(MemberMetadata)
         o.group_instance_id = None
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.member_id = buf[pos : (pos := pos + n)].decode()
+        o.member_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.client_id = buf[pos : (pos := pos + n)].decode()
+        o.client_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.client_host = buf[pos : (pos := pos + n)].decode()
+        o.client_host = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.rebalance_timeout, o.session_timeout, n = get_iii(buf, pos)
-        pos += 12
         if n < 0:
             raise ValueError
-        o.subscription = buf[pos : (pos := pos + n)]
+        o.subscription = buf[pos + 12 : (pos := pos + 12 + n)]
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.assignment = buf[pos : (pos := pos + n)]
+        o.assignment = buf[pos + 4 : (pos := pos + 4 + n)]
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -220,21 +215,25 @@ def decode_group_metadata_value_1(buf: bytes, pos: int, left: int) -> tuple[Grou
     o: GroupMetadataValue = new(GroupMetadataValue)
     o.current_state_timestamp = -1
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.protocol_type = buf[pos : (pos := pos + n)].decode()
+    o.protocol_type = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.generation, n = get_ih(buf, pos)
-    pos += 6
-    o.protocol = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.protocol = buf[pos + 6 : (pos := pos + 6 + n)].decode()
+    else:
+        o.protocol = None
+        pos += 6
     n, = get_h(buf, pos)
-    pos += 2
-    o.leader = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.leader = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.leader = None
+        pos += 2
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.members, pos = decode_member_metadata_1_array(buf, pos, n)
+    o.members, pos = decode_member_metadata_1_array(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -243,21 +242,25 @@ def decode_group_metadata_value_2(buf: bytes, pos: int, left: int) -> tuple[Grou
     # Versions 2.
     o: GroupMetadataValue = new(GroupMetadataValue)
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.protocol_type = buf[pos : (pos := pos + n)].decode()
+    o.protocol_type = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.generation, n = get_ih(buf, pos)
-    pos += 6
-    o.protocol = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.protocol = buf[pos + 6 : (pos := pos + 6 + n)].decode()
+    else:
+        o.protocol = None
+        pos += 6
     n, = get_h(buf, pos)
-    pos += 2
-    o.leader = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.leader = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.leader = None
+        pos += 2
     o.current_state_timestamp, n = get_qi(buf, pos)
-    pos += 12
     if n < 0:
         raise ValueError
-    o.members, pos = decode_member_metadata_1_array(buf, pos, n)
+    o.members, pos = decode_member_metadata_1_array(buf, pos + 12, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -272,33 +275,31 @@ def decode_member_metadata_3_array(
     for _ in range(count):
         o: MemberMetadata = new(MemberMetadata)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.member_id = buf[pos : (pos := pos + n)].decode()
+        o.member_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
-        o.group_instance_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.group_instance_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.group_instance_id = None
+            pos += 2
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.client_id = buf[pos : (pos := pos + n)].decode()
+        o.client_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.client_host = buf[pos : (pos := pos + n)].decode()
+        o.client_host = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.rebalance_timeout, o.session_timeout, n = get_iii(buf, pos)
-        pos += 12
         if n < 0:
             raise ValueError
-        o.subscription = buf[pos : (pos := pos + n)]
+        o.subscription = buf[pos + 12 : (pos := pos + 12 + n)]
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.assignment = buf[pos : (pos := pos + n)]
+        o.assignment = buf[pos + 4 : (pos := pos + 4 + n)]
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -308,21 +309,25 @@ def decode_group_metadata_value_3(buf: bytes, pos: int, left: int) -> tuple[Grou
     # Versions 3.
     o: GroupMetadataValue = new(GroupMetadataValue)
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.protocol_type = buf[pos : (pos := pos + n)].decode()
+    o.protocol_type = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.generation, n = get_ih(buf, pos)
-    pos += 6
-    o.protocol = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.protocol = buf[pos + 6 : (pos := pos + 6 + n)].decode()
+    else:
+        o.protocol = None
+        pos += 6
     n, = get_h(buf, pos)
-    pos += 2
-    o.leader = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.leader = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.leader = None
+        pos += 2
     o.current_state_timestamp, n = get_qi(buf, pos)
-    pos += 12
     if n < 0:
         raise ValueError
-    o.members, pos = decode_member_metadata_3_array(buf, pos, n)
+    o.members, pos = decode_member_metadata_3_array(buf, pos + 12, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -337,35 +342,33 @@ def decode_member_metadata_4_array(
     for _ in range(count):
         o: MemberMetadata = new(MemberMetadata)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.group_instance_id = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.group_instance_id = None
+            pos += 1
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.client_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.client_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.client_host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.client_host = buf[pos + 1 : (pos := pos + n)].decode()
         o.rebalance_timeout, o.session_timeout, n = get_iiB(buf, pos)
-        pos += 9
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.subscription = buf[pos : (pos := pos + n - 1)]
+            n, pos = long_length(buf, pos, 9, n)
+        o.subscription = buf[pos + 9 : (pos := pos + 8 + n)]
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.assignment = buf[pos : (pos := pos + n - 1)]
+            n, pos = long_length(buf, pos, 1, n)
+        o.assignment = buf[pos + 1 : (pos := pos + n)]
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -379,25 +382,29 @@ def decode_group_metadata_value_4(buf: bytes, pos: int, left: int) -> tuple[Grou
     # Versions 4.
     o: GroupMetadataValue = new(GroupMetadataValue)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.protocol_type = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.protocol_type = buf[pos + 1 : (pos := pos + n)].decode()
     o.generation, n = get_iB(buf, pos)
-    pos += 5
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.protocol = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 5, n)
+    if n:
+        o.protocol = buf[pos + 5 : (pos := pos + 4 + n)].decode()
+    else:
+        o.protocol = None
+        pos += 5
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.leader = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.leader = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.leader = None
+        pos += 1
     o.current_state_timestamp, n = get_qB(buf, pos)
-    pos += 9
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.members, pos = decode_member_metadata_4_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 9, n)
+    o.members, pos = decode_member_metadata_4_array(buf, pos + 9, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -406,255 +413,264 @@ def decode_group_metadata_value_4(buf: bytes, pos: int, left: int) -> tuple[Grou
     return o, pos
 
 
-def encode_member_metadata_0_array(items: Iterable[MemberMetadata], out: bytearray) -> None:
+def encode_member_metadata_0_array(items: Iterable[MemberMetadata], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.member_id.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.client_id.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.client_host.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         subscription = o.subscription
         n = len(subscription)
-        out += put_ii(o.session_timeout, n)
+        add(put_ii(o.session_timeout, n))
         if subscription:
-            out += subscription
+            add(subscription)
         assignment = o.assignment
         n = len(assignment)
-        out += put_i(n)
+        add(put_i(n))
         if assignment:
-            out += assignment
+            add(assignment)
 
 
 def encode_group_metadata_value_0(o: GroupMetadataValue) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.protocol_type.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = b"" if o.protocol is None else o.protocol.encode()
     n = -1 if o.protocol is None else len(s)
-    out += put_ih(o.generation, n)
-    out += s
+    add(put_ih(o.generation, n))
+    add(s)
     s = b"" if o.leader is None else o.leader.encode()
     n = -1 if o.leader is None else len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     members = o.members
     n = len(members)
-    out += put_i(n)
+    add(put_i(n))
     if members:
         encode_member_metadata_0_array(members, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_member_metadata_1_array(items: Iterable[MemberMetadata], out: bytearray) -> None:
+def encode_member_metadata_1_array(items: Iterable[MemberMetadata], out: Parts) -> None:
     # Versions 1-2.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.member_id.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.client_id.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.client_host.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         subscription = o.subscription
         n = len(subscription)
-        out += put_iii(o.rebalance_timeout, o.session_timeout, n)
+        add(put_iii(o.rebalance_timeout, o.session_timeout, n))
         if subscription:
-            out += subscription
+            add(subscription)
         assignment = o.assignment
         n = len(assignment)
-        out += put_i(n)
+        add(put_i(n))
         if assignment:
-            out += assignment
+            add(assignment)
 
 
 def encode_group_metadata_value_1(o: GroupMetadataValue) -> bytes:
     # Versions 1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.protocol_type.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = b"" if o.protocol is None else o.protocol.encode()
     n = -1 if o.protocol is None else len(s)
-    out += put_ih(o.generation, n)
-    out += s
+    add(put_ih(o.generation, n))
+    add(s)
     s = b"" if o.leader is None else o.leader.encode()
     n = -1 if o.leader is None else len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     members = o.members
     n = len(members)
-    out += put_i(n)
+    add(put_i(n))
     if members:
         encode_member_metadata_1_array(members, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_group_metadata_value_2(o: GroupMetadataValue) -> bytes:
     # Versions 2.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.protocol_type.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = b"" if o.protocol is None else o.protocol.encode()
     n = -1 if o.protocol is None else len(s)
-    out += put_ih(o.generation, n)
-    out += s
+    add(put_ih(o.generation, n))
+    add(s)
     s = b"" if o.leader is None else o.leader.encode()
     n = -1 if o.leader is None else len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     members = o.members
     n = len(members)
-    out += put_qi(o.current_state_timestamp, n)
+    add(put_qi(o.current_state_timestamp, n))
     if members:
         encode_member_metadata_1_array(members, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_member_metadata_3_array(items: Iterable[MemberMetadata], out: bytearray) -> None:
+def encode_member_metadata_3_array(items: Iterable[MemberMetadata], out: Parts) -> None:
     # Versions 3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.member_id.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
         n = -1 if o.group_instance_id is None else len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.client_id.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.client_host.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         subscription = o.subscription
         n = len(subscription)
-        out += put_iii(o.rebalance_timeout, o.session_timeout, n)
+        add(put_iii(o.rebalance_timeout, o.session_timeout, n))
         if subscription:
-            out += subscription
+            add(subscription)
         assignment = o.assignment
         n = len(assignment)
-        out += put_i(n)
+        add(put_i(n))
         if assignment:
-            out += assignment
+            add(assignment)
 
 
 def encode_group_metadata_value_3(o: GroupMetadataValue) -> bytes:
     # Versions 3.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.protocol_type.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = b"" if o.protocol is None else o.protocol.encode()
     n = -1 if o.protocol is None else len(s)
-    out += put_ih(o.generation, n)
-    out += s
+    add(put_ih(o.generation, n))
+    add(s)
     s = b"" if o.leader is None else o.leader.encode()
     n = -1 if o.leader is None else len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     members = o.members
     n = len(members)
-    out += put_qi(o.current_state_timestamp, n)
+    add(put_qi(o.current_state_timestamp, n))
     if members:
         encode_member_metadata_3_array(members, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_member_metadata_4_array(items: Iterable[MemberMetadata], out: bytearray) -> None:
+def encode_member_metadata_4_array(items: Iterable[MemberMetadata], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
         s = o.member_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
         n = 0 if o.group_instance_id is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.client_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.client_host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         subscription = o.subscription
         n = len(subscription) + 1
-        out += put_iiB(o.rebalance_timeout, o.session_timeout, n) if n < 128 else put_ii(o.rebalance_timeout, o.session_timeout) + LENGTH[n]
+        add(put_iiB(o.rebalance_timeout, o.session_timeout, n) if n < 128 else put_ii(o.rebalance_timeout, o.session_timeout) + LENGTH[n])
         if subscription:
-            out += subscription
+            add(subscription)
         assignment = o.assignment
         n = len(assignment) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if assignment:
-            out += assignment
-        out.append(0)
+            add(assignment)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_group_metadata_value_4(o: GroupMetadataValue) -> bytes:
     # Versions 4.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.protocol_type.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = b"" if o.protocol is None else o.protocol.encode()
     n = 0 if o.protocol is None else len(s) + 1
-    out += put_iB(o.generation, n) if n < 128 else put_i(o.generation) + STRING_LENGTH[n]
-    out += s
+    add(put_iB(o.generation, n) if n < 128 else put_i(o.generation) + STRING_LENGTH[n])
+    add(s)
     s = b"" if o.leader is None else o.leader.encode()
     n = 0 if o.leader is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     members = o.members
     n = len(members) + 1
-    out += put_qB(o.current_state_timestamp, n) if n < 128 else put_q(o.current_state_timestamp) + LENGTH[n]
+    add(put_qB(o.current_state_timestamp, n) if n < 128 else put_q(o.current_state_timestamp) + LENGTH[n])
     if members:
         encode_member_metadata_4_array(members, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 GroupMetadataValue._DECODERS = {

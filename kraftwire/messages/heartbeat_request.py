@@ -9,6 +9,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     STRING_LENGTH,
     Packer,
+    Parts,
     long_string,
     new,
     put_tags,
@@ -62,15 +63,13 @@ def decode_heartbeat_request_0(buf: bytes, pos: int, left: int) -> tuple[Heartbe
     o: HeartbeatRequest = new(HeartbeatRequest)
     o.group_instance_id = None
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.generation_id, n = get_ih(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.member_id = buf[pos : (pos := pos + n)].decode()
+    o.member_id = buf[pos + 6 : (pos := pos + 6 + n)].decode()
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -79,18 +78,19 @@ def decode_heartbeat_request_3(buf: bytes, pos: int, left: int) -> tuple[Heartbe
     # Versions 3.
     o: HeartbeatRequest = new(HeartbeatRequest)
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.generation_id, n = get_ih(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.member_id = buf[pos : (pos := pos + n)].decode()
+    o.member_id = buf[pos + 6 : (pos := pos + 6 + n)].decode()
     n, = get_h(buf, pos)
-    pos += 2
-    o.group_instance_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.group_instance_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.group_instance_id = None
+        pos += 2
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -99,20 +99,21 @@ def decode_heartbeat_request_4(buf: bytes, pos: int, left: int) -> tuple[Heartbe
     # Versions 4.
     o: HeartbeatRequest = new(HeartbeatRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     o.generation_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 5, n)
+    o.member_id = buf[pos + 5 : (pos := pos + 4 + n)].decode()
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.group_instance_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.group_instance_id = None
+        pos += 1
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -125,57 +126,60 @@ def encode_heartbeat_request_0(o: HeartbeatRequest) -> bytes:
     # Versions 0-2.
     if o.group_instance_id is not None or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.member_id.encode()
     n = len(s)
-    out += put_ih(o.generation_id, n)
-    out += s
-    return bytes(out)
+    add(put_ih(o.generation_id, n))
+    add(s)
+    return b"".join(out)
 
 
 def encode_heartbeat_request_3(o: HeartbeatRequest) -> bytes:
     # Versions 3.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.member_id.encode()
     n = len(s)
-    out += put_ih(o.generation_id, n)
-    out += s
+    add(put_ih(o.generation_id, n))
+    add(s)
     s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
     n = -1 if o.group_instance_id is None else len(s)
-    out += put_h(n)
-    out += s
-    return bytes(out)
+    add(put_h(n))
+    add(s)
+    return b"".join(out)
 
 
 def encode_heartbeat_request_4(o: HeartbeatRequest) -> bytes:
     # Versions 4.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.member_id.encode()
     n = len(s) + 1
-    out += put_iB(o.generation_id, n) if n < 128 else put_i(o.generation_id) + STRING_LENGTH[n]
-    out += s
+    add(put_iB(o.generation_id, n) if n < 128 else put_i(o.generation_id) + STRING_LENGTH[n])
+    add(s)
     s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
     n = 0 if o.group_instance_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out.append(0)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 HeartbeatRequest._DECODERS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -84,27 +85,30 @@ def encode_heartbeat_response_0(o: HeartbeatResponse) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
-    out += put_h(o.error_code)
-    return bytes(out)
+    out: Parts = []
+    add = out.append
+    add(put_h(o.error_code))
+    return b"".join(out)
 
 
 def encode_heartbeat_response_1(o: HeartbeatResponse) -> bytes:
     # Versions 1-3.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
-    out += put_ih(o.throttle_time_ms, o.error_code)
-    return bytes(out)
+    out: Parts = []
+    add = out.append
+    add(put_ih(o.throttle_time_ms, o.error_code))
+    return b"".join(out)
 
 
 def encode_heartbeat_response_4(o: HeartbeatResponse) -> bytes:
     # Versions 4.
-    out = bytearray()
-    out += put_ihx(o.throttle_time_ms, o.error_code)
+    out: Parts = []
+    add = out.append
+    add(put_ihx(o.throttle_time_ms, o.error_code))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 HeartbeatResponse._DECODERS = {

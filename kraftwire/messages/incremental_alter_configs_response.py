@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -99,13 +100,15 @@ def decode_alter_configs_resource_response_0_array(
     for _ in range(count):
         o: AlterConfigsResourceResponse = new(AlterConfigsResourceResponse)
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
-        o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.error_message = buf[pos + 4 : (pos := pos + 4 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 4
         o.resource_type, n = get_bh(buf, pos)
-        pos += 3
         if n < 0:
             raise ValueError
-        o.resource_name = buf[pos : (pos := pos + n)].decode()
+        o.resource_name = buf[pos + 3 : (pos := pos + 3 + n)].decode()
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -115,10 +118,9 @@ def decode_incremental_alter_configs_response_0(buf: bytes, pos: int, left: int)
     # Versions 0.
     o: IncrementalAlterConfigsResponse = new(IncrementalAlterConfigsResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.responses, pos, left = decode_alter_configs_resource_response_0_array(buf, pos, n, left)
+    o.responses, pos, left = decode_alter_configs_resource_response_0_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -134,15 +136,17 @@ def decode_alter_configs_resource_response_1_array(
     for _ in range(count):
         o: AlterConfigsResourceResponse = new(AlterConfigsResourceResponse)
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 3
         o.resource_type, n = get_bB(buf, pos)
-        pos += 2
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.resource_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 2, n)
+        o.resource_name = buf[pos + 2 : (pos := pos + 1 + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -156,10 +160,9 @@ def decode_incremental_alter_configs_response_1(buf: bytes, pos: int, left: int)
     # Versions 1.
     o: IncrementalAlterConfigsResponse = new(IncrementalAlterConfigsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.responses, pos, left = decode_alter_configs_resource_response_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.responses, pos, left = decode_alter_configs_resource_response_1_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -168,62 +171,66 @@ def decode_incremental_alter_configs_response_1(buf: bytes, pos: int, left: int)
     return o, pos
 
 
-def encode_alter_configs_resource_response_0_array(items: Iterable[AlterConfigsResourceResponse], out: bytearray) -> None:
+def encode_alter_configs_resource_response_0_array(items: Iterable[AlterConfigsResourceResponse], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.error_message is None else o.error_message.encode()
         n = -1 if o.error_message is None else len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
         s = o.resource_name.encode()
         n = len(s)
-        out += put_bh(o.resource_type, n)
-        out += s
+        add(put_bh(o.resource_type, n))
+        add(s)
 
 
 def encode_incremental_alter_configs_response_0(o: IncrementalAlterConfigsResponse) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if responses:
         encode_alter_configs_resource_response_0_array(responses, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_alter_configs_resource_response_1_array(items: Iterable[AlterConfigsResourceResponse], out: bytearray) -> None:
+def encode_alter_configs_resource_response_1_array(items: Iterable[AlterConfigsResourceResponse], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
         s = o.resource_name.encode()
         n = len(s) + 1
-        out += put_bB(o.resource_type, n) if n < 128 else put_b(o.resource_type) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_bB(o.resource_type, n) if n < 128 else put_b(o.resource_type) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_incremental_alter_configs_response_1(o: IncrementalAlterConfigsResponse) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if responses:
         encode_alter_configs_resource_response_1_array(responses, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 IncrementalAlterConfigsResponse._DECODERS = {

@@ -9,6 +9,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     STRING_LENGTH,
     Packer,
+    Parts,
     long_string,
     new,
     put_tags,
@@ -73,8 +74,11 @@ def decode_init_producer_id_request_0(buf: bytes, pos: int, left: int) -> tuple[
     o.enable2_pc = False
     o.keep_prepared_txn = False
     n, = get_h(buf, pos)
-    pos += 2
-    o.transactional_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.transactional_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.transactional_id = None
+        pos += 2
     o.transaction_timeout_ms, = get_i(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -89,10 +93,13 @@ def decode_init_producer_id_request_2(buf: bytes, pos: int, left: int) -> tuple[
     o.enable2_pc = False
     o.keep_prepared_txn = False
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.transactional_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.transactional_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.transactional_id = None
+        pos += 1
     o.transaction_timeout_ms, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -107,10 +114,13 @@ def decode_init_producer_id_request_3(buf: bytes, pos: int, left: int) -> tuple[
     o.enable2_pc = False
     o.keep_prepared_txn = False
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.transactional_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.transactional_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.transactional_id = None
+        pos += 1
     o.transaction_timeout_ms, o.producer_id, o.producer_epoch, n = get_iqhB(buf, pos)
     pos += 15
     o.unknown_tagged_fields = None
@@ -123,10 +133,13 @@ def decode_init_producer_id_request_6(buf: bytes, pos: int, left: int) -> tuple[
     # Versions 6.
     o: InitProducerIdRequest = new(InitProducerIdRequest)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.transactional_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.transactional_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.transactional_id = None
+        pos += 1
     o.transaction_timeout_ms, o.producer_id, o.producer_epoch, o.enable2_pc, o.keep_prepared_txn, n = get_iqhooB(buf, pos)
     pos += 17
     o.unknown_tagged_fields = None
@@ -139,56 +152,60 @@ def encode_init_producer_id_request_0(o: InitProducerIdRequest) -> bytes:
     # Versions 0-1.
     if o.producer_id != -1 or o.producer_epoch != -1 or o.enable2_pc or o.keep_prepared_txn or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.transactional_id is None else o.transactional_id.encode()
     n = -1 if o.transactional_id is None else len(s)
-    out += put_h(n)
-    out += s
-    out += put_i(o.transaction_timeout_ms)
-    return bytes(out)
+    add(put_h(n))
+    add(s)
+    add(put_i(o.transaction_timeout_ms))
+    return b"".join(out)
 
 
 def encode_init_producer_id_request_2(o: InitProducerIdRequest) -> bytes:
     # Versions 2.
     if o.producer_id != -1 or o.producer_epoch != -1 or o.enable2_pc or o.keep_prepared_txn:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.transactional_id is None else o.transactional_id.encode()
     n = 0 if o.transactional_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_ix(o.transaction_timeout_ms)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_ix(o.transaction_timeout_ms))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_init_producer_id_request_3(o: InitProducerIdRequest) -> bytes:
     # Versions 3-5.
     if o.enable2_pc or o.keep_prepared_txn:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.transactional_id is None else o.transactional_id.encode()
     n = 0 if o.transactional_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_iqhx(o.transaction_timeout_ms, o.producer_id, o.producer_epoch)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_iqhx(o.transaction_timeout_ms, o.producer_id, o.producer_epoch))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_init_producer_id_request_6(o: InitProducerIdRequest) -> bytes:
     # Versions 6.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.transactional_id is None else o.transactional_id.encode()
     n = 0 if o.transactional_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_iqhoox(o.transaction_timeout_ms, o.producer_id, o.producer_epoch, o.enable2_pc, o.keep_prepared_txn)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_iqhoox(o.transaction_timeout_ms, o.producer_id, o.producer_epoch, o.enable2_pc, o.keep_prepared_txn))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 InitProducerIdRequest._DECODERS = {

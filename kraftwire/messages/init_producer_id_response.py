@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -98,29 +99,32 @@ def encode_init_producer_id_response_0(o: InitProducerIdResponse) -> bytes:
     # Versions 0-1.
     if o.ongoing_txn_producer_id != -1 or o.ongoing_txn_producer_epoch != -1 or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
-    out += put_ihqh(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch)
-    return bytes(out)
+    out: Parts = []
+    add = out.append
+    add(put_ihqh(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch))
+    return b"".join(out)
 
 
 def encode_init_producer_id_response_2(o: InitProducerIdResponse) -> bytes:
     # Versions 2-5.
     if o.ongoing_txn_producer_id != -1 or o.ongoing_txn_producer_epoch != -1:
         raise ValueError
-    out = bytearray()
-    out += put_ihqhx(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch)
+    out: Parts = []
+    add = out.append
+    add(put_ihqhx(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_init_producer_id_response_6(o: InitProducerIdResponse) -> bytes:
     # Versions 6.
-    out = bytearray()
-    out += put_ihqhqhx(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch, o.ongoing_txn_producer_id, o.ongoing_txn_producer_epoch)
+    out: Parts = []
+    add = out.append
+    add(put_ihqhqhx(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch, o.ongoing_txn_producer_id, o.ongoing_txn_producer_epoch))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 InitProducerIdResponse._DECODERS = {

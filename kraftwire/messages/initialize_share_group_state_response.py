@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -31,6 +32,7 @@ get_UB = Packer(">16sB").unpack_from
 get_ihB = Packer(">ihB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
 
@@ -105,10 +107,13 @@ def decode_partition_result_0_array(
     for _ in range(count):
         o: PartitionResult = new(PartitionResult)
         o.partition, o.error_code, n = get_ihB(buf, pos)
-        pos += 7
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 7, n)
+        if n:
+            o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 7
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -144,10 +149,9 @@ def decode_initialize_state_result_0_array(
     for _ in range(count):
         o = new(InitializeStateResult)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_result_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_partition_result_0_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -161,10 +165,9 @@ def decode_initialize_share_group_state_response_0(buf: bytes, pos: int, left: i
     # Versions 0.
     o: InitializeShareGroupStateResponse = new(InitializeShareGroupStateResponse)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.results, pos = decode_initialize_state_result_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.results, pos = decode_initialize_state_result_0_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -173,45 +176,52 @@ def decode_initialize_share_group_state_response_0(buf: bytes, pos: int, left: i
     return o, pos
 
 
-def encode_partition_result_0_array(items: Iterable[PartitionResult], out: bytearray) -> None:
+def encode_partition_result_0_array(items: Iterable[PartitionResult], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_ihB(o.partition, o.error_code, n) if n < 128 else put_ih(o.partition, o.error_code) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_ihB(o.partition, o.error_code, n) if n < 128 else put_ih(o.partition, o.error_code) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_initialize_state_result_0_array(items: Iterable[InitializeStateResult], out: bytearray) -> None:
+def encode_initialize_state_result_0_array(items: Iterable[InitializeStateResult], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_partition_result_0_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_partition_result_0_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_initialize_share_group_state_response_0(o: InitializeShareGroupStateResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if results:
         encode_initialize_state_result_0_array(results, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 InitializeShareGroupStateResponse._DECODERS = {

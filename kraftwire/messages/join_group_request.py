@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -104,15 +105,13 @@ def decode_join_group_request_protocol_0_array(
     for _ in range(count):
         o: JoinGroupRequestProtocol = new(JoinGroupRequestProtocol)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.metadata = buf[pos : (pos := pos + n)]
+        o.metadata = buf[pos + 4 : (pos := pos + 4 + n)]
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -125,25 +124,21 @@ def decode_join_group_request_0(buf: bytes, pos: int, left: int) -> tuple[JoinGr
     o.group_instance_id = None
     o.reason = None
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.session_timeout_ms, n = get_ih(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.member_id = buf[pos : (pos := pos + n)].decode()
+    o.member_id = buf[pos + 6 : (pos := pos + 6 + n)].decode()
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.protocol_type = buf[pos : (pos := pos + n)].decode()
+    o.protocol_type = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.protocols, pos, left = decode_join_group_request_protocol_0_array(buf, pos, n, left)
+    o.protocols, pos, left = decode_join_group_request_protocol_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -154,25 +149,21 @@ def decode_join_group_request_1(buf: bytes, pos: int, left: int) -> tuple[JoinGr
     o.group_instance_id = None
     o.reason = None
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.session_timeout_ms, o.rebalance_timeout_ms, n = get_iih(buf, pos)
-    pos += 10
     if n < 0:
         raise ValueError
-    o.member_id = buf[pos : (pos := pos + n)].decode()
+    o.member_id = buf[pos + 10 : (pos := pos + 10 + n)].decode()
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.protocol_type = buf[pos : (pos := pos + n)].decode()
+    o.protocol_type = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.protocols, pos, left = decode_join_group_request_protocol_0_array(buf, pos, n, left)
+    o.protocols, pos, left = decode_join_group_request_protocol_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -182,28 +173,27 @@ def decode_join_group_request_5(buf: bytes, pos: int, left: int) -> tuple[JoinGr
     o: JoinGroupRequest = new(JoinGroupRequest)
     o.reason = None
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.session_timeout_ms, o.rebalance_timeout_ms, n = get_iih(buf, pos)
-    pos += 10
     if n < 0:
         raise ValueError
-    o.member_id = buf[pos : (pos := pos + n)].decode()
+    o.member_id = buf[pos + 10 : (pos := pos + 10 + n)].decode()
     n, = get_h(buf, pos)
-    pos += 2
-    o.group_instance_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.group_instance_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.group_instance_id = None
+        pos += 2
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.protocol_type = buf[pos : (pos := pos + n)].decode()
+    o.protocol_type = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.protocols, pos, left = decode_join_group_request_protocol_0_array(buf, pos, n, left)
+    o.protocols, pos, left = decode_join_group_request_protocol_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -219,15 +209,13 @@ def decode_join_group_request_protocol_6_array(
     for _ in range(count):
         o: JoinGroupRequestProtocol = new(JoinGroupRequestProtocol)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.metadata = buf[pos : (pos := pos + n - 1)]
+            n, pos = long_length(buf, pos, 1, n)
+        o.metadata = buf[pos + 1 : (pos := pos + n)]
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -242,30 +230,29 @@ def decode_join_group_request_6(buf: bytes, pos: int, left: int) -> tuple[JoinGr
     o: JoinGroupRequest = new(JoinGroupRequest)
     o.reason = None
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     o.session_timeout_ms, o.rebalance_timeout_ms, n = get_iiB(buf, pos)
-    pos += 9
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 9, n)
+    o.member_id = buf[pos + 9 : (pos := pos + 8 + n)].decode()
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.group_instance_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.group_instance_id = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.protocol_type = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.protocol_type = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.protocols, pos, left = decode_join_group_request_protocol_6_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.protocols, pos, left = decode_join_group_request_protocol_6_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -278,35 +265,37 @@ def decode_join_group_request_8(buf: bytes, pos: int, left: int) -> tuple[JoinGr
     # Versions 8-9.
     o: JoinGroupRequest = new(JoinGroupRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     o.session_timeout_ms, o.rebalance_timeout_ms, n = get_iiB(buf, pos)
-    pos += 9
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 9, n)
+    o.member_id = buf[pos + 9 : (pos := pos + 8 + n)].decode()
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.group_instance_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.group_instance_id = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.protocol_type = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.protocol_type = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.protocols, pos, left = decode_join_group_request_protocol_6_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.protocols, pos, left = decode_join_group_request_protocol_6_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.reason = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.reason = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.reason = None
+        pos += 1
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -315,180 +304,187 @@ def decode_join_group_request_8(buf: bytes, pos: int, left: int) -> tuple[JoinGr
     return o, pos
 
 
-def encode_join_group_request_protocol_0_array(items: Iterable[JoinGroupRequestProtocol], out: bytearray) -> None:
+def encode_join_group_request_protocol_0_array(items: Iterable[JoinGroupRequestProtocol], out: Parts) -> None:
     # Versions 0-5.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         metadata = o.metadata
         n = len(metadata)
-        out += put_i(n)
+        add(put_i(n))
         if metadata:
-            out += metadata
+            add(metadata)
 
 
 def encode_join_group_request_0(o: JoinGroupRequest) -> bytes:
     # Versions 0.
     if o.group_instance_id is not None or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.member_id.encode()
     n = len(s)
-    out += put_ih(o.session_timeout_ms, n)
-    out += s
+    add(put_ih(o.session_timeout_ms, n))
+    add(s)
     s = o.protocol_type.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     protocols = o.protocols
     n = len(protocols)
-    out += put_i(n)
+    add(put_i(n))
     if protocols:
         encode_join_group_request_protocol_0_array(protocols, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_join_group_request_1(o: JoinGroupRequest) -> bytes:
     # Versions 1-4.
     if o.group_instance_id is not None or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.member_id.encode()
     n = len(s)
-    out += put_iih(o.session_timeout_ms, o.rebalance_timeout_ms, n)
-    out += s
+    add(put_iih(o.session_timeout_ms, o.rebalance_timeout_ms, n))
+    add(s)
     s = o.protocol_type.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     protocols = o.protocols
     n = len(protocols)
-    out += put_i(n)
+    add(put_i(n))
     if protocols:
         encode_join_group_request_protocol_0_array(protocols, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_join_group_request_5(o: JoinGroupRequest) -> bytes:
     # Versions 5.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.member_id.encode()
     n = len(s)
-    out += put_iih(o.session_timeout_ms, o.rebalance_timeout_ms, n)
-    out += s
+    add(put_iih(o.session_timeout_ms, o.rebalance_timeout_ms, n))
+    add(s)
     s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
     n = -1 if o.group_instance_id is None else len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.protocol_type.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     protocols = o.protocols
     n = len(protocols)
-    out += put_i(n)
+    add(put_i(n))
     if protocols:
         encode_join_group_request_protocol_0_array(protocols, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_join_group_request_protocol_6_array(items: Iterable[JoinGroupRequestProtocol], out: bytearray) -> None:
+def encode_join_group_request_protocol_6_array(items: Iterable[JoinGroupRequestProtocol], out: Parts) -> None:
     # Versions 6-9.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         metadata = o.metadata
         n = len(metadata) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if metadata:
-            out += metadata
-        out.append(0)
+            add(metadata)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_join_group_request_6(o: JoinGroupRequest) -> bytes:
     # Versions 6-7.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.member_id.encode()
     n = len(s) + 1
-    out += put_iiB(o.session_timeout_ms, o.rebalance_timeout_ms, n) if n < 128 else put_ii(o.session_timeout_ms, o.rebalance_timeout_ms) + STRING_LENGTH[n]
-    out += s
+    add(put_iiB(o.session_timeout_ms, o.rebalance_timeout_ms, n) if n < 128 else put_ii(o.session_timeout_ms, o.rebalance_timeout_ms) + STRING_LENGTH[n])
+    add(s)
     s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
     n = 0 if o.group_instance_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.protocol_type.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     protocols = o.protocols
     n = len(protocols) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if protocols:
         encode_join_group_request_protocol_6_array(protocols, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_join_group_request_8(o: JoinGroupRequest) -> bytes:
     # Versions 8-9.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.member_id.encode()
     n = len(s) + 1
-    out += put_iiB(o.session_timeout_ms, o.rebalance_timeout_ms, n) if n < 128 else put_ii(o.session_timeout_ms, o.rebalance_timeout_ms) + STRING_LENGTH[n]
-    out += s
+    add(put_iiB(o.session_timeout_ms, o.rebalance_timeout_ms, n) if n < 128 else put_ii(o.session_timeout_ms, o.rebalance_timeout_ms) + STRING_LENGTH[n])
+    add(s)
     s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
     n = 0 if o.group_instance_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.protocol_type.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     protocols = o.protocols
     n = len(protocols) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if protocols:
         encode_join_group_request_protocol_6_array(protocols, out)
     s = b"" if o.reason is None else o.reason.encode()
     n = 0 if o.reason is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out.append(0)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 JoinGroupRequest._DECODERS = {

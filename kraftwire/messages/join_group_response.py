@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -112,15 +113,13 @@ def decode_join_group_response_member_0_array(
         o: JoinGroupResponseMember = new(JoinGroupResponseMember)
         o.group_instance_id = None
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.member_id = buf[pos : (pos := pos + n)].decode()
+        o.member_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.metadata = buf[pos : (pos := pos + n)]
+        o.metadata = buf[pos + 4 : (pos := pos + 4 + n)]
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -133,25 +132,21 @@ def decode_join_group_response_0(buf: bytes, pos: int, left: int) -> tuple[JoinG
     o.protocol_type = None
     o.skip_assignment = False
     o.error_code, o.generation_id, n = get_hih(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.protocol_name = buf[pos : (pos := pos + n)].decode()
+    o.protocol_name = buf[pos + 8 : (pos := pos + 8 + n)].decode()
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.leader = buf[pos : (pos := pos + n)].decode()
+    o.leader = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.member_id = buf[pos : (pos := pos + n)].decode()
+    o.member_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.members, pos, left = decode_join_group_response_member_0_array(buf, pos, n, left)
+    o.members, pos, left = decode_join_group_response_member_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -162,25 +157,21 @@ def decode_join_group_response_2(buf: bytes, pos: int, left: int) -> tuple[JoinG
     o.protocol_type = None
     o.skip_assignment = False
     o.throttle_time_ms, o.error_code, o.generation_id, n = get_ihih(buf, pos)
-    pos += 12
     if n < 0:
         raise ValueError
-    o.protocol_name = buf[pos : (pos := pos + n)].decode()
+    o.protocol_name = buf[pos + 12 : (pos := pos + 12 + n)].decode()
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.leader = buf[pos : (pos := pos + n)].decode()
+    o.leader = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.member_id = buf[pos : (pos := pos + n)].decode()
+    o.member_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.members, pos, left = decode_join_group_response_member_0_array(buf, pos, n, left)
+    o.members, pos, left = decode_join_group_response_member_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -195,18 +186,19 @@ def decode_join_group_response_member_5_array(
     for _ in range(count):
         o: JoinGroupResponseMember = new(JoinGroupResponseMember)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.member_id = buf[pos : (pos := pos + n)].decode()
+        o.member_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
-        o.group_instance_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.group_instance_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.group_instance_id = None
+            pos += 2
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.metadata = buf[pos : (pos := pos + n)]
+        o.metadata = buf[pos + 4 : (pos := pos + 4 + n)]
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -218,25 +210,21 @@ def decode_join_group_response_5(buf: bytes, pos: int, left: int) -> tuple[JoinG
     o.protocol_type = None
     o.skip_assignment = False
     o.throttle_time_ms, o.error_code, o.generation_id, n = get_ihih(buf, pos)
-    pos += 12
     if n < 0:
         raise ValueError
-    o.protocol_name = buf[pos : (pos := pos + n)].decode()
+    o.protocol_name = buf[pos + 12 : (pos := pos + 12 + n)].decode()
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.leader = buf[pos : (pos := pos + n)].decode()
+    o.leader = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.member_id = buf[pos : (pos := pos + n)].decode()
+    o.member_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.members, pos = decode_join_group_response_member_5_array(buf, pos, n)
+    o.members, pos = decode_join_group_response_member_5_array(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -252,20 +240,21 @@ def decode_join_group_response_member_6_array(
     for _ in range(count):
         o: JoinGroupResponseMember = new(JoinGroupResponseMember)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.group_instance_id = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.group_instance_id = None
+            pos += 1
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.metadata = buf[pos : (pos := pos + n - 1)]
+            n, pos = long_length(buf, pos, 1, n)
+        o.metadata = buf[pos + 1 : (pos := pos + n)]
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -281,25 +270,21 @@ def decode_join_group_response_6(buf: bytes, pos: int, left: int) -> tuple[JoinG
     o.protocol_type = None
     o.skip_assignment = False
     o.throttle_time_ms, o.error_code, o.generation_id, n = get_ihiB(buf, pos)
-    pos += 11
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.protocol_name = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 11, n)
+    o.protocol_name = buf[pos + 11 : (pos := pos + 10 + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.leader = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.leader = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.members, pos, left = decode_join_group_response_member_6_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.members, pos, left = decode_join_group_response_member_6_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -313,30 +298,33 @@ def decode_join_group_response_7(buf: bytes, pos: int, left: int) -> tuple[JoinG
     o: JoinGroupResponse = new(JoinGroupResponse)
     o.skip_assignment = False
     o.throttle_time_ms, o.error_code, o.generation_id, n = get_ihiB(buf, pos)
-    pos += 11
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.protocol_type = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 11, n)
+    if n:
+        o.protocol_type = buf[pos + 11 : (pos := pos + 10 + n)].decode()
+    else:
+        o.protocol_type = None
+        pos += 11
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.protocol_name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.protocol_name = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.protocol_name = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.leader = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.leader = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.members, pos, left = decode_join_group_response_member_6_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.members, pos, left = decode_join_group_response_member_6_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -349,30 +337,33 @@ def decode_join_group_response_9(buf: bytes, pos: int, left: int) -> tuple[JoinG
     # Versions 9.
     o: JoinGroupResponse = new(JoinGroupResponse)
     o.throttle_time_ms, o.error_code, o.generation_id, n = get_ihiB(buf, pos)
-    pos += 11
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.protocol_type = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 11, n)
+    if n:
+        o.protocol_type = buf[pos + 11 : (pos := pos + 10 + n)].decode()
+    else:
+        o.protocol_type = None
+        pos += 11
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.protocol_name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.protocol_name = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.protocol_name = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.leader = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.leader = buf[pos + 1 : (pos := pos + n)].decode()
     o.skip_assignment, n = get_oB(buf, pos)
-    pos += 2
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 2, n)
+    o.member_id = buf[pos + 2 : (pos := pos + 1 + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.members, pos, left = decode_join_group_response_member_6_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.members, pos, left = decode_join_group_response_member_6_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -381,134 +372,140 @@ def decode_join_group_response_9(buf: bytes, pos: int, left: int) -> tuple[JoinG
     return o, pos
 
 
-def encode_join_group_response_member_0_array(items: Iterable[JoinGroupResponseMember], out: bytearray) -> None:
+def encode_join_group_response_member_0_array(items: Iterable[JoinGroupResponseMember], out: Parts) -> None:
     # Versions 0-4.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.member_id.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         metadata = o.metadata
         n = len(metadata)
-        out += put_i(n)
+        add(put_i(n))
         if metadata:
-            out += metadata
+            add(metadata)
 
 
 def encode_join_group_response_0(o: JoinGroupResponse) -> bytes:
     # Versions 0-1.
     if o.skip_assignment or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.protocol_name.encode()  # type: ignore[union-attr]
     n = len(s)
-    out += put_hih(o.error_code, o.generation_id, n)
-    out += s
+    add(put_hih(o.error_code, o.generation_id, n))
+    add(s)
     s = o.leader.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.member_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     members = o.members
     n = len(members)
-    out += put_i(n)
+    add(put_i(n))
     if members:
         encode_join_group_response_member_0_array(members, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_join_group_response_2(o: JoinGroupResponse) -> bytes:
     # Versions 2-4.
     if o.skip_assignment or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.protocol_name.encode()  # type: ignore[union-attr]
     n = len(s)
-    out += put_ihih(o.throttle_time_ms, o.error_code, o.generation_id, n)
-    out += s
+    add(put_ihih(o.throttle_time_ms, o.error_code, o.generation_id, n))
+    add(s)
     s = o.leader.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.member_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     members = o.members
     n = len(members)
-    out += put_i(n)
+    add(put_i(n))
     if members:
         encode_join_group_response_member_0_array(members, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_join_group_response_member_5_array(items: Iterable[JoinGroupResponseMember], out: bytearray) -> None:
+def encode_join_group_response_member_5_array(items: Iterable[JoinGroupResponseMember], out: Parts) -> None:
     # Versions 5.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.member_id.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
         n = -1 if o.group_instance_id is None else len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         metadata = o.metadata
         n = len(metadata)
-        out += put_i(n)
+        add(put_i(n))
         if metadata:
-            out += metadata
+            add(metadata)
 
 
 def encode_join_group_response_5(o: JoinGroupResponse) -> bytes:
     # Versions 5.
     if o.skip_assignment or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.protocol_name.encode()  # type: ignore[union-attr]
     n = len(s)
-    out += put_ihih(o.throttle_time_ms, o.error_code, o.generation_id, n)
-    out += s
+    add(put_ihih(o.throttle_time_ms, o.error_code, o.generation_id, n))
+    add(s)
     s = o.leader.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.member_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     members = o.members
     n = len(members)
-    out += put_i(n)
+    add(put_i(n))
     if members:
         encode_join_group_response_member_5_array(members, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_join_group_response_member_6_array(items: Iterable[JoinGroupResponseMember], out: bytearray) -> None:
+def encode_join_group_response_member_6_array(items: Iterable[JoinGroupResponseMember], out: Parts) -> None:
     # Versions 6-9.
+    add = out.append
     for o in items:
         s = o.member_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
         n = 0 if o.group_instance_id is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         metadata = o.metadata
         n = len(metadata) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if metadata:
-            out += metadata
-        out.append(0)
+            add(metadata)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -517,90 +514,93 @@ def encode_join_group_response_6(o: JoinGroupResponse) -> bytes:
     # Versions 6.
     if o.skip_assignment:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.protocol_name.encode()  # type: ignore[union-attr]
     n = len(s) + 1
-    out += put_ihiB(o.throttle_time_ms, o.error_code, o.generation_id, n) if n < 128 else put_ihi(o.throttle_time_ms, o.error_code, o.generation_id) + STRING_LENGTH[n]
-    out += s
+    add(put_ihiB(o.throttle_time_ms, o.error_code, o.generation_id, n) if n < 128 else put_ihi(o.throttle_time_ms, o.error_code, o.generation_id) + STRING_LENGTH[n])
+    add(s)
     s = o.leader.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.member_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     members = o.members
     n = len(members) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if members:
         encode_join_group_response_member_6_array(members, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_join_group_response_7(o: JoinGroupResponse) -> bytes:
     # Versions 7-8.
     if o.skip_assignment:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.protocol_type is None else o.protocol_type.encode()
     n = 0 if o.protocol_type is None else len(s) + 1
-    out += put_ihiB(o.throttle_time_ms, o.error_code, o.generation_id, n) if n < 128 else put_ihi(o.throttle_time_ms, o.error_code, o.generation_id) + STRING_LENGTH[n]
-    out += s
+    add(put_ihiB(o.throttle_time_ms, o.error_code, o.generation_id, n) if n < 128 else put_ihi(o.throttle_time_ms, o.error_code, o.generation_id) + STRING_LENGTH[n])
+    add(s)
     s = b"" if o.protocol_name is None else o.protocol_name.encode()
     n = 0 if o.protocol_name is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.leader.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.member_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     members = o.members
     n = len(members) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if members:
         encode_join_group_response_member_6_array(members, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_join_group_response_9(o: JoinGroupResponse) -> bytes:
     # Versions 9.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.protocol_type is None else o.protocol_type.encode()
     n = 0 if o.protocol_type is None else len(s) + 1
-    out += put_ihiB(o.throttle_time_ms, o.error_code, o.generation_id, n) if n < 128 else put_ihi(o.throttle_time_ms, o.error_code, o.generation_id) + STRING_LENGTH[n]
-    out += s
+    add(put_ihiB(o.throttle_time_ms, o.error_code, o.generation_id, n) if n < 128 else put_ihi(o.throttle_time_ms, o.error_code, o.generation_id) + STRING_LENGTH[n])
+    add(s)
     s = b"" if o.protocol_name is None else o.protocol_name.encode()
     n = 0 if o.protocol_name is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.leader.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.member_id.encode()
     n = len(s) + 1
-    out += put_oB(o.skip_assignment, n) if n < 128 else put_o(o.skip_assignment) + STRING_LENGTH[n]
-    out += s
+    add(put_oB(o.skip_assignment, n) if n < 128 else put_o(o.skip_assignment) + STRING_LENGTH[n])
+    add(s)
     members = o.members
     n = len(members) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if members:
         encode_join_group_response_member_6_array(members, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 JoinGroupResponse._DECODERS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -59,11 +60,12 @@ def decode_kraft_version_record_0(buf: bytes, pos: int, left: int) -> tuple[KRaf
 
 def encode_kraft_version_record_0(o: KRaftVersionRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
-    out += put_hhx(o.version, o.kraft_version)
+    out: Parts = []
+    add = out.append
+    add(put_hhx(o.version, o.kraft_version))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 KRaftVersionRecord._DECODERS = {

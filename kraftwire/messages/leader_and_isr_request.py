@@ -17,6 +17,8 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
+    Rows,
     long_length,
     long_string,
     new,
@@ -69,6 +71,10 @@ put_ix = Packer(">ix").pack
 put_o = Packer(">?").pack
 put_obx = Packer(">?bx").pack
 put_ox = Packer(">?x").pack
+row_leader_and_isr_partition_state_2 = Rows(">iiiii%diii%di?")
+row_leader_and_isr_partition_state_3 = Rows(">iiiii%diii%dii%dii%di?")
+row_leader_and_isr_partition_state_4 = Rows(">iiiib%diib%dib%dib%di?x")
+row_leader_and_isr_partition_state_6 = Rows(">iiiib%diib%dib%dib%di?bx")
 NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
@@ -205,22 +211,19 @@ def decode_leader_and_isr_partition_state_0_array(
         o.is_new = False
         o.leader_recovery_state = 0
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic_name = buf[pos : (pos := pos + n)].decode()
+        o.topic_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiii(buf, pos)
-        pos += 20
         if n < 0:
             raise ValueError
-        o.isr = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.isr = list(UNPACK_i[n](buf, pos + 20))
+        pos += 4 * n + 20
         o.partition_epoch, n = get_ii(buf, pos)
-        pos += 8
         if n < 0:
             raise ValueError
-        o.replicas = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.replicas = list(UNPACK_i[n](buf, pos + 8))
+        pos += 4 * n + 8
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -236,10 +239,9 @@ def decode_leader_and_isr_live_leader_0_array(
     for _ in range(count):
         o: LeaderAndIsrLiveLeader = new(LeaderAndIsrLiveLeader)
         o.broker_id, n = get_ih(buf, pos)
-        pos += 6
         if n < 0:
             raise ValueError
-        o.host_name = buf[pos : (pos := pos + n)].decode()
+        o.host_name = buf[pos + 6 : (pos := pos + 6 + n)].decode()
         o.port, = get_i(buf, pos)
         pos += 4
         o.unknown_tagged_fields = None
@@ -255,15 +257,13 @@ def decode_leader_and_isr_request_0(buf: bytes, pos: int, left: int) -> tuple[Le
     o.type = 0
     o.topic_states = []
     o.controller_id, o.controller_epoch, n = get_iii(buf, pos)
-    pos += 12
     if n < 0:
         raise ValueError
-    o.ungrouped_partition_states, pos = decode_leader_and_isr_partition_state_0_array(buf, pos, n)
+    o.ungrouped_partition_states, pos = decode_leader_and_isr_partition_state_0_array(buf, pos + 12, n)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.live_leaders, pos = decode_leader_and_isr_live_leader_0_array(buf, pos, n)
+    o.live_leaders, pos = decode_leader_and_isr_live_leader_0_array(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -281,22 +281,19 @@ def decode_leader_and_isr_partition_state_1_array(
         o.removing_replicas = []
         o.leader_recovery_state = 0
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic_name = buf[pos : (pos := pos + n)].decode()
+        o.topic_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiii(buf, pos)
-        pos += 20
         if n < 0:
             raise ValueError
-        o.isr = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.isr = list(UNPACK_i[n](buf, pos + 20))
+        pos += 4 * n + 20
         o.partition_epoch, n = get_ii(buf, pos)
-        pos += 8
         if n < 0:
             raise ValueError
-        o.replicas = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.replicas = list(UNPACK_i[n](buf, pos + 8))
+        pos += 4 * n + 8
         o.is_new, = get_o(buf, pos)
         pos += 1
         o.unknown_tagged_fields = None
@@ -312,15 +309,13 @@ def decode_leader_and_isr_request_1(buf: bytes, pos: int, left: int) -> tuple[Le
     o.type = 0
     o.topic_states = []
     o.controller_id, o.controller_epoch, n = get_iii(buf, pos)
-    pos += 12
     if n < 0:
         raise ValueError
-    o.ungrouped_partition_states, pos = decode_leader_and_isr_partition_state_1_array(buf, pos, n)
+    o.ungrouped_partition_states, pos = decode_leader_and_isr_partition_state_1_array(buf, pos + 12, n)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.live_leaders, pos = decode_leader_and_isr_live_leader_0_array(buf, pos, n)
+    o.live_leaders, pos = decode_leader_and_isr_live_leader_0_array(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -361,17 +356,15 @@ def decode_leader_and_isr_partition_state_2_array(
         o.removing_replicas = []
         o.leader_recovery_state = 0
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiii(buf, pos)
-        pos += 20
         if n < 0:
             raise ValueError
-        o.isr = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.isr = list(UNPACK_i[n](buf, pos + 20))
+        pos += 4 * n + 20
         o.partition_epoch, n = get_ii(buf, pos)
-        pos += 8
         if n < 0:
             raise ValueError
-        o.replicas = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.replicas = list(UNPACK_i[n](buf, pos + 8))
+        pos += 4 * n + 8
         o.is_new, = get_o(buf, pos)
         pos += 1
         o.unknown_tagged_fields = None
@@ -391,15 +384,13 @@ def decode_leader_and_isr_topic_state_2_array(
         o: LeaderAndIsrTopicState = new(LeaderAndIsrTopicState)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic_name = buf[pos : (pos := pos + n)].decode()
+        o.topic_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partition_states, pos = decode_leader_and_isr_partition_state_2_array(buf, pos, n)
+        o.partition_states, pos = decode_leader_and_isr_partition_state_2_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -412,15 +403,13 @@ def decode_leader_and_isr_request_2(buf: bytes, pos: int, left: int) -> tuple[Le
     o.type = 0
     o.ungrouped_partition_states = []
     o.controller_id, o.controller_epoch, o.broker_epoch, n = get_iiqi(buf, pos)
-    pos += 20
     if n < 0:
         raise ValueError
-    o.topic_states, pos, left = decode_leader_and_isr_topic_state_2_array(buf, pos, n, left)
+    o.topic_states, pos, left = decode_leader_and_isr_topic_state_2_array(buf, pos + 20, n, left)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.live_leaders, pos = decode_leader_and_isr_live_leader_0_array(buf, pos, n)
+    o.live_leaders, pos = decode_leader_and_isr_live_leader_0_array(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -461,29 +450,25 @@ def decode_leader_and_isr_partition_state_3_array(
         o.topic_name = ""
         o.leader_recovery_state = 0
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiii(buf, pos)
-        pos += 20
         if n < 0:
             raise ValueError
-        o.isr = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.isr = list(UNPACK_i[n](buf, pos + 20))
+        pos += 4 * n + 20
         o.partition_epoch, n = get_ii(buf, pos)
-        pos += 8
         if n < 0:
             raise ValueError
-        o.replicas = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.replicas = list(UNPACK_i[n](buf, pos + 8))
+        pos += 4 * n + 8
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.adding_replicas = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.adding_replicas = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.removing_replicas = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.removing_replicas = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         o.is_new, = get_o(buf, pos)
         pos += 1
         o.unknown_tagged_fields = None
@@ -503,15 +488,13 @@ def decode_leader_and_isr_topic_state_3_array(
         o: LeaderAndIsrTopicState = new(LeaderAndIsrTopicState)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic_name = buf[pos : (pos := pos + n)].decode()
+        o.topic_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partition_states, pos = decode_leader_and_isr_partition_state_3_array(buf, pos, n)
+        o.partition_states, pos = decode_leader_and_isr_partition_state_3_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -524,15 +507,13 @@ def decode_leader_and_isr_request_3(buf: bytes, pos: int, left: int) -> tuple[Le
     o.type = 0
     o.ungrouped_partition_states = []
     o.controller_id, o.controller_epoch, o.broker_epoch, n = get_iiqi(buf, pos)
-    pos += 20
     if n < 0:
         raise ValueError
-    o.topic_states, pos, left = decode_leader_and_isr_topic_state_3_array(buf, pos, n, left)
+    o.topic_states, pos, left = decode_leader_and_isr_topic_state_3_array(buf, pos + 20, n, left)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.live_leaders, pos = decode_leader_and_isr_live_leader_0_array(buf, pos, n)
+    o.live_leaders, pos = decode_leader_and_isr_live_leader_0_array(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -573,29 +554,25 @@ def decode_leader_and_isr_partition_state_4_array(
         o.topic_name = ""
         o.leader_recovery_state = 0
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiiB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.isr = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.isr = list(UNPACK_i[n - 1](buf, pos + 17))
+        pos += 4 * n + 13
         o.partition_epoch, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.replicas = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 5, n)
+        o.replicas = list(UNPACK_i[n - 1](buf, pos + 5))
+        pos += 4 * n + 1
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.adding_replicas = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.adding_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.removing_replicas = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.removing_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         o.is_new, n = get_oB(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -617,15 +594,13 @@ def decode_leader_and_isr_topic_state_4_array(
         o: LeaderAndIsrTopicState = new(LeaderAndIsrTopicState)
         o.topic_id = ZERO_UUID
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_states, pos = decode_leader_and_isr_partition_state_4_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partition_states, pos = decode_leader_and_isr_partition_state_4_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -645,10 +620,9 @@ def decode_leader_and_isr_live_leader_4_array(
     for _ in range(count):
         o: LeaderAndIsrLiveLeader = new(LeaderAndIsrLiveLeader)
         o.broker_id, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 5, n)
+        o.host_name = buf[pos + 5 : (pos := pos + 4 + n)].decode()
         o.port, n = get_iB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -665,15 +639,13 @@ def decode_leader_and_isr_request_4(buf: bytes, pos: int, left: int) -> tuple[Le
     o.type = 0
     o.ungrouped_partition_states = []
     o.controller_id, o.controller_epoch, o.broker_epoch, n = get_iiqB(buf, pos)
-    pos += 17
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topic_states, pos, left = decode_leader_and_isr_topic_state_4_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 17, n)
+    o.topic_states, pos, left = decode_leader_and_isr_topic_state_4_array(buf, pos + 17, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.live_leaders, pos = decode_leader_and_isr_live_leader_4_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.live_leaders, pos = decode_leader_and_isr_live_leader_4_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -692,15 +664,13 @@ def decode_leader_and_isr_topic_state_5_array(
     for _ in range(count):
         o: LeaderAndIsrTopicState = new(LeaderAndIsrTopicState)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_states, pos = decode_leader_and_isr_partition_state_4_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partition_states, pos = decode_leader_and_isr_partition_state_4_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -716,15 +686,13 @@ def decode_leader_and_isr_request_5(buf: bytes, pos: int, left: int) -> tuple[Le
     o.is_kraft_controller = False
     o.ungrouped_partition_states = []
     o.controller_id, o.controller_epoch, o.broker_epoch, o.type, n = get_iiqbB(buf, pos)
-    pos += 18
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topic_states, pos = decode_leader_and_isr_topic_state_5_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 18, n)
+    o.topic_states, pos = decode_leader_and_isr_topic_state_5_array(buf, pos + 18, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.live_leaders, pos = decode_leader_and_isr_live_leader_4_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.live_leaders, pos = decode_leader_and_isr_live_leader_4_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -767,29 +735,25 @@ def decode_leader_and_isr_partition_state_6_array(
         o = new(LeaderAndIsrPartitionState)
         o.topic_name = ""
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiiB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.isr = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.isr = list(UNPACK_i[n - 1](buf, pos + 17))
+        pos += 4 * n + 13
         o.partition_epoch, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.replicas = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 5, n)
+        o.replicas = list(UNPACK_i[n - 1](buf, pos + 5))
+        pos += 4 * n + 1
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.adding_replicas = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.adding_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.removing_replicas = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.removing_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         o.is_new, o.leader_recovery_state, n = get_obB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -809,15 +773,13 @@ def decode_leader_and_isr_topic_state_6_array(
     for _ in range(count):
         o: LeaderAndIsrTopicState = new(LeaderAndIsrTopicState)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_states, pos = decode_leader_and_isr_partition_state_6_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partition_states, pos = decode_leader_and_isr_partition_state_6_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -833,15 +795,13 @@ def decode_leader_and_isr_request_6(buf: bytes, pos: int, left: int) -> tuple[Le
     o.is_kraft_controller = False
     o.ungrouped_partition_states = []
     o.controller_id, o.controller_epoch, o.broker_epoch, o.type, n = get_iiqbB(buf, pos)
-    pos += 18
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topic_states, pos = decode_leader_and_isr_topic_state_6_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 18, n)
+    o.topic_states, pos = decode_leader_and_isr_topic_state_6_array(buf, pos + 18, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.live_leaders, pos = decode_leader_and_isr_live_leader_4_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.live_leaders, pos = decode_leader_and_isr_live_leader_4_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -855,15 +815,13 @@ def decode_leader_and_isr_request_7(buf: bytes, pos: int, left: int) -> tuple[Le
     o: LeaderAndIsrRequest = new(LeaderAndIsrRequest)
     o.ungrouped_partition_states = []
     o.controller_id, o.is_kraft_controller, o.controller_epoch, o.broker_epoch, o.type, n = get_ioiqbB(buf, pos)
-    pos += 19
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topic_states, pos = decode_leader_and_isr_topic_state_6_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 19, n)
+    o.topic_states, pos = decode_leader_and_isr_topic_state_6_array(buf, pos + 19, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.live_leaders, pos = decode_leader_and_isr_live_leader_4_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.live_leaders, pos = decode_leader_and_isr_live_leader_4_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -872,127 +830,139 @@ def decode_leader_and_isr_request_7(buf: bytes, pos: int, left: int) -> tuple[Le
     return o, pos
 
 
-def encode_leader_and_isr_partition_state_0_array(items: Iterable[LeaderAndIsrPartitionState], out: bytearray) -> None:
+def encode_leader_and_isr_partition_state_0_array(items: Iterable[LeaderAndIsrPartitionState], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.leader_recovery_state or o.unknown_tagged_fields:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         isr = o.isr
         n = len(isr)
-        out += put_iiiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n)
+        add(put_iiiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n))
         if isr:
-            out += PACK_i[len(isr)](*isr)
+            add(PACK_i[len(isr)](*isr))
         replicas = o.replicas
         n = len(replicas)
-        out += put_ii(o.partition_epoch, n)
+        add(put_ii(o.partition_epoch, n))
         if replicas:
-            out += PACK_i[len(replicas)](*replicas)
+            add(PACK_i[len(replicas)](*replicas))
 
 
-def encode_leader_and_isr_live_leader_0_array(items: Iterable[LeaderAndIsrLiveLeader], out: bytearray) -> None:
+def encode_leader_and_isr_live_leader_0_array(items: Iterable[LeaderAndIsrLiveLeader], out: Parts) -> None:
     # Versions 0-3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.host_name.encode()
         n = len(s)
-        out += put_ih(o.broker_id, n)
-        out += s
-        out += put_i(o.port)
+        add(put_ih(o.broker_id, n))
+        add(s)
+        add(put_i(o.port))
 
 
 def encode_leader_and_isr_request_0(o: LeaderAndIsrRequest) -> bytes:
     # Versions 0.
     if o.is_kraft_controller or o.type or o.topic_states or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     ungrouped_partition_states = o.ungrouped_partition_states
     n = len(ungrouped_partition_states)
-    out += put_iii(o.controller_id, o.controller_epoch, n)
+    add(put_iii(o.controller_id, o.controller_epoch, n))
     if ungrouped_partition_states:
         encode_leader_and_isr_partition_state_0_array(ungrouped_partition_states, out)
     live_leaders = o.live_leaders
     n = len(live_leaders)
-    out += put_i(n)
+    add(put_i(n))
     if live_leaders:
         encode_leader_and_isr_live_leader_0_array(live_leaders, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_leader_and_isr_partition_state_1_array(items: Iterable[LeaderAndIsrPartitionState], out: bytearray) -> None:
+def encode_leader_and_isr_partition_state_1_array(items: Iterable[LeaderAndIsrPartitionState], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         if o.leader_recovery_state or o.unknown_tagged_fields:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         isr = o.isr
         n = len(isr)
-        out += put_iiiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n)
+        add(put_iiiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n))
         if isr:
-            out += PACK_i[len(isr)](*isr)
+            add(PACK_i[len(isr)](*isr))
         replicas = o.replicas
         n = len(replicas)
-        out += put_ii(o.partition_epoch, n)
+        add(put_ii(o.partition_epoch, n))
         if replicas:
-            out += PACK_i[len(replicas)](*replicas)
-        out += put_o(o.is_new)
+            add(PACK_i[len(replicas)](*replicas))
+        add(put_o(o.is_new))
 
 
 def encode_leader_and_isr_request_1(o: LeaderAndIsrRequest) -> bytes:
     # Versions 1.
     if o.is_kraft_controller or o.type or o.topic_states or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     ungrouped_partition_states = o.ungrouped_partition_states
     n = len(ungrouped_partition_states)
-    out += put_iii(o.controller_id, o.controller_epoch, n)
+    add(put_iii(o.controller_id, o.controller_epoch, n))
     if ungrouped_partition_states:
         encode_leader_and_isr_partition_state_1_array(ungrouped_partition_states, out)
     live_leaders = o.live_leaders
     n = len(live_leaders)
-    out += put_i(n)
+    add(put_i(n))
     if live_leaders:
         encode_leader_and_isr_live_leader_0_array(live_leaders, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_leader_and_isr_partition_state_2_array(items: Iterable[LeaderAndIsrPartitionState], out: bytearray) -> None:
+def encode_leader_and_isr_partition_state_2_array(items: Iterable[LeaderAndIsrPartitionState], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         if o.leader_recovery_state or o.unknown_tagged_fields:
             raise ValueError
         isr = o.isr
-        n = len(isr)
-        out += put_iiiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n)
-        if isr:
-            out += PACK_i[len(isr)](*isr)
         replicas = o.replicas
-        n = len(replicas)
-        out += put_ii(o.partition_epoch, n)
-        if replicas:
-            out += PACK_i[len(replicas)](*replicas)
-        out += put_o(o.is_new)
+        if True and True:
+            add(row_leader_and_isr_partition_state_2[len(isr), len(replicas)](o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, len(isr), *isr, o.partition_epoch, len(replicas), *replicas, o.is_new))
+        else:
+            isr = o.isr
+            n = len(isr)
+            add(put_iiiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n))
+            if isr:
+                add(PACK_i[len(isr)](*isr))
+            replicas = o.replicas
+            n = len(replicas)
+            add(put_ii(o.partition_epoch, n))
+            if replicas:
+                add(PACK_i[len(replicas)](*replicas))
+            add(put_o(o.is_new))
 
 
-def encode_leader_and_isr_topic_state_2_array(items: Iterable[LeaderAndIsrTopicState], out: bytearray) -> None:
+def encode_leader_and_isr_topic_state_2_array(items: Iterable[LeaderAndIsrTopicState], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partition_states = o.partition_states
         n = len(partition_states)
-        out += put_i(n)
+        add(put_i(n))
         if partition_states:
             encode_leader_and_isr_partition_state_2_array(partition_states, out)
 
@@ -1001,60 +971,70 @@ def encode_leader_and_isr_request_2(o: LeaderAndIsrRequest) -> bytes:
     # Versions 2.
     if o.is_kraft_controller or o.type or o.ungrouped_partition_states or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topic_states = o.topic_states
     n = len(topic_states)
-    out += put_iiqi(o.controller_id, o.controller_epoch, o.broker_epoch, n)
+    add(put_iiqi(o.controller_id, o.controller_epoch, o.broker_epoch, n))
     if topic_states:
         encode_leader_and_isr_topic_state_2_array(topic_states, out)
     live_leaders = o.live_leaders
     n = len(live_leaders)
-    out += put_i(n)
+    add(put_i(n))
     if live_leaders:
         encode_leader_and_isr_live_leader_0_array(live_leaders, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_leader_and_isr_partition_state_3_array(items: Iterable[LeaderAndIsrPartitionState], out: bytearray) -> None:
+def encode_leader_and_isr_partition_state_3_array(items: Iterable[LeaderAndIsrPartitionState], out: Parts) -> None:
     # Versions 3.
+    add = out.append
     for o in items:
         if o.leader_recovery_state or o.unknown_tagged_fields:
             raise ValueError
         isr = o.isr
-        n = len(isr)
-        out += put_iiiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n)
-        if isr:
-            out += PACK_i[len(isr)](*isr)
         replicas = o.replicas
-        n = len(replicas)
-        out += put_ii(o.partition_epoch, n)
-        if replicas:
-            out += PACK_i[len(replicas)](*replicas)
         adding_replicas = o.adding_replicas
-        n = len(adding_replicas)
-        out += put_i(n)
-        if adding_replicas:
-            out += PACK_i[len(adding_replicas)](*adding_replicas)
         removing_replicas = o.removing_replicas
-        n = len(removing_replicas)
-        out += put_i(n)
-        if removing_replicas:
-            out += PACK_i[len(removing_replicas)](*removing_replicas)
-        out += put_o(o.is_new)
+        if True and True and True and True:
+            add(row_leader_and_isr_partition_state_3[len(isr), len(replicas), len(adding_replicas), len(removing_replicas)](o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, len(isr), *isr, o.partition_epoch, len(replicas), *replicas, len(adding_replicas), *adding_replicas, len(removing_replicas), *removing_replicas, o.is_new))
+        else:
+            isr = o.isr
+            n = len(isr)
+            add(put_iiiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n))
+            if isr:
+                add(PACK_i[len(isr)](*isr))
+            replicas = o.replicas
+            n = len(replicas)
+            add(put_ii(o.partition_epoch, n))
+            if replicas:
+                add(PACK_i[len(replicas)](*replicas))
+            adding_replicas = o.adding_replicas
+            n = len(adding_replicas)
+            add(put_i(n))
+            if adding_replicas:
+                add(PACK_i[len(adding_replicas)](*adding_replicas))
+            removing_replicas = o.removing_replicas
+            n = len(removing_replicas)
+            add(put_i(n))
+            if removing_replicas:
+                add(PACK_i[len(removing_replicas)](*removing_replicas))
+            add(put_o(o.is_new))
 
 
-def encode_leader_and_isr_topic_state_3_array(items: Iterable[LeaderAndIsrTopicState], out: bytearray) -> None:
+def encode_leader_and_isr_topic_state_3_array(items: Iterable[LeaderAndIsrTopicState], out: Parts) -> None:
     # Versions 3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partition_states = o.partition_states
         n = len(partition_states)
-        out += put_i(n)
+        add(put_i(n))
         if partition_states:
             encode_leader_and_isr_partition_state_3_array(partition_states, out)
 
@@ -1063,75 +1043,86 @@ def encode_leader_and_isr_request_3(o: LeaderAndIsrRequest) -> bytes:
     # Versions 3.
     if o.is_kraft_controller or o.type or o.ungrouped_partition_states or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topic_states = o.topic_states
     n = len(topic_states)
-    out += put_iiqi(o.controller_id, o.controller_epoch, o.broker_epoch, n)
+    add(put_iiqi(o.controller_id, o.controller_epoch, o.broker_epoch, n))
     if topic_states:
         encode_leader_and_isr_topic_state_3_array(topic_states, out)
     live_leaders = o.live_leaders
     n = len(live_leaders)
-    out += put_i(n)
+    add(put_i(n))
     if live_leaders:
         encode_leader_and_isr_live_leader_0_array(live_leaders, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_leader_and_isr_partition_state_4_array(items: Iterable[LeaderAndIsrPartitionState], out: bytearray) -> None:
+def encode_leader_and_isr_partition_state_4_array(items: Iterable[LeaderAndIsrPartitionState], out: Parts) -> None:
     # Versions 4-5.
+    add = out.append
     for o in items:
         if o.leader_recovery_state:
             raise ValueError
         isr = o.isr
-        n = len(isr) + 1
-        out += put_iiiiB(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n) if n < 128 else put_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch) + LENGTH[n]
-        if isr:
-            out += PACK_i[len(isr)](*isr)
         replicas = o.replicas
-        n = len(replicas) + 1
-        out += put_iB(o.partition_epoch, n) if n < 128 else put_i(o.partition_epoch) + LENGTH[n]
-        if replicas:
-            out += PACK_i[len(replicas)](*replicas)
         adding_replicas = o.adding_replicas
-        n = len(adding_replicas) + 1
-        out += LENGTH[n]
-        if adding_replicas:
-            out += PACK_i[len(adding_replicas)](*adding_replicas)
         removing_replicas = o.removing_replicas
-        n = len(removing_replicas) + 1
-        out += LENGTH[n]
-        if removing_replicas:
-            out += PACK_i[len(removing_replicas)](*removing_replicas)
-        out += put_ox(o.is_new)
+        if len(isr) < 127 and len(replicas) < 127 and len(adding_replicas) < 127 and len(removing_replicas) < 127:
+            add(row_leader_and_isr_partition_state_4[len(isr), len(replicas), len(adding_replicas), len(removing_replicas)](o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, len(isr) + 1, *isr, o.partition_epoch, len(replicas) + 1, *replicas, len(adding_replicas) + 1, *adding_replicas, len(removing_replicas) + 1, *removing_replicas, o.is_new))
+        else:
+            isr = o.isr
+            n = len(isr) + 1
+            add(put_iiiiB(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n) if n < 128 else put_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch) + LENGTH[n])
+            if isr:
+                add(PACK_i[len(isr)](*isr))
+            replicas = o.replicas
+            n = len(replicas) + 1
+            add(put_iB(o.partition_epoch, n) if n < 128 else put_i(o.partition_epoch) + LENGTH[n])
+            if replicas:
+                add(PACK_i[len(replicas)](*replicas))
+            adding_replicas = o.adding_replicas
+            n = len(adding_replicas) + 1
+            add(LENGTH[n])
+            if adding_replicas:
+                add(PACK_i[len(adding_replicas)](*adding_replicas))
+            removing_replicas = o.removing_replicas
+            n = len(removing_replicas) + 1
+            add(LENGTH[n])
+            if removing_replicas:
+                add(PACK_i[len(removing_replicas)](*removing_replicas))
+            add(put_ox(o.is_new))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_leader_and_isr_topic_state_4_array(items: Iterable[LeaderAndIsrTopicState], out: bytearray) -> None:
+def encode_leader_and_isr_topic_state_4_array(items: Iterable[LeaderAndIsrTopicState], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partition_states = o.partition_states
         n = len(partition_states) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partition_states:
             encode_leader_and_isr_partition_state_4_array(partition_states, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_leader_and_isr_live_leader_4_array(items: Iterable[LeaderAndIsrLiveLeader], out: bytearray) -> None:
+def encode_leader_and_isr_live_leader_4_array(items: Iterable[LeaderAndIsrLiveLeader], out: Parts) -> None:
     # Versions 4-7.
+    add = out.append
     for o in items:
         s = o.host_name.encode()
         n = len(s) + 1
-        out += put_iB(o.broker_id, n) if n < 128 else put_i(o.broker_id) + STRING_LENGTH[n]
-        out += s
-        out += put_ix(o.port)
+        add(put_iB(o.broker_id, n) if n < 128 else put_i(o.broker_id) + STRING_LENGTH[n])
+        add(s)
+        add(put_ix(o.port))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -1140,38 +1131,40 @@ def encode_leader_and_isr_request_4(o: LeaderAndIsrRequest) -> bytes:
     # Versions 4.
     if o.is_kraft_controller or o.type or o.ungrouped_partition_states:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topic_states = o.topic_states
     n = len(topic_states) + 1
-    out += put_iiqB(o.controller_id, o.controller_epoch, o.broker_epoch, n) if n < 128 else put_iiq(o.controller_id, o.controller_epoch, o.broker_epoch) + LENGTH[n]
+    add(put_iiqB(o.controller_id, o.controller_epoch, o.broker_epoch, n) if n < 128 else put_iiq(o.controller_id, o.controller_epoch, o.broker_epoch) + LENGTH[n])
     if topic_states:
         encode_leader_and_isr_topic_state_4_array(topic_states, out)
     live_leaders = o.live_leaders
     n = len(live_leaders) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if live_leaders:
         encode_leader_and_isr_live_leader_4_array(live_leaders, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_leader_and_isr_topic_state_5_array(items: Iterable[LeaderAndIsrTopicState], out: bytearray) -> None:
+def encode_leader_and_isr_topic_state_5_array(items: Iterable[LeaderAndIsrTopicState], out: Parts) -> None:
     # Versions 5.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         if len(o.topic_id) != 16:
             raise ValueError
         partition_states = o.partition_states
         n = len(partition_states) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
+        add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
         if partition_states:
             encode_leader_and_isr_partition_state_4_array(partition_states, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -1180,66 +1173,76 @@ def encode_leader_and_isr_request_5(o: LeaderAndIsrRequest) -> bytes:
     # Versions 5.
     if o.is_kraft_controller or o.ungrouped_partition_states:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topic_states = o.topic_states
     n = len(topic_states) + 1
-    out += put_iiqbB(o.controller_id, o.controller_epoch, o.broker_epoch, o.type, n) if n < 128 else put_iiqb(o.controller_id, o.controller_epoch, o.broker_epoch, o.type) + LENGTH[n]
+    add(put_iiqbB(o.controller_id, o.controller_epoch, o.broker_epoch, o.type, n) if n < 128 else put_iiqb(o.controller_id, o.controller_epoch, o.broker_epoch, o.type) + LENGTH[n])
     if topic_states:
         encode_leader_and_isr_topic_state_5_array(topic_states, out)
     live_leaders = o.live_leaders
     n = len(live_leaders) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if live_leaders:
         encode_leader_and_isr_live_leader_4_array(live_leaders, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_leader_and_isr_partition_state_6_array(items: Iterable[LeaderAndIsrPartitionState], out: bytearray) -> None:
+def encode_leader_and_isr_partition_state_6_array(items: Iterable[LeaderAndIsrPartitionState], out: Parts) -> None:
     # Versions 6-7.
+    add = out.append
     for o in items:
         isr = o.isr
-        n = len(isr) + 1
-        out += put_iiiiB(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n) if n < 128 else put_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch) + LENGTH[n]
-        if isr:
-            out += PACK_i[len(isr)](*isr)
         replicas = o.replicas
-        n = len(replicas) + 1
-        out += put_iB(o.partition_epoch, n) if n < 128 else put_i(o.partition_epoch) + LENGTH[n]
-        if replicas:
-            out += PACK_i[len(replicas)](*replicas)
         adding_replicas = o.adding_replicas
-        n = len(adding_replicas) + 1
-        out += LENGTH[n]
-        if adding_replicas:
-            out += PACK_i[len(adding_replicas)](*adding_replicas)
         removing_replicas = o.removing_replicas
-        n = len(removing_replicas) + 1
-        out += LENGTH[n]
-        if removing_replicas:
-            out += PACK_i[len(removing_replicas)](*removing_replicas)
-        out += put_obx(o.is_new, o.leader_recovery_state)
+        if len(isr) < 127 and len(replicas) < 127 and len(adding_replicas) < 127 and len(removing_replicas) < 127:
+            add(row_leader_and_isr_partition_state_6[len(isr), len(replicas), len(adding_replicas), len(removing_replicas)](o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, len(isr) + 1, *isr, o.partition_epoch, len(replicas) + 1, *replicas, len(adding_replicas) + 1, *adding_replicas, len(removing_replicas) + 1, *removing_replicas, o.is_new, o.leader_recovery_state))
+        else:
+            isr = o.isr
+            n = len(isr) + 1
+            add(put_iiiiB(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n) if n < 128 else put_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch) + LENGTH[n])
+            if isr:
+                add(PACK_i[len(isr)](*isr))
+            replicas = o.replicas
+            n = len(replicas) + 1
+            add(put_iB(o.partition_epoch, n) if n < 128 else put_i(o.partition_epoch) + LENGTH[n])
+            if replicas:
+                add(PACK_i[len(replicas)](*replicas))
+            adding_replicas = o.adding_replicas
+            n = len(adding_replicas) + 1
+            add(LENGTH[n])
+            if adding_replicas:
+                add(PACK_i[len(adding_replicas)](*adding_replicas))
+            removing_replicas = o.removing_replicas
+            n = len(removing_replicas) + 1
+            add(LENGTH[n])
+            if removing_replicas:
+                add(PACK_i[len(removing_replicas)](*removing_replicas))
+            add(put_obx(o.is_new, o.leader_recovery_state))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_leader_and_isr_topic_state_6_array(items: Iterable[LeaderAndIsrTopicState], out: bytearray) -> None:
+def encode_leader_and_isr_topic_state_6_array(items: Iterable[LeaderAndIsrTopicState], out: Parts) -> None:
     # Versions 6-7.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         if len(o.topic_id) != 16:
             raise ValueError
         partition_states = o.partition_states
         n = len(partition_states) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
+        add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
         if partition_states:
             encode_leader_and_isr_partition_state_6_array(partition_states, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -1248,42 +1251,44 @@ def encode_leader_and_isr_request_6(o: LeaderAndIsrRequest) -> bytes:
     # Versions 6.
     if o.is_kraft_controller or o.ungrouped_partition_states:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topic_states = o.topic_states
     n = len(topic_states) + 1
-    out += put_iiqbB(o.controller_id, o.controller_epoch, o.broker_epoch, o.type, n) if n < 128 else put_iiqb(o.controller_id, o.controller_epoch, o.broker_epoch, o.type) + LENGTH[n]
+    add(put_iiqbB(o.controller_id, o.controller_epoch, o.broker_epoch, o.type, n) if n < 128 else put_iiqb(o.controller_id, o.controller_epoch, o.broker_epoch, o.type) + LENGTH[n])
     if topic_states:
         encode_leader_and_isr_topic_state_6_array(topic_states, out)
     live_leaders = o.live_leaders
     n = len(live_leaders) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if live_leaders:
         encode_leader_and_isr_live_leader_4_array(live_leaders, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_leader_and_isr_request_7(o: LeaderAndIsrRequest) -> bytes:
     # Versions 7.
     if o.ungrouped_partition_states:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topic_states = o.topic_states
     n = len(topic_states) + 1
-    out += put_ioiqbB(o.controller_id, o.is_kraft_controller, o.controller_epoch, o.broker_epoch, o.type, n) if n < 128 else put_ioiqb(o.controller_id, o.is_kraft_controller, o.controller_epoch, o.broker_epoch, o.type) + LENGTH[n]
+    add(put_ioiqbB(o.controller_id, o.is_kraft_controller, o.controller_epoch, o.broker_epoch, o.type, n) if n < 128 else put_ioiqb(o.controller_id, o.is_kraft_controller, o.controller_epoch, o.broker_epoch, o.type) + LENGTH[n])
     if topic_states:
         encode_leader_and_isr_topic_state_6_array(topic_states, out)
     live_leaders = o.live_leaders
     n = len(live_leaders) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if live_leaders:
         encode_leader_and_isr_live_leader_4_array(live_leaders, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 LeaderAndIsrRequest._DECODERS = {

@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -35,6 +36,7 @@ get_ih = Packer(">ih").unpack_from
 get_ihB = Packer(">ihB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_h = Packer(">h").pack
 put_hB = Packer(">hB").pack
 put_hi = Packer(">hi").pack
@@ -117,10 +119,9 @@ def decode_leader_and_isr_partition_error_0_array(
     for _ in range(count):
         o: LeaderAndIsrPartitionError = new(LeaderAndIsrPartitionError)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic_name = buf[pos : (pos := pos + n)].decode()
+        o.topic_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.partition_index, o.error_code = get_ih(buf, pos)
         pos += 6
         o.unknown_tagged_fields = None
@@ -133,10 +134,9 @@ def decode_leader_and_isr_response_0(buf: bytes, pos: int, left: int) -> tuple[L
     o: LeaderAndIsrResponse = new(LeaderAndIsrResponse)
     o.topics = []
     o.error_code, n = get_hi(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.partition_errors, pos = decode_leader_and_isr_partition_error_0_array(buf, pos, n)
+    o.partition_errors, pos = decode_leader_and_isr_partition_error_0_array(buf, pos + 6, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -151,10 +151,9 @@ def decode_leader_and_isr_partition_error_4_array(
     for _ in range(count):
         o: LeaderAndIsrPartitionError = new(LeaderAndIsrPartitionError)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         o.partition_index, o.error_code, n = get_ihB(buf, pos)
         pos += 7
         o.unknown_tagged_fields = None
@@ -169,10 +168,9 @@ def decode_leader_and_isr_response_4(buf: bytes, pos: int, left: int) -> tuple[L
     o: LeaderAndIsrResponse = new(LeaderAndIsrResponse)
     o.topics = []
     o.error_code, n = get_hB(buf, pos)
-    pos += 3
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.partition_errors, pos = decode_leader_and_isr_partition_error_4_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 3, n)
+    o.partition_errors, pos = decode_leader_and_isr_partition_error_4_array(buf, pos + 3, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -189,16 +187,17 @@ def decode_leader_and_isr_partition_error_5_array(
         raise ValueError
     left -= count
     out: list[LeaderAndIsrPartitionError] = []
-    for row in sweep_ihB(buf[pos : pos + 7 * count]):
-        o: LeaderAndIsrPartitionError = new(LeaderAndIsrPartitionError)
-        o.partition_index, o.error_code, n = row
-        if n:
-            break
-        o.topic_name = ""
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 7 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_ihB(buf[pos : pos + 7 * count]):
+            o: LeaderAndIsrPartitionError = new(LeaderAndIsrPartitionError)
+            o.partition_index, o.error_code, n = row
+            if n:
+                break
+            o.topic_name = ""
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 7 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(LeaderAndIsrPartitionError)
         o.topic_name = ""
@@ -237,10 +236,9 @@ def decode_leader_and_isr_topic_error_5_array(
     for _ in range(count):
         o = new(LeaderAndIsrTopicError)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_errors, pos, left = decode_leader_and_isr_partition_error_5_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partition_errors, pos, left = decode_leader_and_isr_partition_error_5_array(buf, pos + 17, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -255,10 +253,9 @@ def decode_leader_and_isr_response_5(buf: bytes, pos: int, left: int) -> tuple[L
     o: LeaderAndIsrResponse = new(LeaderAndIsrResponse)
     o.partition_errors = []
     o.error_code, n = get_hB(buf, pos)
-    pos += 3
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_leader_and_isr_topic_error_5_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 3, n)
+    o.topics, pos, left = decode_leader_and_isr_topic_error_5_array(buf, pos + 3, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -267,39 +264,42 @@ def decode_leader_and_isr_response_5(buf: bytes, pos: int, left: int) -> tuple[L
     return o, pos
 
 
-def encode_leader_and_isr_partition_error_0_array(items: Iterable[LeaderAndIsrPartitionError], out: bytearray) -> None:
+def encode_leader_and_isr_partition_error_0_array(items: Iterable[LeaderAndIsrPartitionError], out: Parts) -> None:
     # Versions 0-3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
-        out += put_ih(o.partition_index, o.error_code)
+        add(put_h(n))
+        add(s)
+        add(put_ih(o.partition_index, o.error_code))
 
 
 def encode_leader_and_isr_response_0(o: LeaderAndIsrResponse) -> bytes:
     # Versions 0-3.
     if o.topics or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     partition_errors = o.partition_errors
     n = len(partition_errors)
-    out += put_hi(o.error_code, n)
+    add(put_hi(o.error_code, n))
     if partition_errors:
         encode_leader_and_isr_partition_error_0_array(partition_errors, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_leader_and_isr_partition_error_4_array(items: Iterable[LeaderAndIsrPartitionError], out: bytearray) -> None:
+def encode_leader_and_isr_partition_error_4_array(items: Iterable[LeaderAndIsrPartitionError], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_ihx(o.partition_index, o.error_code)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_ihx(o.partition_index, o.error_code))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -308,37 +308,44 @@ def encode_leader_and_isr_response_4(o: LeaderAndIsrResponse) -> bytes:
     # Versions 4.
     if o.topics:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     partition_errors = o.partition_errors
     n = len(partition_errors) + 1
-    out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n]
+    add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n])
     if partition_errors:
         encode_leader_and_isr_partition_error_4_array(partition_errors, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_leader_and_isr_partition_error_5_array(items: Iterable[LeaderAndIsrPartitionError], out: bytearray) -> None:
+def encode_leader_and_isr_partition_error_5_array(items: Iterable[LeaderAndIsrPartitionError], out: Parts) -> None:
     # Versions 5-7.
+    add = out.append
     for o in items:
-        out += put_ihx(o.partition_index, o.error_code)
+        add(put_ihx(o.partition_index, o.error_code))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_leader_and_isr_topic_error_5_array(items: Iterable[LeaderAndIsrTopicError], out: bytearray) -> None:
+def encode_leader_and_isr_topic_error_5_array(items: Iterable[LeaderAndIsrTopicError], out: Parts) -> None:
     # Versions 5-7.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partition_errors = o.partition_errors
-        n = len(partition_errors) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partition_errors:
-            encode_leader_and_isr_partition_error_5_array(partition_errors, out)
-        out.append(0)
+        if not len(partition_errors):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partition_errors = o.partition_errors
+            n = len(partition_errors) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partition_errors:
+                encode_leader_and_isr_partition_error_5_array(partition_errors, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -347,16 +354,17 @@ def encode_leader_and_isr_response_5(o: LeaderAndIsrResponse) -> bytes:
     # Versions 5-7.
     if o.partition_errors:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n]
+    add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n])
     if topics:
         encode_leader_and_isr_topic_error_5_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 LeaderAndIsrResponse._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     new,
     put_tags,
@@ -89,16 +90,17 @@ def decode_voter_0_array(
         raise ValueError
     left -= count
     out: list[Voter] = []
-    for row in sweep_iB(buf[pos : pos + 5 * count]):
-        o: Voter = new(Voter)
-        o.voter_id, n = row
-        if n:
-            break
-        o.voter_directory_id = ZERO_UUID
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 5 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iB(buf[pos : pos + 5 * count]):
+            o: Voter = new(Voter)
+            o.voter_id, n = row
+            if n:
+                break
+            o.voter_directory_id = ZERO_UUID
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 5 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(Voter)
         o.voter_directory_id = ZERO_UUID
@@ -115,15 +117,13 @@ def decode_leader_change_message_0(buf: bytes, pos: int, left: int) -> tuple[Lea
     # Versions 0.
     o: LeaderChangeMessage = new(LeaderChangeMessage)
     o.version, o.leader_id, n = get_hiB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.voters, pos, left = decode_voter_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.voters, pos, left = decode_voter_0_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.granting_voters, pos, left = decode_voter_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.granting_voters, pos, left = decode_voter_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -139,15 +139,16 @@ def decode_voter_1_array(
     if count * 21 > len(buf) - pos:
         raise ValueError
     out: list[Voter] = []
-    for row in sweep_iUB(buf[pos : pos + 21 * count]):
-        o: Voter = new(Voter)
-        o.voter_id, o.voter_directory_id, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 21 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iUB(buf[pos : pos + 21 * count]):
+            o: Voter = new(Voter)
+            o.voter_id, o.voter_directory_id, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 21 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(Voter)
         o.voter_id, o.voter_directory_id, n = get_iUB(buf, pos)
@@ -163,15 +164,13 @@ def decode_leader_change_message_1(buf: bytes, pos: int, left: int) -> tuple[Lea
     # Versions 1.
     o: LeaderChangeMessage = new(LeaderChangeMessage)
     o.version, o.leader_id, n = get_hiB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.voters, pos = decode_voter_1_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 7, n)
+    o.voters, pos = decode_voter_1_array(buf, pos + 7, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.granting_voters, pos = decode_voter_1_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.granting_voters, pos = decode_voter_1_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -180,62 +179,66 @@ def decode_leader_change_message_1(buf: bytes, pos: int, left: int) -> tuple[Lea
     return o, pos
 
 
-def encode_voter_0_array(items: Iterable[Voter], out: bytearray) -> None:
+def encode_voter_0_array(items: Iterable[Voter], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.voter_directory_id != ZERO_UUID:
             raise ValueError
-        out += put_ix(o.voter_id)
+        add(put_ix(o.voter_id))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_leader_change_message_0(o: LeaderChangeMessage) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     voters = o.voters
     n = len(voters) + 1
-    out += put_hiB(o.version, o.leader_id, n) if n < 128 else put_hi(o.version, o.leader_id) + LENGTH[n]
+    add(put_hiB(o.version, o.leader_id, n) if n < 128 else put_hi(o.version, o.leader_id) + LENGTH[n])
     if voters:
         encode_voter_0_array(voters, out)
     granting_voters = o.granting_voters
     n = len(granting_voters) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if granting_voters:
         encode_voter_0_array(granting_voters, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_voter_1_array(items: Iterable[Voter], out: bytearray) -> None:
+def encode_voter_1_array(items: Iterable[Voter], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         if len(o.voter_directory_id) != 16:
             raise ValueError
-        out += put_iUx(o.voter_id, o.voter_directory_id)
+        add(put_iUx(o.voter_id, o.voter_directory_id))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_leader_change_message_1(o: LeaderChangeMessage) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     voters = o.voters
     n = len(voters) + 1
-    out += put_hiB(o.version, o.leader_id, n) if n < 128 else put_hi(o.version, o.leader_id) + LENGTH[n]
+    add(put_hiB(o.version, o.leader_id, n) if n < 128 else put_hi(o.version, o.leader_id) + LENGTH[n])
     if voters:
         encode_voter_1_array(voters, out)
     granting_voters = o.granting_voters
     n = len(granting_voters) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if granting_voters:
         encode_voter_1_array(granting_voters, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 LeaderChangeMessage._DECODERS = {

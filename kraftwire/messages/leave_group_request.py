@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -82,15 +83,13 @@ def decode_leave_group_request_0(buf: bytes, pos: int, left: int) -> tuple[Leave
     o: LeaveGroupRequest = new(LeaveGroupRequest)
     o.members = []
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.member_id = buf[pos : (pos := pos + n)].decode()
+    o.member_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -107,13 +106,15 @@ def decode_member_identity_3_array(
         o: MemberIdentity = new(MemberIdentity)
         o.reason = None
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.member_id = buf[pos : (pos := pos + n)].decode()
+        o.member_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
-        o.group_instance_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.group_instance_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.group_instance_id = None
+            pos += 2
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -124,15 +125,13 @@ def decode_leave_group_request_3(buf: bytes, pos: int, left: int) -> tuple[Leave
     o: LeaveGroupRequest = new(LeaveGroupRequest)
     o.member_id = ""
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.members, pos, left = decode_member_identity_3_array(buf, pos, n, left)
+    o.members, pos, left = decode_member_identity_3_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -149,15 +148,17 @@ def decode_member_identity_4_array(
         o: MemberIdentity = new(MemberIdentity)
         o.reason = None
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.group_instance_id = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.group_instance_id = None
+            pos += 1
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -172,15 +173,13 @@ def decode_leave_group_request_4(buf: bytes, pos: int, left: int) -> tuple[Leave
     o: LeaveGroupRequest = new(LeaveGroupRequest)
     o.member_id = ""
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.members, pos, left = decode_member_identity_4_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.members, pos, left = decode_member_identity_4_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -200,20 +199,25 @@ def decode_member_identity_5_array(
     for _ in range(count):
         o: MemberIdentity = new(MemberIdentity)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.group_instance_id = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.group_instance_id = None
+            pos += 1
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.reason = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.reason = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.reason = None
+            pos += 1
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -228,15 +232,13 @@ def decode_leave_group_request_5(buf: bytes, pos: int, left: int) -> tuple[Leave
     o: LeaveGroupRequest = new(LeaveGroupRequest)
     o.member_id = ""
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.members, pos, left = decode_member_identity_5_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.members, pos, left = decode_member_identity_5_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -249,62 +251,66 @@ def encode_leave_group_request_0(o: LeaveGroupRequest) -> bytes:
     # Versions 0-2.
     if o.members or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.member_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
-    return bytes(out)
+    add(put_h(n))
+    add(s)
+    return b"".join(out)
 
 
-def encode_member_identity_3_array(items: Iterable[MemberIdentity], out: bytearray) -> None:
+def encode_member_identity_3_array(items: Iterable[MemberIdentity], out: Parts) -> None:
     # Versions 3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.member_id.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
         n = -1 if o.group_instance_id is None else len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
 
 
 def encode_leave_group_request_3(o: LeaveGroupRequest) -> bytes:
     # Versions 3.
     if o.member_id or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     members = o.members
     n = len(members)
-    out += put_i(n)
+    add(put_i(n))
     if members:
         encode_member_identity_3_array(members, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_member_identity_4_array(items: Iterable[MemberIdentity], out: bytearray) -> None:
+def encode_member_identity_4_array(items: Iterable[MemberIdentity], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
         s = o.member_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
         n = 0 if o.group_instance_id is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -313,38 +319,40 @@ def encode_leave_group_request_4(o: LeaveGroupRequest) -> bytes:
     # Versions 4.
     if o.member_id:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     members = o.members
     n = len(members) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if members:
         encode_member_identity_4_array(members, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_member_identity_5_array(items: Iterable[MemberIdentity], out: bytearray) -> None:
+def encode_member_identity_5_array(items: Iterable[MemberIdentity], out: Parts) -> None:
     # Versions 5.
+    add = out.append
     for o in items:
         s = o.member_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
         n = 0 if o.group_instance_id is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.reason is None else o.reason.encode()
         n = 0 if o.reason is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -353,20 +361,21 @@ def encode_leave_group_request_5(o: LeaveGroupRequest) -> bytes:
     # Versions 5.
     if o.member_id:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     members = o.members
     n = len(members) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if members:
         encode_member_identity_5_array(members, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 LeaveGroupRequest._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -115,13 +116,15 @@ def decode_member_response_3_array(
     for _ in range(count):
         o: MemberResponse = new(MemberResponse)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.member_id = buf[pos : (pos := pos + n)].decode()
+        o.member_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
-        o.group_instance_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.group_instance_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.group_instance_id = None
+            pos += 2
         o.error_code, = get_h(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -133,10 +136,9 @@ def decode_leave_group_response_3(buf: bytes, pos: int, left: int) -> tuple[Leav
     # Versions 3.
     o: LeaveGroupResponse = new(LeaveGroupResponse)
     o.throttle_time_ms, o.error_code, n = get_ihi(buf, pos)
-    pos += 10
     if n < 0:
         raise ValueError
-    o.members, pos, left = decode_member_response_3_array(buf, pos, n, left)
+    o.members, pos, left = decode_member_response_3_array(buf, pos + 10, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -152,15 +154,17 @@ def decode_member_response_4_array(
     for _ in range(count):
         o: MemberResponse = new(MemberResponse)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.group_instance_id = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.group_instance_id = None
+            pos += 1
         o.error_code, n = get_hB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -174,10 +178,9 @@ def decode_leave_group_response_4(buf: bytes, pos: int, left: int) -> tuple[Leav
     # Versions 4-5.
     o: LeaveGroupResponse = new(LeaveGroupResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.members, pos, left = decode_member_response_4_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.members, pos, left = decode_member_response_4_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -190,77 +193,83 @@ def encode_leave_group_response_0(o: LeaveGroupResponse) -> bytes:
     # Versions 0.
     if o.members or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
-    out += put_h(o.error_code)
-    return bytes(out)
+    out: Parts = []
+    add = out.append
+    add(put_h(o.error_code))
+    return b"".join(out)
 
 
 def encode_leave_group_response_1(o: LeaveGroupResponse) -> bytes:
     # Versions 1-2.
     if o.members or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
-    out += put_ih(o.throttle_time_ms, o.error_code)
-    return bytes(out)
+    out: Parts = []
+    add = out.append
+    add(put_ih(o.throttle_time_ms, o.error_code))
+    return b"".join(out)
 
 
-def encode_member_response_3_array(items: Iterable[MemberResponse], out: bytearray) -> None:
+def encode_member_response_3_array(items: Iterable[MemberResponse], out: Parts) -> None:
     # Versions 3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.member_id.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
         n = -1 if o.group_instance_id is None else len(s)
-        out += put_h(n)
-        out += s
-        out += put_h(o.error_code)
+        add(put_h(n))
+        add(s)
+        add(put_h(o.error_code))
 
 
 def encode_leave_group_response_3(o: LeaveGroupResponse) -> bytes:
     # Versions 3.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     members = o.members
     n = len(members)
-    out += put_ihi(o.throttle_time_ms, o.error_code, n)
+    add(put_ihi(o.throttle_time_ms, o.error_code, n))
     if members:
         encode_member_response_3_array(members, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_member_response_4_array(items: Iterable[MemberResponse], out: bytearray) -> None:
+def encode_member_response_4_array(items: Iterable[MemberResponse], out: Parts) -> None:
     # Versions 4-5.
+    add = out.append
     for o in items:
         s = o.member_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
         n = 0 if o.group_instance_id is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_hx(o.error_code)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_hx(o.error_code))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_leave_group_response_4(o: LeaveGroupResponse) -> bytes:
     # Versions 4-5.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     members = o.members
     n = len(members) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if members:
         encode_member_response_4_array(members, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 LeaveGroupResponse._DECODERS = {

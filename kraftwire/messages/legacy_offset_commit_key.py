@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
 )
 from kraftwire.wire.message import Message
@@ -52,15 +53,13 @@ def decode_legacy_offset_commit_key_0(buf: bytes, pos: int, left: int) -> tuple[
     # Versions 0.
     o: LegacyOffsetCommitKey = new(LegacyOffsetCommitKey)
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group = buf[pos : (pos := pos + n)].decode()
+    o.group = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.topic = buf[pos : (pos := pos + n)].decode()
+    o.topic = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.partition, = get_i(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -71,17 +70,18 @@ def encode_legacy_offset_commit_key_0(o: LegacyOffsetCommitKey) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.topic.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
-    out += put_i(o.partition)
-    return bytes(out)
+    add(put_h(n))
+    add(s)
+    add(put_i(o.partition))
+    return b"".join(out)
 
 
 LegacyOffsetCommitKey._DECODERS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
 )
 from kraftwire.wire.message import Message
@@ -52,10 +53,9 @@ def decode_legacy_offset_commit_value_0(buf: bytes, pos: int, left: int) -> tupl
     # Versions 0.
     o: LegacyOffsetCommitValue = new(LegacyOffsetCommitValue)
     o.offset, n = get_qh(buf, pos)
-    pos += 10
     if n < 0:
         raise ValueError
-    o.metadata = buf[pos : (pos := pos + n)].decode()
+    o.metadata = buf[pos + 10 : (pos := pos + 10 + n)].decode()
     o.commit_timestamp, = get_q(buf, pos)
     pos += 8
     o.unknown_tagged_fields = None
@@ -66,13 +66,14 @@ def encode_legacy_offset_commit_value_0(o: LegacyOffsetCommitValue) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.metadata.encode()
     n = len(s)
-    out += put_qh(o.offset, n)
-    out += s
-    out += put_q(o.commit_timestamp)
-    return bytes(out)
+    add(put_qh(o.offset, n))
+    add(s)
+    add(put_q(o.commit_timestamp))
+    return b"".join(out)
 
 
 LegacyOffsetCommitValue._DECODERS = {

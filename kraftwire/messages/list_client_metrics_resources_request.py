@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -50,11 +51,12 @@ def decode_list_client_metrics_resources_request_0(buf: bytes, pos: int, left: i
 
 def encode_list_client_metrics_resources_request_0(o: ListClientMetricsResourcesRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
-    out.append(0)
+    out: Parts = []
+    add = out.append
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ListClientMetricsResourcesRequest._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -83,10 +84,9 @@ def decode_client_metrics_resource_0_array(
     for _ in range(count):
         o: ClientMetricsResource = new(ClientMetricsResource)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -100,10 +100,9 @@ def decode_list_client_metrics_resources_response_0(buf: bytes, pos: int, left: 
     # Versions 0.
     o: ListClientMetricsResourcesResponse = new(ListClientMetricsResourcesResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.client_metrics_resources, pos, left = decode_client_metrics_resource_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.client_metrics_resources, pos, left = decode_client_metrics_resource_0_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -112,30 +111,32 @@ def decode_list_client_metrics_resources_response_0(buf: bytes, pos: int, left: 
     return o, pos
 
 
-def encode_client_metrics_resource_0_array(items: Iterable[ClientMetricsResource], out: bytearray) -> None:
+def encode_client_metrics_resource_0_array(items: Iterable[ClientMetricsResource], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_list_client_metrics_resources_response_0(o: ListClientMetricsResourcesResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     client_metrics_resources = o.client_metrics_resources
     n = len(client_metrics_resources) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if client_metrics_resources:
         encode_client_metrics_resource_0_array(client_metrics_resources, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ListClientMetricsResourcesResponse._DECODERS = {

@@ -11,6 +11,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     PACK,
     UNPACK,
+    Parts,
     long_length,
     new,
     put_tags,
@@ -64,11 +65,10 @@ def decode_list_config_resources_request_1(buf: bytes, pos: int, left: int) -> t
     # Versions 1.
     o: ListConfigResourcesRequest = new(ListConfigResourcesRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.resource_types = list(UNPACK_b[n - 1](buf, pos))
-    pos += 1 * (n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.resource_types = list(UNPACK_b[n - 1](buf, pos + 1))
+    pos += n
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -81,25 +81,27 @@ def encode_list_config_resources_request_0(o: ListConfigResourcesRequest) -> byt
     # Versions 0.
     if o.resource_types:
         raise ValueError
-    out = bytearray()
-    out.append(0)
+    out: Parts = []
+    add = out.append
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_list_config_resources_request_1(o: ListConfigResourcesRequest) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     resource_types = o.resource_types
     n = len(resource_types) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if resource_types:
-        out += PACK_b[len(resource_types)](*resource_types)
-    out.append(0)
+        add(PACK_b[len(resource_types)](*resource_types))
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ListConfigResourcesRequest._DECODERS = {

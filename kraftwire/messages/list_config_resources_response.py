@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -88,10 +89,9 @@ def decode_config_resource_0_array(
         o: ConfigResource = new(ConfigResource)
         o.resource_type = 16
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.resource_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.resource_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -105,10 +105,9 @@ def decode_list_config_resources_response_0(buf: bytes, pos: int, left: int) -> 
     # Versions 0.
     o: ListConfigResourcesResponse = new(ListConfigResourcesResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.config_resources, pos, left = decode_config_resource_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.config_resources, pos, left = decode_config_resource_0_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -128,10 +127,9 @@ def decode_config_resource_1_array(
     for _ in range(count):
         o: ConfigResource = new(ConfigResource)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.resource_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.resource_name = buf[pos + 1 : (pos := pos + n)].decode()
         o.resource_type, n = get_bB(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -145,10 +143,9 @@ def decode_list_config_resources_response_1(buf: bytes, pos: int, left: int) -> 
     # Versions 1.
     o: ListConfigResourcesResponse = new(ListConfigResourcesResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.config_resources, pos, left = decode_config_resource_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.config_resources, pos, left = decode_config_resource_1_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -157,56 +154,60 @@ def decode_list_config_resources_response_1(buf: bytes, pos: int, left: int) -> 
     return o, pos
 
 
-def encode_config_resource_0_array(items: Iterable[ConfigResource], out: bytearray) -> None:
+def encode_config_resource_0_array(items: Iterable[ConfigResource], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.resource_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_list_config_resources_response_0(o: ListConfigResourcesResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     config_resources = o.config_resources
     n = len(config_resources) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if config_resources:
         encode_config_resource_0_array(config_resources, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_config_resource_1_array(items: Iterable[ConfigResource], out: bytearray) -> None:
+def encode_config_resource_1_array(items: Iterable[ConfigResource], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.resource_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_bx(o.resource_type)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_bx(o.resource_type))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_list_config_resources_response_1(o: ListConfigResourcesResponse) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     config_resources = o.config_resources
     n = len(config_resources) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if config_resources:
         encode_config_resource_1_array(config_resources, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ListConfigResourcesResponse._DECODERS = {

@@ -9,6 +9,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
+    Parts,
     compact_strings,
     long_length,
     new,
@@ -74,10 +75,9 @@ def decode_list_groups_request_4(buf: bytes, pos: int, left: int) -> tuple[ListG
     o: ListGroupsRequest = new(ListGroupsRequest)
     o.types_filter = []
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.states_filter, pos = compact_strings(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.states_filter, pos = compact_strings(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -90,15 +90,13 @@ def decode_list_groups_request_5(buf: bytes, pos: int, left: int) -> tuple[ListG
     # Versions 5.
     o: ListGroupsRequest = new(ListGroupsRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.states_filter, pos = compact_strings(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.states_filter, pos = compact_strings(buf, pos + 1, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.types_filter, pos = compact_strings(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.types_filter, pos = compact_strings(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -111,54 +109,58 @@ def encode_list_groups_request_0(o: ListGroupsRequest) -> bytes:
     # Versions 0-2.
     if o.states_filter or o.types_filter or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
-    return bytes(out)
+    out: Parts = []
+    add = out.append
+    return b"".join(out)
 
 
 def encode_list_groups_request_3(o: ListGroupsRequest) -> bytes:
     # Versions 3.
     if o.states_filter or o.types_filter:
         raise ValueError
-    out = bytearray()
-    out.append(0)
+    out: Parts = []
+    add = out.append
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_list_groups_request_4(o: ListGroupsRequest) -> bytes:
     # Versions 4.
     if o.types_filter:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     states_filter = o.states_filter
     n = len(states_filter) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if states_filter:
         put_strings(states_filter, out, True)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_list_groups_request_5(o: ListGroupsRequest) -> bytes:
     # Versions 5.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     states_filter = o.states_filter
     n = len(states_filter) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if states_filter:
         put_strings(states_filter, out, True)
     types_filter = o.types_filter
     n = len(types_filter) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if types_filter:
         put_strings(types_filter, out, True)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ListGroupsRequest._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -97,15 +98,13 @@ def decode_listed_group_0_array(
         o.group_state = ""
         o.group_type = ""
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.group_id = buf[pos : (pos := pos + n)].decode()
+        o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.protocol_type = buf[pos : (pos := pos + n)].decode()
+        o.protocol_type = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -116,10 +115,9 @@ def decode_list_groups_response_0(buf: bytes, pos: int, left: int) -> tuple[List
     o: ListGroupsResponse = new(ListGroupsResponse)
     o.throttle_time_ms = 0
     o.error_code, n = get_hi(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.groups, pos, left = decode_listed_group_0_array(buf, pos, n, left)
+    o.groups, pos, left = decode_listed_group_0_array(buf, pos + 6, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -128,10 +126,9 @@ def decode_list_groups_response_1(buf: bytes, pos: int, left: int) -> tuple[List
     # Versions 1-2.
     o: ListGroupsResponse = new(ListGroupsResponse)
     o.throttle_time_ms, o.error_code, n = get_ihi(buf, pos)
-    pos += 10
     if n < 0:
         raise ValueError
-    o.groups, pos, left = decode_listed_group_0_array(buf, pos, n, left)
+    o.groups, pos, left = decode_listed_group_0_array(buf, pos + 10, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -149,15 +146,13 @@ def decode_listed_group_3_array(
         o.group_state = ""
         o.group_type = ""
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.protocol_type = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.protocol_type = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -171,10 +166,9 @@ def decode_list_groups_response_3(buf: bytes, pos: int, left: int) -> tuple[List
     # Versions 3.
     o: ListGroupsResponse = new(ListGroupsResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.groups, pos, left = decode_listed_group_3_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.groups, pos, left = decode_listed_group_3_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -195,20 +189,17 @@ def decode_listed_group_4_array(
         o: ListedGroup = new(ListedGroup)
         o.group_type = ""
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.protocol_type = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.protocol_type = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_state = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_state = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -222,10 +213,9 @@ def decode_list_groups_response_4(buf: bytes, pos: int, left: int) -> tuple[List
     # Versions 4.
     o: ListGroupsResponse = new(ListGroupsResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.groups, pos, left = decode_listed_group_4_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.groups, pos, left = decode_listed_group_4_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -245,25 +235,21 @@ def decode_listed_group_5_array(
     for _ in range(count):
         o: ListedGroup = new(ListedGroup)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.protocol_type = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.protocol_type = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_state = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_state = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_type = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_type = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -277,10 +263,9 @@ def decode_list_groups_response_5(buf: bytes, pos: int, left: int) -> tuple[List
     # Versions 5.
     o: ListGroupsResponse = new(ListGroupsResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.groups, pos, left = decode_listed_group_5_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.groups, pos, left = decode_listed_group_5_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -289,147 +274,156 @@ def decode_list_groups_response_5(buf: bytes, pos: int, left: int) -> tuple[List
     return o, pos
 
 
-def encode_listed_group_0_array(items: Iterable[ListedGroup], out: bytearray) -> None:
+def encode_listed_group_0_array(items: Iterable[ListedGroup], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.group_id.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         s = o.protocol_type.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
 
 
 def encode_list_groups_response_0(o: ListGroupsResponse) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups)
-    out += put_hi(o.error_code, n)
+    add(put_hi(o.error_code, n))
     if groups:
         encode_listed_group_0_array(groups, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_list_groups_response_1(o: ListGroupsResponse) -> bytes:
     # Versions 1-2.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups)
-    out += put_ihi(o.throttle_time_ms, o.error_code, n)
+    add(put_ihi(o.throttle_time_ms, o.error_code, n))
     if groups:
         encode_listed_group_0_array(groups, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_listed_group_3_array(items: Iterable[ListedGroup], out: bytearray) -> None:
+def encode_listed_group_3_array(items: Iterable[ListedGroup], out: Parts) -> None:
     # Versions 3.
+    add = out.append
     for o in items:
         s = o.group_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.protocol_type.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_list_groups_response_3(o: ListGroupsResponse) -> bytes:
     # Versions 3.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if groups:
         encode_listed_group_3_array(groups, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_listed_group_4_array(items: Iterable[ListedGroup], out: bytearray) -> None:
+def encode_listed_group_4_array(items: Iterable[ListedGroup], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
         s = o.group_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.protocol_type.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.group_state.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_list_groups_response_4(o: ListGroupsResponse) -> bytes:
     # Versions 4.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if groups:
         encode_listed_group_4_array(groups, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_listed_group_5_array(items: Iterable[ListedGroup], out: bytearray) -> None:
+def encode_listed_group_5_array(items: Iterable[ListedGroup], out: Parts) -> None:
     # Versions 5.
+    add = out.append
     for o in items:
         s = o.group_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.protocol_type.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.group_state.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.group_type.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_list_groups_response_5(o: ListGroupsResponse) -> bytes:
     # Versions 5.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if groups:
         encode_listed_group_5_array(groups, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ListGroupsResponse._DECODERS = {

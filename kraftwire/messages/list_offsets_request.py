@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -128,13 +129,22 @@ def decode_list_offsets_partition_0_array(
     if count * 16 > len(buf) - pos:
         raise ValueError
     out: list[ListOffsetsPartition] = []
-    for row in sweep_iqi(buf[pos : pos + 16 * count]):
-        o: ListOffsetsPartition = new(ListOffsetsPartition)
-        o.partition_index, o.timestamp, o.max_num_offsets = row
+    if count > 1:
+        for row in sweep_iqi(buf[pos : pos + 16 * count]):
+            o: ListOffsetsPartition = new(ListOffsetsPartition)
+            o.partition_index, o.timestamp, o.max_num_offsets = row
+            o.current_leader_epoch = -1
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 16 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(ListOffsetsPartition)
         o.current_leader_epoch = -1
+        o.partition_index, o.timestamp, o.max_num_offsets = get_iqi(buf, pos)
+        pos += 16
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 16 * len(out)
     return out, pos
 
 
@@ -149,15 +159,13 @@ def decode_list_offsets_topic_0_array(
     for _ in range(count):
         o: ListOffsetsTopic = new(ListOffsetsTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_list_offsets_partition_0_array(buf, pos, n)
+        o.partitions, pos = decode_list_offsets_partition_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -169,10 +177,9 @@ def decode_list_offsets_request_0(buf: bytes, pos: int, left: int) -> tuple[List
     o.isolation_level = 0
     o.timeout_ms = 0
     o.replica_id, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_list_offsets_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_list_offsets_topic_0_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -184,14 +191,24 @@ def decode_list_offsets_partition_1_array(
     if count * 12 > len(buf) - pos:
         raise ValueError
     out: list[ListOffsetsPartition] = []
-    for row in sweep_iq(buf[pos : pos + 12 * count]):
-        o: ListOffsetsPartition = new(ListOffsetsPartition)
-        o.partition_index, o.timestamp = row
+    if count > 1:
+        for row in sweep_iq(buf[pos : pos + 12 * count]):
+            o: ListOffsetsPartition = new(ListOffsetsPartition)
+            o.partition_index, o.timestamp = row
+            o.current_leader_epoch = -1
+            o.max_num_offsets = 1
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 12 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(ListOffsetsPartition)
         o.current_leader_epoch = -1
         o.max_num_offsets = 1
+        o.partition_index, o.timestamp = get_iq(buf, pos)
+        pos += 12
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 12 * len(out)
     return out, pos
 
 
@@ -206,15 +223,13 @@ def decode_list_offsets_topic_1_array(
     for _ in range(count):
         o: ListOffsetsTopic = new(ListOffsetsTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_list_offsets_partition_1_array(buf, pos, n)
+        o.partitions, pos = decode_list_offsets_partition_1_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -226,10 +241,9 @@ def decode_list_offsets_request_1(buf: bytes, pos: int, left: int) -> tuple[List
     o.isolation_level = 0
     o.timeout_ms = 0
     o.replica_id, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_list_offsets_topic_1_array(buf, pos, n, left)
+    o.topics, pos, left = decode_list_offsets_topic_1_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -239,10 +253,9 @@ def decode_list_offsets_request_2(buf: bytes, pos: int, left: int) -> tuple[List
     o: ListOffsetsRequest = new(ListOffsetsRequest)
     o.timeout_ms = 0
     o.replica_id, o.isolation_level, n = get_ibi(buf, pos)
-    pos += 9
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_list_offsets_topic_1_array(buf, pos, n, left)
+    o.topics, pos, left = decode_list_offsets_topic_1_array(buf, pos + 9, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -254,13 +267,22 @@ def decode_list_offsets_partition_4_array(
     if count * 16 > len(buf) - pos:
         raise ValueError
     out: list[ListOffsetsPartition] = []
-    for row in sweep_iiq(buf[pos : pos + 16 * count]):
-        o: ListOffsetsPartition = new(ListOffsetsPartition)
-        o.partition_index, o.current_leader_epoch, o.timestamp = row
+    if count > 1:
+        for row in sweep_iiq(buf[pos : pos + 16 * count]):
+            o: ListOffsetsPartition = new(ListOffsetsPartition)
+            o.partition_index, o.current_leader_epoch, o.timestamp = row
+            o.max_num_offsets = 1
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 16 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(ListOffsetsPartition)
         o.max_num_offsets = 1
+        o.partition_index, o.current_leader_epoch, o.timestamp = get_iiq(buf, pos)
+        pos += 16
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 16 * len(out)
     return out, pos
 
 
@@ -275,15 +297,13 @@ def decode_list_offsets_topic_4_array(
     for _ in range(count):
         o: ListOffsetsTopic = new(ListOffsetsTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_list_offsets_partition_4_array(buf, pos, n)
+        o.partitions, pos = decode_list_offsets_partition_4_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -294,10 +314,9 @@ def decode_list_offsets_request_4(buf: bytes, pos: int, left: int) -> tuple[List
     o: ListOffsetsRequest = new(ListOffsetsRequest)
     o.timeout_ms = 0
     o.replica_id, o.isolation_level, n = get_ibi(buf, pos)
-    pos += 9
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_list_offsets_topic_4_array(buf, pos, n, left)
+    o.topics, pos, left = decode_list_offsets_topic_4_array(buf, pos + 9, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -309,16 +328,17 @@ def decode_list_offsets_partition_6_array(
     if count * 17 > len(buf) - pos:
         raise ValueError
     out: list[ListOffsetsPartition] = []
-    for row in sweep_iiqB(buf[pos : pos + 17 * count]):
-        o: ListOffsetsPartition = new(ListOffsetsPartition)
-        o.partition_index, o.current_leader_epoch, o.timestamp, n = row
-        if n:
-            break
-        o.max_num_offsets = 1
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 17 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iiqB(buf[pos : pos + 17 * count]):
+            o: ListOffsetsPartition = new(ListOffsetsPartition)
+            o.partition_index, o.current_leader_epoch, o.timestamp, n = row
+            if n:
+                break
+            o.max_num_offsets = 1
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 17 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(ListOffsetsPartition)
         o.max_num_offsets = 1
@@ -342,15 +362,13 @@ def decode_list_offsets_topic_6_array(
     for _ in range(count):
         o: ListOffsetsTopic = new(ListOffsetsTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_list_offsets_partition_6_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_list_offsets_partition_6_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -365,10 +383,9 @@ def decode_list_offsets_request_6(buf: bytes, pos: int, left: int) -> tuple[List
     o: ListOffsetsRequest = new(ListOffsetsRequest)
     o.timeout_ms = 0
     o.replica_id, o.isolation_level, n = get_ibB(buf, pos)
-    pos += 6
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_list_offsets_topic_6_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 6, n)
+    o.topics, pos, left = decode_list_offsets_topic_6_array(buf, pos + 6, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -381,10 +398,9 @@ def decode_list_offsets_request_10(buf: bytes, pos: int, left: int) -> tuple[Lis
     # Versions 10-11.
     o: ListOffsetsRequest = new(ListOffsetsRequest)
     o.replica_id, o.isolation_level, n = get_ibB(buf, pos)
-    pos += 6
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_list_offsets_topic_6_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 6, n)
+    o.topics, pos, left = decode_list_offsets_topic_6_array(buf, pos + 6, n - 1, left)
     o.timeout_ms, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -393,26 +409,28 @@ def decode_list_offsets_request_10(buf: bytes, pos: int, left: int) -> tuple[Lis
     return o, pos
 
 
-def encode_list_offsets_partition_0_array(items: Iterable[ListOffsetsPartition], out: bytearray) -> None:
+def encode_list_offsets_partition_0_array(items: Iterable[ListOffsetsPartition], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        out += put_iqi(o.partition_index, o.timestamp, o.max_num_offsets)
+        add(put_iqi(o.partition_index, o.timestamp, o.max_num_offsets))
 
 
-def encode_list_offsets_topic_0_array(items: Iterable[ListOffsetsTopic], out: bytearray) -> None:
+def encode_list_offsets_topic_0_array(items: Iterable[ListOffsetsTopic], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_list_offsets_partition_0_array(partitions, out)
 
@@ -421,35 +439,38 @@ def encode_list_offsets_request_0(o: ListOffsetsRequest) -> bytes:
     # Versions 0.
     if o.isolation_level or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_ii(o.replica_id, n)
+    add(put_ii(o.replica_id, n))
     if topics:
         encode_list_offsets_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_list_offsets_partition_1_array(items: Iterable[ListOffsetsPartition], out: bytearray) -> None:
+def encode_list_offsets_partition_1_array(items: Iterable[ListOffsetsPartition], out: Parts) -> None:
     # Versions 1-3.
+    add = out.append
     for o in items:
         if o.max_num_offsets != 1 or o.unknown_tagged_fields:
             raise ValueError
-        out += put_iq(o.partition_index, o.timestamp)
+        add(put_iq(o.partition_index, o.timestamp))
 
 
-def encode_list_offsets_topic_1_array(items: Iterable[ListOffsetsTopic], out: bytearray) -> None:
+def encode_list_offsets_topic_1_array(items: Iterable[ListOffsetsTopic], out: Parts) -> None:
     # Versions 1-3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_list_offsets_partition_1_array(partitions, out)
 
@@ -458,48 +479,52 @@ def encode_list_offsets_request_1(o: ListOffsetsRequest) -> bytes:
     # Versions 1.
     if o.isolation_level or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_ii(o.replica_id, n)
+    add(put_ii(o.replica_id, n))
     if topics:
         encode_list_offsets_topic_1_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_list_offsets_request_2(o: ListOffsetsRequest) -> bytes:
     # Versions 2-3.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_ibi(o.replica_id, o.isolation_level, n)
+    add(put_ibi(o.replica_id, o.isolation_level, n))
     if topics:
         encode_list_offsets_topic_1_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_list_offsets_partition_4_array(items: Iterable[ListOffsetsPartition], out: bytearray) -> None:
+def encode_list_offsets_partition_4_array(items: Iterable[ListOffsetsPartition], out: Parts) -> None:
     # Versions 4-5.
+    add = out.append
     for o in items:
         if o.max_num_offsets != 1 or o.unknown_tagged_fields:
             raise ValueError
-        out += put_iiq(o.partition_index, o.current_leader_epoch, o.timestamp)
+        add(put_iiq(o.partition_index, o.current_leader_epoch, o.timestamp))
 
 
-def encode_list_offsets_topic_4_array(items: Iterable[ListOffsetsTopic], out: bytearray) -> None:
+def encode_list_offsets_topic_4_array(items: Iterable[ListOffsetsTopic], out: Parts) -> None:
     # Versions 4-5.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_list_offsets_partition_4_array(partitions, out)
 
@@ -508,68 +533,73 @@ def encode_list_offsets_request_4(o: ListOffsetsRequest) -> bytes:
     # Versions 4-5.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_ibi(o.replica_id, o.isolation_level, n)
+    add(put_ibi(o.replica_id, o.isolation_level, n))
     if topics:
         encode_list_offsets_topic_4_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_list_offsets_partition_6_array(items: Iterable[ListOffsetsPartition], out: bytearray) -> None:
+def encode_list_offsets_partition_6_array(items: Iterable[ListOffsetsPartition], out: Parts) -> None:
     # Versions 6-11.
+    add = out.append
     for o in items:
         if o.max_num_offsets != 1:
             raise ValueError
-        out += put_iiqx(o.partition_index, o.current_leader_epoch, o.timestamp)
+        add(put_iiqx(o.partition_index, o.current_leader_epoch, o.timestamp))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_list_offsets_topic_6_array(items: Iterable[ListOffsetsTopic], out: bytearray) -> None:
+def encode_list_offsets_topic_6_array(items: Iterable[ListOffsetsTopic], out: Parts) -> None:
     # Versions 6-11.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_list_offsets_partition_6_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_list_offsets_request_6(o: ListOffsetsRequest) -> bytes:
     # Versions 6-9.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_ibB(o.replica_id, o.isolation_level, n) if n < 128 else put_ib(o.replica_id, o.isolation_level) + LENGTH[n]
+    add(put_ibB(o.replica_id, o.isolation_level, n) if n < 128 else put_ib(o.replica_id, o.isolation_level) + LENGTH[n])
     if topics:
         encode_list_offsets_topic_6_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_list_offsets_request_10(o: ListOffsetsRequest) -> bytes:
     # Versions 10-11.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_ibB(o.replica_id, o.isolation_level, n) if n < 128 else put_ib(o.replica_id, o.isolation_level) + LENGTH[n]
+    add(put_ibB(o.replica_id, o.isolation_level, n) if n < 128 else put_ib(o.replica_id, o.isolation_level) + LENGTH[n])
     if topics:
         encode_list_offsets_topic_6_array(topics, out)
-    out += put_ix(o.timeout_ms)
+    add(put_ix(o.timeout_ms))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ListOffsetsRequest._DECODERS = {

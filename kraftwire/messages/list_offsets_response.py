@@ -16,6 +16,8 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
+    Rows,
     long_length,
     long_string,
     new,
@@ -48,6 +50,7 @@ put_ii = Packer(">ii").pack
 sweep_ihqq = Packer(">ihqq").iter_unpack
 sweep_ihqqi = Packer(">ihqqi").iter_unpack
 sweep_ihqqiB = Packer(">ihqqiB").iter_unpack
+row_list_offsets_partition_response_0 = Rows(">ihi%dq")
 NUMBERS_q = NUMBERS["q"]
 UNPACK_q = UNPACK["q"]
 PACK_q = PACK["q"]
@@ -154,11 +157,10 @@ def decode_list_offsets_partition_response_0_array(
         o.offset = -1
         o.leader_epoch = -1
         o.partition_index, o.error_code, n = get_ihi(buf, pos)
-        pos += 10
         if n < 0:
             raise ValueError
-        o.old_style_offsets = list(UNPACK_q[n](buf, pos))
-        pos += 8 * n
+        o.old_style_offsets = list(UNPACK_q[n](buf, pos + 10))
+        pos += 8 * n + 10
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -175,15 +177,13 @@ def decode_list_offsets_topic_response_0_array(
     for _ in range(count):
         o: ListOffsetsTopicResponse = new(ListOffsetsTopicResponse)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_list_offsets_partition_response_0_array(buf, pos, n)
+        o.partitions, pos = decode_list_offsets_partition_response_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -194,10 +194,9 @@ def decode_list_offsets_response_0(buf: bytes, pos: int, left: int) -> tuple[Lis
     o: ListOffsetsResponse = new(ListOffsetsResponse)
     o.throttle_time_ms = 0
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_list_offsets_topic_response_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_list_offsets_topic_response_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -209,14 +208,24 @@ def decode_list_offsets_partition_response_1_array(
     if count * 22 > len(buf) - pos:
         raise ValueError
     out: list[ListOffsetsPartitionResponse] = []
-    for row in sweep_ihqq(buf[pos : pos + 22 * count]):
-        o: ListOffsetsPartitionResponse = new(ListOffsetsPartitionResponse)
-        o.partition_index, o.error_code, o.timestamp, o.offset = row
+    if count > 1:
+        for row in sweep_ihqq(buf[pos : pos + 22 * count]):
+            o: ListOffsetsPartitionResponse = new(ListOffsetsPartitionResponse)
+            o.partition_index, o.error_code, o.timestamp, o.offset = row
+            o.old_style_offsets = []
+            o.leader_epoch = -1
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 22 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(ListOffsetsPartitionResponse)
         o.old_style_offsets = []
         o.leader_epoch = -1
+        o.partition_index, o.error_code, o.timestamp, o.offset = get_ihqq(buf, pos)
+        pos += 22
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 22 * len(out)
     return out, pos
 
 
@@ -231,15 +240,13 @@ def decode_list_offsets_topic_response_1_array(
     for _ in range(count):
         o: ListOffsetsTopicResponse = new(ListOffsetsTopicResponse)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_list_offsets_partition_response_1_array(buf, pos, n)
+        o.partitions, pos = decode_list_offsets_partition_response_1_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -250,10 +257,9 @@ def decode_list_offsets_response_1(buf: bytes, pos: int, left: int) -> tuple[Lis
     o: ListOffsetsResponse = new(ListOffsetsResponse)
     o.throttle_time_ms = 0
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_list_offsets_topic_response_1_array(buf, pos, n, left)
+    o.topics, pos, left = decode_list_offsets_topic_response_1_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -262,10 +268,9 @@ def decode_list_offsets_response_2(buf: bytes, pos: int, left: int) -> tuple[Lis
     # Versions 2-3.
     o: ListOffsetsResponse = new(ListOffsetsResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_list_offsets_topic_response_1_array(buf, pos, n, left)
+    o.topics, pos, left = decode_list_offsets_topic_response_1_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -277,13 +282,22 @@ def decode_list_offsets_partition_response_4_array(
     if count * 26 > len(buf) - pos:
         raise ValueError
     out: list[ListOffsetsPartitionResponse] = []
-    for row in sweep_ihqqi(buf[pos : pos + 26 * count]):
-        o: ListOffsetsPartitionResponse = new(ListOffsetsPartitionResponse)
-        o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch = row
+    if count > 1:
+        for row in sweep_ihqqi(buf[pos : pos + 26 * count]):
+            o: ListOffsetsPartitionResponse = new(ListOffsetsPartitionResponse)
+            o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch = row
+            o.old_style_offsets = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 26 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(ListOffsetsPartitionResponse)
         o.old_style_offsets = []
+        o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch = get_ihqqi(buf, pos)
+        pos += 26
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 26 * len(out)
     return out, pos
 
 
@@ -298,15 +312,13 @@ def decode_list_offsets_topic_response_4_array(
     for _ in range(count):
         o: ListOffsetsTopicResponse = new(ListOffsetsTopicResponse)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_list_offsets_partition_response_4_array(buf, pos, n)
+        o.partitions, pos = decode_list_offsets_partition_response_4_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -316,10 +328,9 @@ def decode_list_offsets_response_4(buf: bytes, pos: int, left: int) -> tuple[Lis
     # Versions 4-5.
     o: ListOffsetsResponse = new(ListOffsetsResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_list_offsets_topic_response_4_array(buf, pos, n, left)
+    o.topics, pos, left = decode_list_offsets_topic_response_4_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -331,16 +342,17 @@ def decode_list_offsets_partition_response_6_array(
     if count * 27 > len(buf) - pos:
         raise ValueError
     out: list[ListOffsetsPartitionResponse] = []
-    for row in sweep_ihqqiB(buf[pos : pos + 27 * count]):
-        o: ListOffsetsPartitionResponse = new(ListOffsetsPartitionResponse)
-        o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch, n = row
-        if n:
-            break
-        o.old_style_offsets = []
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 27 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_ihqqiB(buf[pos : pos + 27 * count]):
+            o: ListOffsetsPartitionResponse = new(ListOffsetsPartitionResponse)
+            o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch, n = row
+            if n:
+                break
+            o.old_style_offsets = []
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 27 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(ListOffsetsPartitionResponse)
         o.old_style_offsets = []
@@ -364,15 +376,13 @@ def decode_list_offsets_topic_response_6_array(
     for _ in range(count):
         o: ListOffsetsTopicResponse = new(ListOffsetsTopicResponse)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_list_offsets_partition_response_6_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_list_offsets_partition_response_6_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -386,10 +396,9 @@ def decode_list_offsets_response_6(buf: bytes, pos: int, left: int) -> tuple[Lis
     # Versions 6-11.
     o: ListOffsetsResponse = new(ListOffsetsResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_list_offsets_topic_response_6_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos, left = decode_list_offsets_topic_response_6_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -398,30 +407,36 @@ def decode_list_offsets_response_6(buf: bytes, pos: int, left: int) -> tuple[Lis
     return o, pos
 
 
-def encode_list_offsets_partition_response_0_array(items: Iterable[ListOffsetsPartitionResponse], out: bytearray) -> None:
+def encode_list_offsets_partition_response_0_array(items: Iterable[ListOffsetsPartitionResponse], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.timestamp != -1 or o.offset != -1 or o.leader_epoch != -1 or o.unknown_tagged_fields:
             raise ValueError
         old_style_offsets = o.old_style_offsets
-        n = len(old_style_offsets)
-        out += put_ihi(o.partition_index, o.error_code, n)
-        if old_style_offsets:
-            out += PACK_q[len(old_style_offsets)](*old_style_offsets)
+        if True:
+            add(row_list_offsets_partition_response_0[len(old_style_offsets)](o.partition_index, o.error_code, len(old_style_offsets), *old_style_offsets))
+        else:
+            old_style_offsets = o.old_style_offsets
+            n = len(old_style_offsets)
+            add(put_ihi(o.partition_index, o.error_code, n))
+            if old_style_offsets:
+                add(PACK_q[len(old_style_offsets)](*old_style_offsets))
 
 
-def encode_list_offsets_topic_response_0_array(items: Iterable[ListOffsetsTopicResponse], out: bytearray) -> None:
+def encode_list_offsets_topic_response_0_array(items: Iterable[ListOffsetsTopicResponse], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_list_offsets_partition_response_0_array(partitions, out)
 
@@ -430,35 +445,38 @@ def encode_list_offsets_response_0(o: ListOffsetsResponse) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_list_offsets_topic_response_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_list_offsets_partition_response_1_array(items: Iterable[ListOffsetsPartitionResponse], out: bytearray) -> None:
+def encode_list_offsets_partition_response_1_array(items: Iterable[ListOffsetsPartitionResponse], out: Parts) -> None:
     # Versions 1-3.
+    add = out.append
     for o in items:
         if o.old_style_offsets or o.leader_epoch != -1 or o.unknown_tagged_fields:
             raise ValueError
-        out += put_ihqq(o.partition_index, o.error_code, o.timestamp, o.offset)
+        add(put_ihqq(o.partition_index, o.error_code, o.timestamp, o.offset))
 
 
-def encode_list_offsets_topic_response_1_array(items: Iterable[ListOffsetsTopicResponse], out: bytearray) -> None:
+def encode_list_offsets_topic_response_1_array(items: Iterable[ListOffsetsTopicResponse], out: Parts) -> None:
     # Versions 1-3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_list_offsets_partition_response_1_array(partitions, out)
 
@@ -467,48 +485,52 @@ def encode_list_offsets_response_1(o: ListOffsetsResponse) -> bytes:
     # Versions 1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_list_offsets_topic_response_1_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_list_offsets_response_2(o: ListOffsetsResponse) -> bytes:
     # Versions 2-3.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if topics:
         encode_list_offsets_topic_response_1_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_list_offsets_partition_response_4_array(items: Iterable[ListOffsetsPartitionResponse], out: bytearray) -> None:
+def encode_list_offsets_partition_response_4_array(items: Iterable[ListOffsetsPartitionResponse], out: Parts) -> None:
     # Versions 4-5.
+    add = out.append
     for o in items:
         if o.old_style_offsets or o.unknown_tagged_fields:
             raise ValueError
-        out += put_ihqqi(o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch)
+        add(put_ihqqi(o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch))
 
 
-def encode_list_offsets_topic_response_4_array(items: Iterable[ListOffsetsTopicResponse], out: bytearray) -> None:
+def encode_list_offsets_topic_response_4_array(items: Iterable[ListOffsetsTopicResponse], out: Parts) -> None:
     # Versions 4-5.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_list_offsets_partition_response_4_array(partitions, out)
 
@@ -517,54 +539,58 @@ def encode_list_offsets_response_4(o: ListOffsetsResponse) -> bytes:
     # Versions 4-5.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if topics:
         encode_list_offsets_topic_response_4_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_list_offsets_partition_response_6_array(items: Iterable[ListOffsetsPartitionResponse], out: bytearray) -> None:
+def encode_list_offsets_partition_response_6_array(items: Iterable[ListOffsetsPartitionResponse], out: Parts) -> None:
     # Versions 6-11.
+    add = out.append
     for o in items:
         if o.old_style_offsets:
             raise ValueError
-        out += put_ihqqix(o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch)
+        add(put_ihqqix(o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_list_offsets_topic_response_6_array(items: Iterable[ListOffsetsTopicResponse], out: bytearray) -> None:
+def encode_list_offsets_topic_response_6_array(items: Iterable[ListOffsetsTopicResponse], out: Parts) -> None:
     # Versions 6-11.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_list_offsets_partition_response_6_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_list_offsets_response_6(o: ListOffsetsResponse) -> bytes:
     # Versions 6-11.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if topics:
         encode_list_offsets_topic_response_6_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ListOffsetsResponse._DECODERS = {

@@ -15,6 +15,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -87,16 +88,14 @@ def decode_list_partition_reassignments_topics_0_array(
     for _ in range(count):
         o: ListPartitionReassignmentsTopics = new(ListPartitionReassignmentsTopics)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -110,13 +109,13 @@ def decode_list_partition_reassignments_request_0(buf: bytes, pos: int, left: in
     # Versions 0.
     o: ListPartitionReassignmentsRequest = new(ListPartitionReassignmentsRequest)
     o.timeout_ms, n = get_iB(buf, pos)
-    pos += 5
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 5, n)
     if n:
-        o.topics, pos, left = decode_list_partition_reassignments_topics_0_array(buf, pos, n - 1, left)
+        o.topics, pos, left = decode_list_partition_reassignments_topics_0_array(buf, pos + 5, n - 1, left)
     else:
         o.topics = None
+        pos += 5
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -125,35 +124,37 @@ def decode_list_partition_reassignments_request_0(buf: bytes, pos: int, left: in
     return o, pos
 
 
-def encode_list_partition_reassignments_topics_0_array(items: Iterable[ListPartitionReassignmentsTopics], out: bytearray) -> None:
+def encode_list_partition_reassignments_topics_0_array(items: Iterable[ListPartitionReassignmentsTopics], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partition_indexes = o.partition_indexes
         n = len(partition_indexes) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partition_indexes:
-            out += PACK_i[len(partition_indexes)](*partition_indexes)
-        out.append(0)
+            add(PACK_i[len(partition_indexes)](*partition_indexes))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_list_partition_reassignments_request_0(o: ListPartitionReassignmentsRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = 0 if topics is None else len(topics) + 1
-    out += put_iB(o.timeout_ms, n) if n < 128 else put_i(o.timeout_ms) + LENGTH[n]
+    add(put_iB(o.timeout_ms, n) if n < 128 else put_i(o.timeout_ms) + LENGTH[n])
     if topics:
         encode_list_partition_reassignments_topics_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ListPartitionReassignmentsRequest._DECODERS = {

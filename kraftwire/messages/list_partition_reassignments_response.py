@@ -16,6 +16,8 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
+    Rows,
     long_length,
     long_string,
     new,
@@ -36,6 +38,7 @@ put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
 put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
+row_ongoing_partition_reassignment_0 = Rows(">ib%dib%dib%dix")
 NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
@@ -140,23 +143,20 @@ def decode_ongoing_partition_reassignment_0_array(
     for _ in range(count):
         o = new(OngoingPartitionReassignment)
         o.partition_index, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.replicas = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 5, n)
+        o.replicas = list(UNPACK_i[n - 1](buf, pos + 5))
+        pos += 4 * n + 1
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.adding_replicas = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.adding_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.removing_replicas = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.removing_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -177,15 +177,13 @@ def decode_ongoing_topic_reassignment_0_array(
     for _ in range(count):
         o: OngoingTopicReassignment = new(OngoingTopicReassignment)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_ongoing_partition_reassignment_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_ongoing_partition_reassignment_0_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -199,15 +197,17 @@ def decode_list_partition_reassignments_response_0(buf: bytes, pos: int, left: i
     # Versions 0.
     o: ListPartitionReassignmentsResponse = new(ListPartitionReassignmentsResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 7, n)
+    if n:
+        o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 7
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_ongoing_topic_reassignment_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos, left = decode_ongoing_topic_reassignment_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -216,62 +216,71 @@ def decode_list_partition_reassignments_response_0(buf: bytes, pos: int, left: i
     return o, pos
 
 
-def encode_ongoing_partition_reassignment_0_array(items: Iterable[OngoingPartitionReassignment], out: bytearray) -> None:
+def encode_ongoing_partition_reassignment_0_array(items: Iterable[OngoingPartitionReassignment], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         replicas = o.replicas
-        n = len(replicas) + 1
-        out += put_iB(o.partition_index, n) if n < 128 else put_i(o.partition_index) + LENGTH[n]
-        if replicas:
-            out += PACK_i[len(replicas)](*replicas)
         adding_replicas = o.adding_replicas
-        n = len(adding_replicas) + 1
-        out += LENGTH[n]
-        if adding_replicas:
-            out += PACK_i[len(adding_replicas)](*adding_replicas)
         removing_replicas = o.removing_replicas
-        n = len(removing_replicas) + 1
-        out += LENGTH[n]
-        if removing_replicas:
-            out += PACK_i[len(removing_replicas)](*removing_replicas)
-        out.append(0)
+        if len(replicas) < 127 and len(adding_replicas) < 127 and len(removing_replicas) < 127:
+            add(row_ongoing_partition_reassignment_0[len(replicas), len(adding_replicas), len(removing_replicas)](o.partition_index, len(replicas) + 1, *replicas, len(adding_replicas) + 1, *adding_replicas, len(removing_replicas) + 1, *removing_replicas))
+        else:
+            replicas = o.replicas
+            n = len(replicas) + 1
+            add(put_iB(o.partition_index, n) if n < 128 else put_i(o.partition_index) + LENGTH[n])
+            if replicas:
+                add(PACK_i[len(replicas)](*replicas))
+            adding_replicas = o.adding_replicas
+            n = len(adding_replicas) + 1
+            add(LENGTH[n])
+            if adding_replicas:
+                add(PACK_i[len(adding_replicas)](*adding_replicas))
+            removing_replicas = o.removing_replicas
+            n = len(removing_replicas) + 1
+            add(LENGTH[n])
+            if removing_replicas:
+                add(PACK_i[len(removing_replicas)](*removing_replicas))
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_ongoing_topic_reassignment_0_array(items: Iterable[OngoingTopicReassignment], out: bytearray) -> None:
+def encode_ongoing_topic_reassignment_0_array(items: Iterable[OngoingTopicReassignment], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_ongoing_partition_reassignment_0_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_list_partition_reassignments_response_0(o: ListPartitionReassignmentsResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = 0 if o.error_message is None else len(s) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_ongoing_topic_reassignment_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ListPartitionReassignmentsResponse._DECODERS = {

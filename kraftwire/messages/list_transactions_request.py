@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
     compact_strings,
     long_length,
     long_string,
@@ -70,16 +71,14 @@ def decode_list_transactions_request_0(buf: bytes, pos: int, left: int) -> tuple
     o.duration_filter = -1
     o.transactional_id_pattern = None
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.state_filters, pos = compact_strings(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.state_filters, pos = compact_strings(buf, pos + 1, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.producer_id_filters = list(UNPACK_q[n - 1](buf, pos))
-    pos += 8 * (n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.producer_id_filters = list(UNPACK_q[n - 1](buf, pos + 1))
+    pos += 8 * n - 7
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -93,16 +92,14 @@ def decode_list_transactions_request_1(buf: bytes, pos: int, left: int) -> tuple
     o: ListTransactionsRequest = new(ListTransactionsRequest)
     o.transactional_id_pattern = None
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.state_filters, pos = compact_strings(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.state_filters, pos = compact_strings(buf, pos + 1, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.producer_id_filters = list(UNPACK_q[n - 1](buf, pos))
-    pos += 8 * (n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.producer_id_filters = list(UNPACK_q[n - 1](buf, pos + 1))
+    pos += 8 * n - 7
     o.duration_filter, n = get_qB(buf, pos)
     pos += 9
     o.unknown_tagged_fields = None
@@ -115,21 +112,22 @@ def decode_list_transactions_request_2(buf: bytes, pos: int, left: int) -> tuple
     # Versions 2.
     o: ListTransactionsRequest = new(ListTransactionsRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.state_filters, pos = compact_strings(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.state_filters, pos = compact_strings(buf, pos + 1, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.producer_id_filters = list(UNPACK_q[n - 1](buf, pos))
-    pos += 8 * (n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.producer_id_filters = list(UNPACK_q[n - 1](buf, pos + 1))
+    pos += 8 * n - 7
     o.duration_filter, n = get_qB(buf, pos)
-    pos += 9
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.transactional_id_pattern = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 9, n)
+    if n:
+        o.transactional_id_pattern = buf[pos + 9 : (pos := pos + 8 + n)].decode()
+    else:
+        o.transactional_id_pattern = None
+        pos += 9
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -142,65 +140,68 @@ def encode_list_transactions_request_0(o: ListTransactionsRequest) -> bytes:
     # Versions 0.
     if o.duration_filter != -1 or o.transactional_id_pattern is not None:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     state_filters = o.state_filters
     n = len(state_filters) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if state_filters:
         put_strings(state_filters, out, True)
     producer_id_filters = o.producer_id_filters
     n = len(producer_id_filters) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if producer_id_filters:
-        out += PACK_q[len(producer_id_filters)](*producer_id_filters)
-    out.append(0)
+        add(PACK_q[len(producer_id_filters)](*producer_id_filters))
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_list_transactions_request_1(o: ListTransactionsRequest) -> bytes:
     # Versions 1.
     if o.transactional_id_pattern is not None:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     state_filters = o.state_filters
     n = len(state_filters) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if state_filters:
         put_strings(state_filters, out, True)
     producer_id_filters = o.producer_id_filters
     n = len(producer_id_filters) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if producer_id_filters:
-        out += PACK_q[len(producer_id_filters)](*producer_id_filters)
-    out += put_qx(o.duration_filter)
+        add(PACK_q[len(producer_id_filters)](*producer_id_filters))
+    add(put_qx(o.duration_filter))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_list_transactions_request_2(o: ListTransactionsRequest) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     state_filters = o.state_filters
     n = len(state_filters) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if state_filters:
         put_strings(state_filters, out, True)
     producer_id_filters = o.producer_id_filters
     n = len(producer_id_filters) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if producer_id_filters:
-        out += PACK_q[len(producer_id_filters)](*producer_id_filters)
+        add(PACK_q[len(producer_id_filters)](*producer_id_filters))
     s = b"" if o.transactional_id_pattern is None else o.transactional_id_pattern.encode()
     n = 0 if o.transactional_id_pattern is None else len(s) + 1
-    out += put_qB(o.duration_filter, n) if n < 128 else put_q(o.duration_filter) + STRING_LENGTH[n]
-    out += s
-    out.append(0)
+    add(put_qB(o.duration_filter, n) if n < 128 else put_q(o.duration_filter) + STRING_LENGTH[n])
+    add(s)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ListTransactionsRequest._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     compact_strings,
     long_length,
     long_string,
@@ -94,15 +95,13 @@ def decode_transaction_state_0_array(
     for _ in range(count):
         o: TransactionState = new(TransactionState)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.transactional_id = buf[pos + 1 : (pos := pos + n)].decode()
         o.producer_id, n = get_qB(buf, pos)
-        pos += 9
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.transaction_state = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 9, n)
+        o.transaction_state = buf[pos + 9 : (pos := pos + 8 + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -116,15 +115,13 @@ def decode_list_transactions_response_0(buf: bytes, pos: int, left: int) -> tupl
     # Versions 0-2.
     o: ListTransactionsResponse = new(ListTransactionsResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.unknown_state_filters, pos = compact_strings(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 7, n)
+    o.unknown_state_filters, pos = compact_strings(buf, pos + 7, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.transaction_states, pos = decode_transaction_state_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.transaction_states, pos = decode_transaction_state_0_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -133,39 +130,41 @@ def decode_list_transactions_response_0(buf: bytes, pos: int, left: int) -> tupl
     return o, pos
 
 
-def encode_transaction_state_0_array(items: Iterable[TransactionState], out: bytearray) -> None:
+def encode_transaction_state_0_array(items: Iterable[TransactionState], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
         s = o.transactional_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.transaction_state.encode()
         n = len(s) + 1
-        out += put_qB(o.producer_id, n) if n < 128 else put_q(o.producer_id) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_qB(o.producer_id, n) if n < 128 else put_q(o.producer_id) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_list_transactions_response_0(o: ListTransactionsResponse) -> bytes:
     # Versions 0-2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     unknown_state_filters = o.unknown_state_filters
     n = len(unknown_state_filters) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if unknown_state_filters:
         put_strings(unknown_state_filters, out, True)
     transaction_states = o.transaction_states
     n = len(transaction_states) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if transaction_states:
         encode_transaction_state_0_array(transaction_states, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ListTransactionsResponse._DECODERS = {

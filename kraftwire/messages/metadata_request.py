@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -102,10 +103,9 @@ def decode_metadata_request_topic_0_array(
         o: MetadataRequestTopic = new(MetadataRequestTopic)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -118,10 +118,9 @@ def decode_metadata_request_0(buf: bytes, pos: int, left: int) -> tuple[Metadata
     o.include_cluster_authorized_operations = False
     o.include_topic_authorized_operations = False
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_metadata_request_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_metadata_request_topic_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -133,11 +132,11 @@ def decode_metadata_request_1(buf: bytes, pos: int, left: int) -> tuple[Metadata
     o.include_cluster_authorized_operations = False
     o.include_topic_authorized_operations = False
     n, = get_i(buf, pos)
-    pos += 4
     if n >= 0:
-        o.topics, pos, left = decode_metadata_request_topic_0_array(buf, pos, n, left)
+        o.topics, pos, left = decode_metadata_request_topic_0_array(buf, pos + 4, n, left)
     else:
         o.topics = None
+        pos += 4
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -148,11 +147,11 @@ def decode_metadata_request_4(buf: bytes, pos: int, left: int) -> tuple[Metadata
     o.include_cluster_authorized_operations = False
     o.include_topic_authorized_operations = False
     n, = get_i(buf, pos)
-    pos += 4
     if n >= 0:
-        o.topics, pos, left = decode_metadata_request_topic_0_array(buf, pos, n, left)
+        o.topics, pos, left = decode_metadata_request_topic_0_array(buf, pos + 4, n, left)
     else:
         o.topics = None
+        pos += 4
     o.allow_auto_topic_creation, = get_o(buf, pos)
     pos += 1
     o.unknown_tagged_fields = None
@@ -163,11 +162,11 @@ def decode_metadata_request_8(buf: bytes, pos: int, left: int) -> tuple[Metadata
     # Versions 8.
     o: MetadataRequest = new(MetadataRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n >= 0:
-        o.topics, pos, left = decode_metadata_request_topic_0_array(buf, pos, n, left)
+        o.topics, pos, left = decode_metadata_request_topic_0_array(buf, pos + 4, n, left)
     else:
         o.topics = None
+        pos += 4
     o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations = get_ooo(buf, pos)
     pos += 3
     o.unknown_tagged_fields = None
@@ -186,10 +185,9 @@ def decode_metadata_request_topic_9_array(
         o: MetadataRequestTopic = new(MetadataRequestTopic)
         o.topic_id = ZERO_UUID
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -203,13 +201,13 @@ def decode_metadata_request_9(buf: bytes, pos: int, left: int) -> tuple[Metadata
     # Versions 9.
     o: MetadataRequest = new(MetadataRequest)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 1, n)
     if n:
-        o.topics, pos, left = decode_metadata_request_topic_9_array(buf, pos, n - 1, left)
+        o.topics, pos, left = decode_metadata_request_topic_9_array(buf, pos + 1, n - 1, left)
     else:
         o.topics = None
+        pos += 1
     o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations, n = get_oooB(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -228,10 +226,13 @@ def decode_metadata_request_topic_10_array(
     for _ in range(count):
         o: MetadataRequestTopic = new(MetadataRequestTopic)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 17, n)
+        if n:
+            o.name = buf[pos + 17 : (pos := pos + 16 + n)].decode()
+        else:
+            o.name = None
+            pos += 17
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -245,13 +246,13 @@ def decode_metadata_request_10(buf: bytes, pos: int, left: int) -> tuple[Metadat
     # Versions 10.
     o: MetadataRequest = new(MetadataRequest)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 1, n)
     if n:
-        o.topics, pos = decode_metadata_request_topic_10_array(buf, pos, n - 1)
+        o.topics, pos = decode_metadata_request_topic_10_array(buf, pos + 1, n - 1)
     else:
         o.topics = None
+        pos += 1
     o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations, n = get_oooB(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -265,13 +266,13 @@ def decode_metadata_request_11(buf: bytes, pos: int, left: int) -> tuple[Metadat
     o: MetadataRequest = new(MetadataRequest)
     o.include_cluster_authorized_operations = False
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 1, n)
     if n:
-        o.topics, pos = decode_metadata_request_topic_10_array(buf, pos, n - 1)
+        o.topics, pos = decode_metadata_request_topic_10_array(buf, pos + 1, n - 1)
     else:
         o.topics = None
+        pos += 1
     o.allow_auto_topic_creation, o.include_topic_authorized_operations, n = get_ooB(buf, pos)
     pos += 3
     o.unknown_tagged_fields = None
@@ -280,139 +281,149 @@ def decode_metadata_request_11(buf: bytes, pos: int, left: int) -> tuple[Metadat
     return o, pos
 
 
-def encode_metadata_request_topic_0_array(items: Iterable[MetadataRequestTopic], out: bytearray) -> None:
+def encode_metadata_request_topic_0_array(items: Iterable[MetadataRequestTopic], out: Parts) -> None:
     # Versions 0-8.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()  # type: ignore[union-attr]
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
 
 
 def encode_metadata_request_0(o: MetadataRequest) -> bytes:
     # Versions 0.
     if not o.allow_auto_topic_creation or o.include_cluster_authorized_operations or o.include_topic_authorized_operations or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)  # type: ignore[arg-type]
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_metadata_request_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_metadata_request_1(o: MetadataRequest) -> bytes:
     # Versions 1-3.
     if not o.allow_auto_topic_creation or o.include_cluster_authorized_operations or o.include_topic_authorized_operations or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = -1 if topics is None else len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_metadata_request_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_metadata_request_4(o: MetadataRequest) -> bytes:
     # Versions 4-7.
     if o.include_cluster_authorized_operations or o.include_topic_authorized_operations or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = -1 if topics is None else len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_metadata_request_topic_0_array(topics, out)
-    out += put_o(o.allow_auto_topic_creation)
-    return bytes(out)
+    add(put_o(o.allow_auto_topic_creation))
+    return b"".join(out)
 
 
 def encode_metadata_request_8(o: MetadataRequest) -> bytes:
     # Versions 8.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = -1 if topics is None else len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_metadata_request_topic_0_array(topics, out)
-    out += put_ooo(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations)
-    return bytes(out)
+    add(put_ooo(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations))
+    return b"".join(out)
 
 
-def encode_metadata_request_topic_9_array(items: Iterable[MetadataRequestTopic], out: bytearray) -> None:
+def encode_metadata_request_topic_9_array(items: Iterable[MetadataRequestTopic], out: Parts) -> None:
     # Versions 9.
+    add = out.append
     for o in items:
         s = o.name.encode()  # type: ignore[union-attr]
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_metadata_request_9(o: MetadataRequest) -> bytes:
     # Versions 9.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = 0 if topics is None else len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_metadata_request_topic_9_array(topics, out)
-    out += put_ooox(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations)
+    add(put_ooox(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_metadata_request_topic_10_array(items: Iterable[MetadataRequestTopic], out: bytearray) -> None:
+def encode_metadata_request_topic_10_array(items: Iterable[MetadataRequestTopic], out: Parts) -> None:
     # Versions 10-13.
+    add = out.append
     for o in items:
         if len(o.topic_id) != 16:
             raise ValueError
         s = b"" if o.name is None else o.name.encode()
         n = 0 if o.name is None else len(s) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_metadata_request_10(o: MetadataRequest) -> bytes:
     # Versions 10.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = 0 if topics is None else len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_metadata_request_topic_10_array(topics, out)
-    out += put_ooox(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations)
+    add(put_ooox(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_metadata_request_11(o: MetadataRequest) -> bytes:
     # Versions 11-13.
     if o.include_cluster_authorized_operations:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = 0 if topics is None else len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_metadata_request_topic_10_array(topics, out)
-    out += put_oox(o.allow_auto_topic_creation, o.include_topic_authorized_operations)
+    add(put_oox(o.allow_auto_topic_creation, o.include_topic_authorized_operations))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 MetadataRequest._DECODERS = {

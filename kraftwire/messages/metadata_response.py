@@ -17,6 +17,8 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
+    Rows,
     long_length,
     long_string,
     new,
@@ -61,6 +63,10 @@ put_ix = Packer(">ix").pack
 put_o = Packer(">?").pack
 put_oB = Packer(">?B").pack
 put_oi = Packer(">?i").pack
+row_metadata_response_partition_0 = Rows(">hiii%dii%di")
+row_metadata_response_partition_5 = Rows(">hiii%dii%dii%di")
+row_metadata_response_partition_7 = Rows(">hiiii%dii%dii%di")
+row_metadata_response_partition_9 = Rows(">hiiib%dib%dib%dix")
 NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
@@ -190,10 +196,9 @@ def decode_metadata_response_broker_0_array(
         o: MetadataResponseBroker = new(MetadataResponseBroker)
         o.rack = None
         o.node_id, n = get_ih(buf, pos)
-        pos += 6
         if n < 0:
             raise ValueError
-        o.host = buf[pos : (pos := pos + n)].decode()
+        o.host = buf[pos + 6 : (pos := pos + 6 + n)].decode()
         o.port, = get_i(buf, pos)
         pos += 4
         o.unknown_tagged_fields = None
@@ -233,17 +238,15 @@ def decode_metadata_response_partition_0_array(
         o.leader_epoch = -1
         o.offline_replicas = []
         o.error_code, o.partition_index, o.leader_id, n = get_hiii(buf, pos)
-        pos += 14
         if n < 0:
             raise ValueError
-        o.replica_nodes = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.replica_nodes = list(UNPACK_i[n](buf, pos + 14))
+        pos += 4 * n + 14
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.isr_nodes = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.isr_nodes = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -262,15 +265,13 @@ def decode_metadata_response_topic_0_array(
         o.is_internal = False
         o.topic_authorized_operations = -2147483648
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 4 : (pos := pos + 4 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_metadata_response_partition_0_array(buf, pos, n)
+        o.partitions, pos = decode_metadata_response_partition_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -285,15 +286,13 @@ def decode_metadata_response_0(buf: bytes, pos: int, left: int) -> tuple[Metadat
     o.cluster_authorized_operations = -2147483648
     o.error_code = 0
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.brokers, pos = decode_metadata_response_broker_0_array(buf, pos, n)
+    o.brokers, pos = decode_metadata_response_broker_0_array(buf, pos + 4, n)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos = decode_metadata_response_topic_0_array(buf, pos, n)
+    o.topics, pos = decode_metadata_response_topic_0_array(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -308,13 +307,15 @@ def decode_metadata_response_broker_1_array(
     for _ in range(count):
         o: MetadataResponseBroker = new(MetadataResponseBroker)
         o.node_id, n = get_ih(buf, pos)
-        pos += 6
         if n < 0:
             raise ValueError
-        o.host = buf[pos : (pos := pos + n)].decode()
+        o.host = buf[pos + 6 : (pos := pos + 6 + n)].decode()
         o.port, n = get_ih(buf, pos)
-        pos += 6
-        o.rack = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.rack = buf[pos + 6 : (pos := pos + 6 + n)].decode()
+        else:
+            o.rack = None
+            pos += 6
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -332,15 +333,13 @@ def decode_metadata_response_topic_1_array(
         o.topic_id = ZERO_UUID
         o.topic_authorized_operations = -2147483648
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 4 : (pos := pos + 4 + n)].decode()
         o.is_internal, n = get_oi(buf, pos)
-        pos += 5
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_metadata_response_partition_0_array(buf, pos, n)
+        o.partitions, pos = decode_metadata_response_partition_0_array(buf, pos + 5, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -354,15 +353,13 @@ def decode_metadata_response_1(buf: bytes, pos: int, left: int) -> tuple[Metadat
     o.cluster_authorized_operations = -2147483648
     o.error_code = 0
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.brokers, pos = decode_metadata_response_broker_1_array(buf, pos, n)
+    o.brokers, pos = decode_metadata_response_broker_1_array(buf, pos + 4, n)
     o.controller_id, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.topics, pos = decode_metadata_response_topic_1_array(buf, pos, n)
+    o.topics, pos = decode_metadata_response_topic_1_array(buf, pos + 8, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -374,18 +371,19 @@ def decode_metadata_response_2(buf: bytes, pos: int, left: int) -> tuple[Metadat
     o.cluster_authorized_operations = -2147483648
     o.error_code = 0
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.brokers, pos = decode_metadata_response_broker_1_array(buf, pos, n)
+    o.brokers, pos = decode_metadata_response_broker_1_array(buf, pos + 4, n)
     n, = get_h(buf, pos)
-    pos += 2
-    o.cluster_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.cluster_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 2
     o.controller_id, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.topics, pos = decode_metadata_response_topic_1_array(buf, pos, n)
+    o.topics, pos = decode_metadata_response_topic_1_array(buf, pos + 8, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -396,18 +394,19 @@ def decode_metadata_response_3(buf: bytes, pos: int, left: int) -> tuple[Metadat
     o.cluster_authorized_operations = -2147483648
     o.error_code = 0
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.brokers, pos = decode_metadata_response_broker_1_array(buf, pos, n)
+    o.brokers, pos = decode_metadata_response_broker_1_array(buf, pos + 8, n)
     n, = get_h(buf, pos)
-    pos += 2
-    o.cluster_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.cluster_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 2
     o.controller_id, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.topics, pos = decode_metadata_response_topic_1_array(buf, pos, n)
+    o.topics, pos = decode_metadata_response_topic_1_array(buf, pos + 8, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -444,23 +443,20 @@ def decode_metadata_response_partition_5_array(
         o = new(MetadataResponsePartition)
         o.leader_epoch = -1
         o.error_code, o.partition_index, o.leader_id, n = get_hiii(buf, pos)
-        pos += 14
         if n < 0:
             raise ValueError
-        o.replica_nodes = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.replica_nodes = list(UNPACK_i[n](buf, pos + 14))
+        pos += 4 * n + 14
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.isr_nodes = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.isr_nodes = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.offline_replicas = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.offline_replicas = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -478,15 +474,13 @@ def decode_metadata_response_topic_5_array(
         o.topic_id = ZERO_UUID
         o.topic_authorized_operations = -2147483648
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 4 : (pos := pos + 4 + n)].decode()
         o.is_internal, n = get_oi(buf, pos)
-        pos += 5
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_metadata_response_partition_5_array(buf, pos, n)
+        o.partitions, pos = decode_metadata_response_partition_5_array(buf, pos + 5, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -498,18 +492,19 @@ def decode_metadata_response_5(buf: bytes, pos: int, left: int) -> tuple[Metadat
     o.cluster_authorized_operations = -2147483648
     o.error_code = 0
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.brokers, pos = decode_metadata_response_broker_1_array(buf, pos, n)
+    o.brokers, pos = decode_metadata_response_broker_1_array(buf, pos + 8, n)
     n, = get_h(buf, pos)
-    pos += 2
-    o.cluster_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.cluster_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 2
     o.controller_id, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.topics, pos = decode_metadata_response_topic_5_array(buf, pos, n)
+    o.topics, pos = decode_metadata_response_topic_5_array(buf, pos + 8, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -544,23 +539,20 @@ def decode_metadata_response_partition_7_array(
     for _ in range(count):
         o = new(MetadataResponsePartition)
         o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n = get_hiiii(buf, pos)
-        pos += 18
         if n < 0:
             raise ValueError
-        o.replica_nodes = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.replica_nodes = list(UNPACK_i[n](buf, pos + 18))
+        pos += 4 * n + 18
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.isr_nodes = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.isr_nodes = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.offline_replicas = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.offline_replicas = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -578,15 +570,13 @@ def decode_metadata_response_topic_7_array(
         o.topic_id = ZERO_UUID
         o.topic_authorized_operations = -2147483648
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 4 : (pos := pos + 4 + n)].decode()
         o.is_internal, n = get_oi(buf, pos)
-        pos += 5
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_metadata_response_partition_7_array(buf, pos, n)
+        o.partitions, pos = decode_metadata_response_partition_7_array(buf, pos + 5, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -598,18 +588,19 @@ def decode_metadata_response_7(buf: bytes, pos: int, left: int) -> tuple[Metadat
     o.cluster_authorized_operations = -2147483648
     o.error_code = 0
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.brokers, pos = decode_metadata_response_broker_1_array(buf, pos, n)
+    o.brokers, pos = decode_metadata_response_broker_1_array(buf, pos + 8, n)
     n, = get_h(buf, pos)
-    pos += 2
-    o.cluster_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.cluster_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 2
     o.controller_id, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.topics, pos = decode_metadata_response_topic_7_array(buf, pos, n)
+    o.topics, pos = decode_metadata_response_topic_7_array(buf, pos + 8, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -625,15 +616,13 @@ def decode_metadata_response_topic_8_array(
         o: MetadataResponseTopic = new(MetadataResponseTopic)
         o.topic_id = ZERO_UUID
         o.error_code, n = get_hh(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 4 : (pos := pos + 4 + n)].decode()
         o.is_internal, n = get_oi(buf, pos)
-        pos += 5
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_metadata_response_partition_7_array(buf, pos, n)
+        o.partitions, pos = decode_metadata_response_partition_7_array(buf, pos + 5, n)
         o.topic_authorized_operations, = get_i(buf, pos)
         pos += 4
         o.unknown_tagged_fields = None
@@ -646,18 +635,19 @@ def decode_metadata_response_8(buf: bytes, pos: int, left: int) -> tuple[Metadat
     o: MetadataResponse = new(MetadataResponse)
     o.error_code = 0
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.brokers, pos = decode_metadata_response_broker_1_array(buf, pos, n)
+    o.brokers, pos = decode_metadata_response_broker_1_array(buf, pos + 8, n)
     n, = get_h(buf, pos)
-    pos += 2
-    o.cluster_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.cluster_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 2
     o.controller_id, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.topics, pos = decode_metadata_response_topic_8_array(buf, pos, n)
+    o.topics, pos = decode_metadata_response_topic_8_array(buf, pos + 8, n)
     o.cluster_authorized_operations, = get_i(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -674,15 +664,17 @@ def decode_metadata_response_broker_9_array(
     for _ in range(count):
         o: MetadataResponseBroker = new(MetadataResponseBroker)
         o.node_id, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 5, n)
+        o.host = buf[pos + 5 : (pos := pos + 4 + n)].decode()
         o.port, n = get_iB(buf, pos)
-        pos += 5
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 5, n)
+        if n:
+            o.rack = buf[pos + 5 : (pos := pos + 4 + n)].decode()
+        else:
+            o.rack = None
+            pos += 5
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -722,23 +714,20 @@ def decode_metadata_response_partition_9_array(
     for _ in range(count):
         o = new(MetadataResponsePartition)
         o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n = get_hiiiB(buf, pos)
-        pos += 15
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.replica_nodes = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 15, n)
+        o.replica_nodes = list(UNPACK_i[n - 1](buf, pos + 15))
+        pos += 4 * n + 11
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.isr_nodes = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.isr_nodes = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.offline_replicas = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.offline_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -759,15 +748,13 @@ def decode_metadata_response_topic_9_array(
         o: MetadataResponseTopic = new(MetadataResponseTopic)
         o.topic_id = ZERO_UUID
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 3, n)
+        o.name = buf[pos + 3 : (pos := pos + 2 + n)].decode()
         o.is_internal, n = get_oB(buf, pos)
-        pos += 2
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_metadata_response_partition_9_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 2, n)
+        o.partitions, pos = decode_metadata_response_partition_9_array(buf, pos + 2, n - 1)
         o.topic_authorized_operations, n = get_iB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -782,20 +769,21 @@ def decode_metadata_response_9(buf: bytes, pos: int, left: int) -> tuple[Metadat
     o: MetadataResponse = new(MetadataResponse)
     o.error_code = 0
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.brokers, pos = decode_metadata_response_broker_9_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 5, n)
+    o.brokers, pos = decode_metadata_response_broker_9_array(buf, pos + 5, n - 1)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 1
     o.controller_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = decode_metadata_response_topic_9_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos = decode_metadata_response_topic_9_array(buf, pos + 5, n - 1)
     o.cluster_authorized_operations, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -814,15 +802,13 @@ def decode_metadata_response_topic_10_array(
     for _ in range(count):
         o: MetadataResponseTopic = new(MetadataResponseTopic)
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 3, n)
+        o.name = buf[pos + 3 : (pos := pos + 2 + n)].decode()
         o.topic_id, o.is_internal, n = get_UoB(buf, pos)
-        pos += 18
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_metadata_response_partition_9_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 18, n)
+        o.partitions, pos = decode_metadata_response_partition_9_array(buf, pos + 18, n - 1)
         o.topic_authorized_operations, n = get_iB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -837,20 +823,21 @@ def decode_metadata_response_10(buf: bytes, pos: int, left: int) -> tuple[Metada
     o: MetadataResponse = new(MetadataResponse)
     o.error_code = 0
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.brokers, pos = decode_metadata_response_broker_9_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 5, n)
+    o.brokers, pos = decode_metadata_response_broker_9_array(buf, pos + 5, n - 1)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 1
     o.controller_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = decode_metadata_response_topic_10_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos = decode_metadata_response_topic_10_array(buf, pos + 5, n - 1)
     o.cluster_authorized_operations, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -865,20 +852,21 @@ def decode_metadata_response_11(buf: bytes, pos: int, left: int) -> tuple[Metada
     o.cluster_authorized_operations = -2147483648
     o.error_code = 0
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.brokers, pos = decode_metadata_response_broker_9_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 5, n)
+    o.brokers, pos = decode_metadata_response_broker_9_array(buf, pos + 5, n - 1)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 1
     o.controller_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = decode_metadata_response_topic_10_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos = decode_metadata_response_topic_10_array(buf, pos + 5, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -897,15 +885,17 @@ def decode_metadata_response_topic_12_array(
     for _ in range(count):
         o: MetadataResponseTopic = new(MetadataResponseTopic)
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.name = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.name = None
+            pos += 3
         o.topic_id, o.is_internal, n = get_UoB(buf, pos)
-        pos += 18
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_metadata_response_partition_9_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 18, n)
+        o.partitions, pos = decode_metadata_response_partition_9_array(buf, pos + 18, n - 1)
         o.topic_authorized_operations, n = get_iB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -921,20 +911,21 @@ def decode_metadata_response_12(buf: bytes, pos: int, left: int) -> tuple[Metada
     o.cluster_authorized_operations = -2147483648
     o.error_code = 0
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.brokers, pos = decode_metadata_response_broker_9_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 5, n)
+    o.brokers, pos = decode_metadata_response_broker_9_array(buf, pos + 5, n - 1)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 1
     o.controller_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = decode_metadata_response_topic_12_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos = decode_metadata_response_topic_12_array(buf, pos + 5, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -948,20 +939,21 @@ def decode_metadata_response_13(buf: bytes, pos: int, left: int) -> tuple[Metada
     o: MetadataResponse = new(MetadataResponse)
     o.cluster_authorized_operations = -2147483648
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.brokers, pos = decode_metadata_response_broker_9_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 5, n)
+    o.brokers, pos = decode_metadata_response_broker_9_array(buf, pos + 5, n - 1)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 1
     o.controller_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = decode_metadata_response_topic_12_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos = decode_metadata_response_topic_12_array(buf, pos + 5, n - 1)
     o.error_code, n = get_hB(buf, pos)
     pos += 3
     o.unknown_tagged_fields = None
@@ -970,47 +962,55 @@ def decode_metadata_response_13(buf: bytes, pos: int, left: int) -> tuple[Metada
     return o, pos
 
 
-def encode_metadata_response_broker_0_array(items: Iterable[MetadataResponseBroker], out: bytearray) -> None:
+def encode_metadata_response_broker_0_array(items: Iterable[MetadataResponseBroker], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.host.encode()
         n = len(s)
-        out += put_ih(o.node_id, n)
-        out += s
-        out += put_i(o.port)
+        add(put_ih(o.node_id, n))
+        add(s)
+        add(put_i(o.port))
 
 
-def encode_metadata_response_partition_0_array(items: Iterable[MetadataResponsePartition], out: bytearray) -> None:
+def encode_metadata_response_partition_0_array(items: Iterable[MetadataResponsePartition], out: Parts) -> None:
     # Versions 0-4.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         replica_nodes = o.replica_nodes
-        n = len(replica_nodes)
-        out += put_hiii(o.error_code, o.partition_index, o.leader_id, n)
-        if replica_nodes:
-            out += PACK_i[len(replica_nodes)](*replica_nodes)
         isr_nodes = o.isr_nodes
-        n = len(isr_nodes)
-        out += put_i(n)
-        if isr_nodes:
-            out += PACK_i[len(isr_nodes)](*isr_nodes)
+        if True and True:
+            add(row_metadata_response_partition_0[len(replica_nodes), len(isr_nodes)](o.error_code, o.partition_index, o.leader_id, len(replica_nodes), *replica_nodes, len(isr_nodes), *isr_nodes))
+        else:
+            replica_nodes = o.replica_nodes
+            n = len(replica_nodes)
+            add(put_hiii(o.error_code, o.partition_index, o.leader_id, n))
+            if replica_nodes:
+                add(PACK_i[len(replica_nodes)](*replica_nodes))
+            isr_nodes = o.isr_nodes
+            n = len(isr_nodes)
+            add(put_i(n))
+            if isr_nodes:
+                add(PACK_i[len(isr_nodes)](*isr_nodes))
 
 
-def encode_metadata_response_topic_0_array(items: Iterable[MetadataResponseTopic], out: bytearray) -> None:
+def encode_metadata_response_topic_0_array(items: Iterable[MetadataResponseTopic], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.topic_authorized_operations != -2147483648 or o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()  # type: ignore[union-attr]
         n = len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_metadata_response_partition_0_array(partitions, out)
 
@@ -1019,47 +1019,50 @@ def encode_metadata_response_0(o: MetadataResponse) -> bytes:
     # Versions 0.
     if o.cluster_authorized_operations != -2147483648 or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     brokers = o.brokers
     n = len(brokers)
-    out += put_i(n)
+    add(put_i(n))
     if brokers:
         encode_metadata_response_broker_0_array(brokers, out)
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_metadata_response_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_metadata_response_broker_1_array(items: Iterable[MetadataResponseBroker], out: bytearray) -> None:
+def encode_metadata_response_broker_1_array(items: Iterable[MetadataResponseBroker], out: Parts) -> None:
     # Versions 1-8.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.host.encode()
         n = len(s)
-        out += put_ih(o.node_id, n)
-        out += s
+        add(put_ih(o.node_id, n))
+        add(s)
         s = b"" if o.rack is None else o.rack.encode()
         n = -1 if o.rack is None else len(s)
-        out += put_ih(o.port, n)
-        out += s
+        add(put_ih(o.port, n))
+        add(s)
 
 
-def encode_metadata_response_topic_1_array(items: Iterable[MetadataResponseTopic], out: bytearray) -> None:
+def encode_metadata_response_topic_1_array(items: Iterable[MetadataResponseTopic], out: Parts) -> None:
     # Versions 1-4.
+    add = out.append
     for o in items:
         if o.topic_authorized_operations != -2147483648 or o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()  # type: ignore[union-attr]
         n = len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_oi(o.is_internal, n)
+        add(put_oi(o.is_internal, n))
         if partitions:
             encode_metadata_response_partition_0_array(partitions, out)
 
@@ -1068,98 +1071,109 @@ def encode_metadata_response_1(o: MetadataResponse) -> bytes:
     # Versions 1.
     if o.cluster_authorized_operations != -2147483648 or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     brokers = o.brokers
     n = len(brokers)
-    out += put_i(n)
+    add(put_i(n))
     if brokers:
         encode_metadata_response_broker_1_array(brokers, out)
     topics = o.topics
     n = len(topics)
-    out += put_ii(o.controller_id, n)
+    add(put_ii(o.controller_id, n))
     if topics:
         encode_metadata_response_topic_1_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_metadata_response_2(o: MetadataResponse) -> bytes:
     # Versions 2.
     if o.cluster_authorized_operations != -2147483648 or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     brokers = o.brokers
     n = len(brokers)
-    out += put_i(n)
+    add(put_i(n))
     if brokers:
         encode_metadata_response_broker_1_array(brokers, out)
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = -1 if o.cluster_id is None else len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     topics = o.topics
     n = len(topics)
-    out += put_ii(o.controller_id, n)
+    add(put_ii(o.controller_id, n))
     if topics:
         encode_metadata_response_topic_1_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_metadata_response_3(o: MetadataResponse) -> bytes:
     # Versions 3-4.
     if o.cluster_authorized_operations != -2147483648 or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     brokers = o.brokers
     n = len(brokers)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if brokers:
         encode_metadata_response_broker_1_array(brokers, out)
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = -1 if o.cluster_id is None else len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     topics = o.topics
     n = len(topics)
-    out += put_ii(o.controller_id, n)
+    add(put_ii(o.controller_id, n))
     if topics:
         encode_metadata_response_topic_1_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_metadata_response_partition_5_array(items: Iterable[MetadataResponsePartition], out: bytearray) -> None:
+def encode_metadata_response_partition_5_array(items: Iterable[MetadataResponsePartition], out: Parts) -> None:
     # Versions 5-6.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         replica_nodes = o.replica_nodes
-        n = len(replica_nodes)
-        out += put_hiii(o.error_code, o.partition_index, o.leader_id, n)
-        if replica_nodes:
-            out += PACK_i[len(replica_nodes)](*replica_nodes)
         isr_nodes = o.isr_nodes
-        n = len(isr_nodes)
-        out += put_i(n)
-        if isr_nodes:
-            out += PACK_i[len(isr_nodes)](*isr_nodes)
         offline_replicas = o.offline_replicas
-        n = len(offline_replicas)
-        out += put_i(n)
-        if offline_replicas:
-            out += PACK_i[len(offline_replicas)](*offline_replicas)
+        if True and True and True:
+            add(row_metadata_response_partition_5[len(replica_nodes), len(isr_nodes), len(offline_replicas)](o.error_code, o.partition_index, o.leader_id, len(replica_nodes), *replica_nodes, len(isr_nodes), *isr_nodes, len(offline_replicas), *offline_replicas))
+        else:
+            replica_nodes = o.replica_nodes
+            n = len(replica_nodes)
+            add(put_hiii(o.error_code, o.partition_index, o.leader_id, n))
+            if replica_nodes:
+                add(PACK_i[len(replica_nodes)](*replica_nodes))
+            isr_nodes = o.isr_nodes
+            n = len(isr_nodes)
+            add(put_i(n))
+            if isr_nodes:
+                add(PACK_i[len(isr_nodes)](*isr_nodes))
+            offline_replicas = o.offline_replicas
+            n = len(offline_replicas)
+            add(put_i(n))
+            if offline_replicas:
+                add(PACK_i[len(offline_replicas)](*offline_replicas))
 
 
-def encode_metadata_response_topic_5_array(items: Iterable[MetadataResponseTopic], out: bytearray) -> None:
+def encode_metadata_response_topic_5_array(items: Iterable[MetadataResponseTopic], out: Parts) -> None:
     # Versions 5-6.
+    add = out.append
     for o in items:
         if o.topic_authorized_operations != -2147483648 or o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()  # type: ignore[union-attr]
         n = len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_oi(o.is_internal, n)
+        add(put_oi(o.is_internal, n))
         if partitions:
             encode_metadata_response_partition_5_array(partitions, out)
 
@@ -1168,58 +1182,67 @@ def encode_metadata_response_5(o: MetadataResponse) -> bytes:
     # Versions 5-6.
     if o.cluster_authorized_operations != -2147483648 or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     brokers = o.brokers
     n = len(brokers)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if brokers:
         encode_metadata_response_broker_1_array(brokers, out)
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = -1 if o.cluster_id is None else len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     topics = o.topics
     n = len(topics)
-    out += put_ii(o.controller_id, n)
+    add(put_ii(o.controller_id, n))
     if topics:
         encode_metadata_response_topic_5_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_metadata_response_partition_7_array(items: Iterable[MetadataResponsePartition], out: bytearray) -> None:
+def encode_metadata_response_partition_7_array(items: Iterable[MetadataResponsePartition], out: Parts) -> None:
     # Versions 7-8.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         replica_nodes = o.replica_nodes
-        n = len(replica_nodes)
-        out += put_hiiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n)
-        if replica_nodes:
-            out += PACK_i[len(replica_nodes)](*replica_nodes)
         isr_nodes = o.isr_nodes
-        n = len(isr_nodes)
-        out += put_i(n)
-        if isr_nodes:
-            out += PACK_i[len(isr_nodes)](*isr_nodes)
         offline_replicas = o.offline_replicas
-        n = len(offline_replicas)
-        out += put_i(n)
-        if offline_replicas:
-            out += PACK_i[len(offline_replicas)](*offline_replicas)
+        if True and True and True:
+            add(row_metadata_response_partition_7[len(replica_nodes), len(isr_nodes), len(offline_replicas)](o.error_code, o.partition_index, o.leader_id, o.leader_epoch, len(replica_nodes), *replica_nodes, len(isr_nodes), *isr_nodes, len(offline_replicas), *offline_replicas))
+        else:
+            replica_nodes = o.replica_nodes
+            n = len(replica_nodes)
+            add(put_hiiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n))
+            if replica_nodes:
+                add(PACK_i[len(replica_nodes)](*replica_nodes))
+            isr_nodes = o.isr_nodes
+            n = len(isr_nodes)
+            add(put_i(n))
+            if isr_nodes:
+                add(PACK_i[len(isr_nodes)](*isr_nodes))
+            offline_replicas = o.offline_replicas
+            n = len(offline_replicas)
+            add(put_i(n))
+            if offline_replicas:
+                add(PACK_i[len(offline_replicas)](*offline_replicas))
 
 
-def encode_metadata_response_topic_7_array(items: Iterable[MetadataResponseTopic], out: bytearray) -> None:
+def encode_metadata_response_topic_7_array(items: Iterable[MetadataResponseTopic], out: Parts) -> None:
     # Versions 7.
+    add = out.append
     for o in items:
         if o.topic_authorized_operations != -2147483648 or o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()  # type: ignore[union-attr]
         n = len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_oi(o.is_internal, n)
+        add(put_oi(o.is_internal, n))
         if partitions:
             encode_metadata_response_partition_7_array(partitions, out)
 
@@ -1228,225 +1251,242 @@ def encode_metadata_response_7(o: MetadataResponse) -> bytes:
     # Versions 7.
     if o.cluster_authorized_operations != -2147483648 or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     brokers = o.brokers
     n = len(brokers)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if brokers:
         encode_metadata_response_broker_1_array(brokers, out)
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = -1 if o.cluster_id is None else len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     topics = o.topics
     n = len(topics)
-    out += put_ii(o.controller_id, n)
+    add(put_ii(o.controller_id, n))
     if topics:
         encode_metadata_response_topic_7_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_metadata_response_topic_8_array(items: Iterable[MetadataResponseTopic], out: bytearray) -> None:
+def encode_metadata_response_topic_8_array(items: Iterable[MetadataResponseTopic], out: Parts) -> None:
     # Versions 8.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()  # type: ignore[union-attr]
         n = len(s)
-        out += put_hh(o.error_code, n)
-        out += s
+        add(put_hh(o.error_code, n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_oi(o.is_internal, n)
+        add(put_oi(o.is_internal, n))
         if partitions:
             encode_metadata_response_partition_7_array(partitions, out)
-        out += put_i(o.topic_authorized_operations)
+        add(put_i(o.topic_authorized_operations))
 
 
 def encode_metadata_response_8(o: MetadataResponse) -> bytes:
     # Versions 8.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     brokers = o.brokers
     n = len(brokers)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if brokers:
         encode_metadata_response_broker_1_array(brokers, out)
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = -1 if o.cluster_id is None else len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     topics = o.topics
     n = len(topics)
-    out += put_ii(o.controller_id, n)
+    add(put_ii(o.controller_id, n))
     if topics:
         encode_metadata_response_topic_8_array(topics, out)
-    out += put_i(o.cluster_authorized_operations)
-    return bytes(out)
+    add(put_i(o.cluster_authorized_operations))
+    return b"".join(out)
 
 
-def encode_metadata_response_broker_9_array(items: Iterable[MetadataResponseBroker], out: bytearray) -> None:
+def encode_metadata_response_broker_9_array(items: Iterable[MetadataResponseBroker], out: Parts) -> None:
     # Versions 9-13.
+    add = out.append
     for o in items:
         s = o.host.encode()
         n = len(s) + 1
-        out += put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + STRING_LENGTH[n]
-        out += s
+        add(put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + STRING_LENGTH[n])
+        add(s)
         s = b"" if o.rack is None else o.rack.encode()
         n = 0 if o.rack is None else len(s) + 1
-        out += put_iB(o.port, n) if n < 128 else put_i(o.port) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_iB(o.port, n) if n < 128 else put_i(o.port) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_metadata_response_partition_9_array(items: Iterable[MetadataResponsePartition], out: bytearray) -> None:
+def encode_metadata_response_partition_9_array(items: Iterable[MetadataResponsePartition], out: Parts) -> None:
     # Versions 9-13.
+    add = out.append
     for o in items:
         replica_nodes = o.replica_nodes
-        n = len(replica_nodes) + 1
-        out += put_hiiiB(o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n) if n < 128 else put_hiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch) + LENGTH[n]
-        if replica_nodes:
-            out += PACK_i[len(replica_nodes)](*replica_nodes)
         isr_nodes = o.isr_nodes
-        n = len(isr_nodes) + 1
-        out += LENGTH[n]
-        if isr_nodes:
-            out += PACK_i[len(isr_nodes)](*isr_nodes)
         offline_replicas = o.offline_replicas
-        n = len(offline_replicas) + 1
-        out += LENGTH[n]
-        if offline_replicas:
-            out += PACK_i[len(offline_replicas)](*offline_replicas)
-        out.append(0)
+        if len(replica_nodes) < 127 and len(isr_nodes) < 127 and len(offline_replicas) < 127:
+            add(row_metadata_response_partition_9[len(replica_nodes), len(isr_nodes), len(offline_replicas)](o.error_code, o.partition_index, o.leader_id, o.leader_epoch, len(replica_nodes) + 1, *replica_nodes, len(isr_nodes) + 1, *isr_nodes, len(offline_replicas) + 1, *offline_replicas))
+        else:
+            replica_nodes = o.replica_nodes
+            n = len(replica_nodes) + 1
+            add(put_hiiiB(o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n) if n < 128 else put_hiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch) + LENGTH[n])
+            if replica_nodes:
+                add(PACK_i[len(replica_nodes)](*replica_nodes))
+            isr_nodes = o.isr_nodes
+            n = len(isr_nodes) + 1
+            add(LENGTH[n])
+            if isr_nodes:
+                add(PACK_i[len(isr_nodes)](*isr_nodes))
+            offline_replicas = o.offline_replicas
+            n = len(offline_replicas) + 1
+            add(LENGTH[n])
+            if offline_replicas:
+                add(PACK_i[len(offline_replicas)](*offline_replicas))
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_metadata_response_topic_9_array(items: Iterable[MetadataResponseTopic], out: bytearray) -> None:
+def encode_metadata_response_topic_9_array(items: Iterable[MetadataResponseTopic], out: Parts) -> None:
     # Versions 9.
+    add = out.append
     for o in items:
         s = o.name.encode()  # type: ignore[union-attr]
         n = len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += put_oB(o.is_internal, n) if n < 128 else put_o(o.is_internal) + LENGTH[n]
+        add(put_oB(o.is_internal, n) if n < 128 else put_o(o.is_internal) + LENGTH[n])
         if partitions:
             encode_metadata_response_partition_9_array(partitions, out)
-        out += put_ix(o.topic_authorized_operations)
+        add(put_ix(o.topic_authorized_operations))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_metadata_response_9(o: MetadataResponse) -> bytes:
     # Versions 9.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     brokers = o.brokers
     n = len(brokers) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if brokers:
         encode_metadata_response_broker_9_array(brokers, out)
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = 0 if o.cluster_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.controller_id, n) if n < 128 else put_i(o.controller_id) + LENGTH[n]
+    add(put_iB(o.controller_id, n) if n < 128 else put_i(o.controller_id) + LENGTH[n])
     if topics:
         encode_metadata_response_topic_9_array(topics, out)
-    out += put_ix(o.cluster_authorized_operations)
+    add(put_ix(o.cluster_authorized_operations))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_metadata_response_topic_10_array(items: Iterable[MetadataResponseTopic], out: bytearray) -> None:
+def encode_metadata_response_topic_10_array(items: Iterable[MetadataResponseTopic], out: Parts) -> None:
     # Versions 10-11.
+    add = out.append
     for o in items:
         s = o.name.encode()  # type: ignore[union-attr]
         n = len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
         if len(o.topic_id) != 16:
             raise ValueError
         partitions = o.partitions
         n = len(partitions) + 1
-        out += put_UoB(o.topic_id, o.is_internal, n) if n < 128 else put_Uo(o.topic_id, o.is_internal) + LENGTH[n]
+        add(put_UoB(o.topic_id, o.is_internal, n) if n < 128 else put_Uo(o.topic_id, o.is_internal) + LENGTH[n])
         if partitions:
             encode_metadata_response_partition_9_array(partitions, out)
-        out += put_ix(o.topic_authorized_operations)
+        add(put_ix(o.topic_authorized_operations))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_metadata_response_10(o: MetadataResponse) -> bytes:
     # Versions 10.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     brokers = o.brokers
     n = len(brokers) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if brokers:
         encode_metadata_response_broker_9_array(brokers, out)
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = 0 if o.cluster_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.controller_id, n) if n < 128 else put_i(o.controller_id) + LENGTH[n]
+    add(put_iB(o.controller_id, n) if n < 128 else put_i(o.controller_id) + LENGTH[n])
     if topics:
         encode_metadata_response_topic_10_array(topics, out)
-    out += put_ix(o.cluster_authorized_operations)
+    add(put_ix(o.cluster_authorized_operations))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_metadata_response_11(o: MetadataResponse) -> bytes:
     # Versions 11.
     if o.cluster_authorized_operations != -2147483648:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     brokers = o.brokers
     n = len(brokers) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if brokers:
         encode_metadata_response_broker_9_array(brokers, out)
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = 0 if o.cluster_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.controller_id, n) if n < 128 else put_i(o.controller_id) + LENGTH[n]
+    add(put_iB(o.controller_id, n) if n < 128 else put_i(o.controller_id) + LENGTH[n])
     if topics:
         encode_metadata_response_topic_10_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_metadata_response_topic_12_array(items: Iterable[MetadataResponseTopic], out: bytearray) -> None:
+def encode_metadata_response_topic_12_array(items: Iterable[MetadataResponseTopic], out: Parts) -> None:
     # Versions 12-13.
+    add = out.append
     for o in items:
         s = b"" if o.name is None else o.name.encode()
         n = 0 if o.name is None else len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
         if len(o.topic_id) != 16:
             raise ValueError
         partitions = o.partitions
         n = len(partitions) + 1
-        out += put_UoB(o.topic_id, o.is_internal, n) if n < 128 else put_Uo(o.topic_id, o.is_internal) + LENGTH[n]
+        add(put_UoB(o.topic_id, o.is_internal, n) if n < 128 else put_Uo(o.topic_id, o.is_internal) + LENGTH[n])
         if partitions:
             encode_metadata_response_partition_9_array(partitions, out)
-        out += put_ix(o.topic_authorized_operations)
+        add(put_ix(o.topic_authorized_operations))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -1455,50 +1495,52 @@ def encode_metadata_response_12(o: MetadataResponse) -> bytes:
     # Versions 12.
     if o.cluster_authorized_operations != -2147483648:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     brokers = o.brokers
     n = len(brokers) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if brokers:
         encode_metadata_response_broker_9_array(brokers, out)
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = 0 if o.cluster_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.controller_id, n) if n < 128 else put_i(o.controller_id) + LENGTH[n]
+    add(put_iB(o.controller_id, n) if n < 128 else put_i(o.controller_id) + LENGTH[n])
     if topics:
         encode_metadata_response_topic_12_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_metadata_response_13(o: MetadataResponse) -> bytes:
     # Versions 13.
     if o.cluster_authorized_operations != -2147483648:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     brokers = o.brokers
     n = len(brokers) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if brokers:
         encode_metadata_response_broker_9_array(brokers, out)
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = 0 if o.cluster_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.controller_id, n) if n < 128 else put_i(o.controller_id) + LENGTH[n]
+    add(put_iB(o.controller_id, n) if n < 128 else put_i(o.controller_id) + LENGTH[n])
     if topics:
         encode_metadata_response_topic_12_array(topics, out)
-    out += put_hx(o.error_code)
+    add(put_hx(o.error_code))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 MetadataResponse._DECODERS = {

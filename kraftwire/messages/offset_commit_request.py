@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -39,6 +40,7 @@ get_iqqh = Packer(">iqqh").unpack_from
 get_qi = Packer(">qi").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_h = Packer(">h").pack
 put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
@@ -141,8 +143,11 @@ def decode_offset_commit_request_partition_0_array(
         o.committed_leader_epoch = -1
         o.commit_timestamp = -1
         o.partition_index, o.committed_offset, n = get_iqh(buf, pos)
-        pos += 14
-        o.committed_metadata = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.committed_metadata = buf[pos + 14 : (pos := pos + 14 + n)].decode()
+        else:
+            o.committed_metadata = None
+            pos += 14
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -160,15 +165,13 @@ def decode_offset_commit_request_topic_0_array(
         o: OffsetCommitRequestTopic = new(OffsetCommitRequestTopic)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_offset_commit_request_partition_0_array(buf, pos, n)
+        o.partitions, pos = decode_offset_commit_request_partition_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -182,15 +185,13 @@ def decode_offset_commit_request_0(buf: bytes, pos: int, left: int) -> tuple[Off
     o.group_instance_id = None
     o.retention_time_ms = -1
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_commit_request_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_commit_request_topic_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -206,8 +207,11 @@ def decode_offset_commit_request_partition_1_array(
         o: OffsetCommitRequestPartition = new(OffsetCommitRequestPartition)
         o.committed_leader_epoch = -1
         o.partition_index, o.committed_offset, o.commit_timestamp, n = get_iqqh(buf, pos)
-        pos += 22
-        o.committed_metadata = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.committed_metadata = buf[pos + 22 : (pos := pos + 22 + n)].decode()
+        else:
+            o.committed_metadata = None
+            pos += 22
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -225,15 +229,13 @@ def decode_offset_commit_request_topic_1_array(
         o: OffsetCommitRequestTopic = new(OffsetCommitRequestTopic)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_offset_commit_request_partition_1_array(buf, pos, n)
+        o.partitions, pos = decode_offset_commit_request_partition_1_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -245,20 +247,17 @@ def decode_offset_commit_request_1(buf: bytes, pos: int, left: int) -> tuple[Off
     o.group_instance_id = None
     o.retention_time_ms = -1
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.generation_id_or_member_epoch, n = get_ih(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.member_id = buf[pos : (pos := pos + n)].decode()
+    o.member_id = buf[pos + 6 : (pos := pos + 6 + n)].decode()
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_commit_request_topic_1_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_commit_request_topic_1_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -268,20 +267,17 @@ def decode_offset_commit_request_2(buf: bytes, pos: int, left: int) -> tuple[Off
     o: OffsetCommitRequest = new(OffsetCommitRequest)
     o.group_instance_id = None
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.generation_id_or_member_epoch, n = get_ih(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.member_id = buf[pos : (pos := pos + n)].decode()
+    o.member_id = buf[pos + 6 : (pos := pos + 6 + n)].decode()
     o.retention_time_ms, n = get_qi(buf, pos)
-    pos += 12
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_commit_request_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_commit_request_topic_0_array(buf, pos + 12, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -292,20 +288,17 @@ def decode_offset_commit_request_5(buf: bytes, pos: int, left: int) -> tuple[Off
     o.group_instance_id = None
     o.retention_time_ms = -1
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.generation_id_or_member_epoch, n = get_ih(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.member_id = buf[pos : (pos := pos + n)].decode()
+    o.member_id = buf[pos + 6 : (pos := pos + 6 + n)].decode()
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_commit_request_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_commit_request_topic_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -321,8 +314,11 @@ def decode_offset_commit_request_partition_6_array(
         o: OffsetCommitRequestPartition = new(OffsetCommitRequestPartition)
         o.commit_timestamp = -1
         o.partition_index, o.committed_offset, o.committed_leader_epoch, n = get_iqih(buf, pos)
-        pos += 18
-        o.committed_metadata = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.committed_metadata = buf[pos + 18 : (pos := pos + 18 + n)].decode()
+        else:
+            o.committed_metadata = None
+            pos += 18
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -340,15 +336,13 @@ def decode_offset_commit_request_topic_6_array(
         o: OffsetCommitRequestTopic = new(OffsetCommitRequestTopic)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_offset_commit_request_partition_6_array(buf, pos, n)
+        o.partitions, pos = decode_offset_commit_request_partition_6_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -360,20 +354,17 @@ def decode_offset_commit_request_6(buf: bytes, pos: int, left: int) -> tuple[Off
     o.group_instance_id = None
     o.retention_time_ms = -1
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.generation_id_or_member_epoch, n = get_ih(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.member_id = buf[pos : (pos := pos + n)].decode()
+    o.member_id = buf[pos + 6 : (pos := pos + 6 + n)].decode()
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_commit_request_topic_6_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_commit_request_topic_6_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -383,23 +374,23 @@ def decode_offset_commit_request_7(buf: bytes, pos: int, left: int) -> tuple[Off
     o: OffsetCommitRequest = new(OffsetCommitRequest)
     o.retention_time_ms = -1
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.generation_id_or_member_epoch, n = get_ih(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.member_id = buf[pos : (pos := pos + n)].decode()
+    o.member_id = buf[pos + 6 : (pos := pos + 6 + n)].decode()
     n, = get_h(buf, pos)
-    pos += 2
-    o.group_instance_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.group_instance_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.group_instance_id = None
+        pos += 2
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_commit_request_topic_6_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_commit_request_topic_6_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -415,10 +406,13 @@ def decode_offset_commit_request_partition_8_array(
         o: OffsetCommitRequestPartition = new(OffsetCommitRequestPartition)
         o.commit_timestamp = -1
         o.partition_index, o.committed_offset, o.committed_leader_epoch, n = get_iqiB(buf, pos)
-        pos += 17
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.committed_metadata = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 17, n)
+        if n:
+            o.committed_metadata = buf[pos + 17 : (pos := pos + 16 + n)].decode()
+        else:
+            o.committed_metadata = None
+            pos += 17
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -440,15 +434,13 @@ def decode_offset_commit_request_topic_8_array(
         o: OffsetCommitRequestTopic = new(OffsetCommitRequestTopic)
         o.topic_id = ZERO_UUID
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_offset_commit_request_partition_8_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_offset_commit_request_partition_8_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -463,25 +455,25 @@ def decode_offset_commit_request_8(buf: bytes, pos: int, left: int) -> tuple[Off
     o: OffsetCommitRequest = new(OffsetCommitRequest)
     o.retention_time_ms = -1
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     o.generation_id_or_member_epoch, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 5, n)
+    o.member_id = buf[pos + 5 : (pos := pos + 4 + n)].decode()
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.group_instance_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.group_instance_id = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_offset_commit_request_topic_8_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos, left = decode_offset_commit_request_topic_8_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -518,10 +510,9 @@ def decode_offset_commit_request_topic_10_array(
         o = new(OffsetCommitRequestTopic)
         o.name = ""
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_offset_commit_request_partition_8_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_offset_commit_request_partition_8_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -536,25 +527,25 @@ def decode_offset_commit_request_10(buf: bytes, pos: int, left: int) -> tuple[Of
     o: OffsetCommitRequest = new(OffsetCommitRequest)
     o.retention_time_ms = -1
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     o.generation_id_or_member_epoch, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 5, n)
+    o.member_id = buf[pos + 5 : (pos := pos + 4 + n)].decode()
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.group_instance_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.group_instance_id = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = decode_offset_commit_request_topic_10_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos = decode_offset_commit_request_topic_10_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -563,29 +554,31 @@ def decode_offset_commit_request_10(buf: bytes, pos: int, left: int) -> tuple[Of
     return o, pos
 
 
-def encode_offset_commit_request_partition_0_array(items: Iterable[OffsetCommitRequestPartition], out: bytearray) -> None:
+def encode_offset_commit_request_partition_0_array(items: Iterable[OffsetCommitRequestPartition], out: Parts) -> None:
     # Versions 0,2-5.
+    add = out.append
     for o in items:
         if o.commit_timestamp != -1 or o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.committed_metadata is None else o.committed_metadata.encode()
         n = -1 if o.committed_metadata is None else len(s)
-        out += put_iqh(o.partition_index, o.committed_offset, n)
-        out += s
+        add(put_iqh(o.partition_index, o.committed_offset, n))
+        add(s)
 
 
-def encode_offset_commit_request_topic_0_array(items: Iterable[OffsetCommitRequestTopic], out: bytearray) -> None:
+def encode_offset_commit_request_topic_0_array(items: Iterable[OffsetCommitRequestTopic], out: Parts) -> None:
     # Versions 0,2-5.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_offset_commit_request_partition_0_array(partitions, out)
 
@@ -594,42 +587,45 @@ def encode_offset_commit_request_0(o: OffsetCommitRequest) -> bytes:
     # Versions 0.
     if o.group_instance_id is not None or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_offset_commit_request_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_offset_commit_request_partition_1_array(items: Iterable[OffsetCommitRequestPartition], out: bytearray) -> None:
+def encode_offset_commit_request_partition_1_array(items: Iterable[OffsetCommitRequestPartition], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.committed_metadata is None else o.committed_metadata.encode()
         n = -1 if o.committed_metadata is None else len(s)
-        out += put_iqqh(o.partition_index, o.committed_offset, o.commit_timestamp, n)
-        out += s
+        add(put_iqqh(o.partition_index, o.committed_offset, o.commit_timestamp, n))
+        add(s)
 
 
-def encode_offset_commit_request_topic_1_array(items: Iterable[OffsetCommitRequestTopic], out: bytearray) -> None:
+def encode_offset_commit_request_topic_1_array(items: Iterable[OffsetCommitRequestTopic], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_offset_commit_request_partition_1_array(partitions, out)
 
@@ -638,88 +634,93 @@ def encode_offset_commit_request_1(o: OffsetCommitRequest) -> bytes:
     # Versions 1.
     if o.group_instance_id is not None or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.member_id.encode()
     n = len(s)
-    out += put_ih(o.generation_id_or_member_epoch, n)
-    out += s
+    add(put_ih(o.generation_id_or_member_epoch, n))
+    add(s)
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_offset_commit_request_topic_1_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_offset_commit_request_2(o: OffsetCommitRequest) -> bytes:
     # Versions 2-4.
     if o.group_instance_id is not None or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.member_id.encode()
     n = len(s)
-    out += put_ih(o.generation_id_or_member_epoch, n)
-    out += s
+    add(put_ih(o.generation_id_or_member_epoch, n))
+    add(s)
     topics = o.topics
     n = len(topics)
-    out += put_qi(o.retention_time_ms, n)
+    add(put_qi(o.retention_time_ms, n))
     if topics:
         encode_offset_commit_request_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_offset_commit_request_5(o: OffsetCommitRequest) -> bytes:
     # Versions 5.
     if o.group_instance_id is not None or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.member_id.encode()
     n = len(s)
-    out += put_ih(o.generation_id_or_member_epoch, n)
-    out += s
+    add(put_ih(o.generation_id_or_member_epoch, n))
+    add(s)
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_offset_commit_request_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_offset_commit_request_partition_6_array(items: Iterable[OffsetCommitRequestPartition], out: bytearray) -> None:
+def encode_offset_commit_request_partition_6_array(items: Iterable[OffsetCommitRequestPartition], out: Parts) -> None:
     # Versions 6-7.
+    add = out.append
     for o in items:
         if o.commit_timestamp != -1 or o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.committed_metadata is None else o.committed_metadata.encode()
         n = -1 if o.committed_metadata is None else len(s)
-        out += put_iqih(o.partition_index, o.committed_offset, o.committed_leader_epoch, n)
-        out += s
+        add(put_iqih(o.partition_index, o.committed_offset, o.committed_leader_epoch, n))
+        add(s)
 
 
-def encode_offset_commit_request_topic_6_array(items: Iterable[OffsetCommitRequestTopic], out: bytearray) -> None:
+def encode_offset_commit_request_topic_6_array(items: Iterable[OffsetCommitRequestTopic], out: Parts) -> None:
     # Versions 6-7.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_offset_commit_request_partition_6_array(partitions, out)
 
@@ -728,144 +729,155 @@ def encode_offset_commit_request_6(o: OffsetCommitRequest) -> bytes:
     # Versions 6.
     if o.group_instance_id is not None or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.member_id.encode()
     n = len(s)
-    out += put_ih(o.generation_id_or_member_epoch, n)
-    out += s
+    add(put_ih(o.generation_id_or_member_epoch, n))
+    add(s)
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_offset_commit_request_topic_6_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_offset_commit_request_7(o: OffsetCommitRequest) -> bytes:
     # Versions 7.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.member_id.encode()
     n = len(s)
-    out += put_ih(o.generation_id_or_member_epoch, n)
-    out += s
+    add(put_ih(o.generation_id_or_member_epoch, n))
+    add(s)
     s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
     n = -1 if o.group_instance_id is None else len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_offset_commit_request_topic_6_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_offset_commit_request_partition_8_array(items: Iterable[OffsetCommitRequestPartition], out: bytearray) -> None:
+def encode_offset_commit_request_partition_8_array(items: Iterable[OffsetCommitRequestPartition], out: Parts) -> None:
     # Versions 8-10.
+    add = out.append
     for o in items:
         if o.commit_timestamp != -1:
             raise ValueError
         s = b"" if o.committed_metadata is None else o.committed_metadata.encode()
         n = 0 if o.committed_metadata is None else len(s) + 1
-        out += put_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n) if n < 128 else put_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n) if n < 128 else put_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_commit_request_topic_8_array(items: Iterable[OffsetCommitRequestTopic], out: bytearray) -> None:
+def encode_offset_commit_request_topic_8_array(items: Iterable[OffsetCommitRequestTopic], out: Parts) -> None:
     # Versions 8-9.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_offset_commit_request_partition_8_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_offset_commit_request_8(o: OffsetCommitRequest) -> bytes:
     # Versions 8-9.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.member_id.encode()
     n = len(s) + 1
-    out += put_iB(o.generation_id_or_member_epoch, n) if n < 128 else put_i(o.generation_id_or_member_epoch) + STRING_LENGTH[n]
-    out += s
+    add(put_iB(o.generation_id_or_member_epoch, n) if n < 128 else put_i(o.generation_id_or_member_epoch) + STRING_LENGTH[n])
+    add(s)
     s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
     n = 0 if o.group_instance_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_offset_commit_request_topic_8_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_offset_commit_request_topic_10_array(items: Iterable[OffsetCommitRequestTopic], out: bytearray) -> None:
+def encode_offset_commit_request_topic_10_array(items: Iterable[OffsetCommitRequestTopic], out: Parts) -> None:
     # Versions 10.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_offset_commit_request_partition_8_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_offset_commit_request_partition_8_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_offset_commit_request_10(o: OffsetCommitRequest) -> bytes:
     # Versions 10.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.member_id.encode()
     n = len(s) + 1
-    out += put_iB(o.generation_id_or_member_epoch, n) if n < 128 else put_i(o.generation_id_or_member_epoch) + STRING_LENGTH[n]
-    out += s
+    add(put_iB(o.generation_id_or_member_epoch, n) if n < 128 else put_i(o.generation_id_or_member_epoch) + STRING_LENGTH[n])
+    add(s)
     s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
     n = 0 if o.group_instance_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_offset_commit_request_topic_10_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 OffsetCommitRequest._DECODERS = {

@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -36,6 +37,7 @@ get_ihB = Packer(">ihB").unpack_from
 get_ii = Packer(">ii").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_h = Packer(">h").pack
 put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
@@ -116,12 +118,20 @@ def decode_offset_commit_response_partition_0_array(
         raise ValueError
     left -= count
     out: list[OffsetCommitResponsePartition] = []
-    for row in sweep_ih(buf[pos : pos + 6 * count]):
-        o: OffsetCommitResponsePartition = new(OffsetCommitResponsePartition)
-        o.partition_index, o.error_code = row
+    if count > 1:
+        for row in sweep_ih(buf[pos : pos + 6 * count]):
+            o: OffsetCommitResponsePartition = new(OffsetCommitResponsePartition)
+            o.partition_index, o.error_code = row
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 6 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(OffsetCommitResponsePartition)
+        o.partition_index, o.error_code = get_ih(buf, pos)
+        pos += 6
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 6 * len(out)
     return out, pos, left
 
 
@@ -137,15 +147,13 @@ def decode_offset_commit_response_topic_0_array(
         o: OffsetCommitResponseTopic = new(OffsetCommitResponseTopic)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos, left = decode_offset_commit_response_partition_0_array(buf, pos, n, left)
+        o.partitions, pos, left = decode_offset_commit_response_partition_0_array(buf, pos + 4, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -156,10 +164,9 @@ def decode_offset_commit_response_0(buf: bytes, pos: int, left: int) -> tuple[Of
     o: OffsetCommitResponse = new(OffsetCommitResponse)
     o.throttle_time_ms = 0
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_commit_response_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_commit_response_topic_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -168,10 +175,9 @@ def decode_offset_commit_response_3(buf: bytes, pos: int, left: int) -> tuple[Of
     # Versions 3-7.
     o: OffsetCommitResponse = new(OffsetCommitResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_commit_response_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_commit_response_topic_0_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -184,15 +190,16 @@ def decode_offset_commit_response_partition_8_array(
         raise ValueError
     left -= count
     out: list[OffsetCommitResponsePartition] = []
-    for row in sweep_ihB(buf[pos : pos + 7 * count]):
-        o: OffsetCommitResponsePartition = new(OffsetCommitResponsePartition)
-        o.partition_index, o.error_code, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 7 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_ihB(buf[pos : pos + 7 * count]):
+            o: OffsetCommitResponsePartition = new(OffsetCommitResponsePartition)
+            o.partition_index, o.error_code, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 7 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(OffsetCommitResponsePartition)
         o.partition_index, o.error_code, n = get_ihB(buf, pos)
@@ -216,15 +223,13 @@ def decode_offset_commit_response_topic_8_array(
         o: OffsetCommitResponseTopic = new(OffsetCommitResponseTopic)
         o.topic_id = ZERO_UUID
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos, left = decode_offset_commit_response_partition_8_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos, left = decode_offset_commit_response_partition_8_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -238,10 +243,9 @@ def decode_offset_commit_response_8(buf: bytes, pos: int, left: int) -> tuple[Of
     # Versions 8-9.
     o: OffsetCommitResponse = new(OffsetCommitResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_offset_commit_response_topic_8_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos, left = decode_offset_commit_response_topic_8_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -278,10 +282,9 @@ def decode_offset_commit_response_topic_10_array(
         o = new(OffsetCommitResponseTopic)
         o.name = ""
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos, left = decode_offset_commit_response_partition_8_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos, left = decode_offset_commit_response_partition_8_array(buf, pos + 17, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -295,10 +298,9 @@ def decode_offset_commit_response_10(buf: bytes, pos: int, left: int) -> tuple[O
     # Versions 10.
     o: OffsetCommitResponse = new(OffsetCommitResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_offset_commit_response_topic_10_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos, left = decode_offset_commit_response_topic_10_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -307,26 +309,28 @@ def decode_offset_commit_response_10(buf: bytes, pos: int, left: int) -> tuple[O
     return o, pos
 
 
-def encode_offset_commit_response_partition_0_array(items: Iterable[OffsetCommitResponsePartition], out: bytearray) -> None:
+def encode_offset_commit_response_partition_0_array(items: Iterable[OffsetCommitResponsePartition], out: Parts) -> None:
     # Versions 0-7.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        out += put_ih(o.partition_index, o.error_code)
+        add(put_ih(o.partition_index, o.error_code))
 
 
-def encode_offset_commit_response_topic_0_array(items: Iterable[OffsetCommitResponseTopic], out: bytearray) -> None:
+def encode_offset_commit_response_topic_0_array(items: Iterable[OffsetCommitResponseTopic], out: Parts) -> None:
     # Versions 0-7.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_offset_commit_response_partition_0_array(partitions, out)
 
@@ -335,94 +339,105 @@ def encode_offset_commit_response_0(o: OffsetCommitResponse) -> bytes:
     # Versions 0-2.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_offset_commit_response_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_offset_commit_response_3(o: OffsetCommitResponse) -> bytes:
     # Versions 3-7.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if topics:
         encode_offset_commit_response_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_offset_commit_response_partition_8_array(items: Iterable[OffsetCommitResponsePartition], out: bytearray) -> None:
+def encode_offset_commit_response_partition_8_array(items: Iterable[OffsetCommitResponsePartition], out: Parts) -> None:
     # Versions 8-10.
+    add = out.append
     for o in items:
-        out += put_ihx(o.partition_index, o.error_code)
+        add(put_ihx(o.partition_index, o.error_code))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_commit_response_topic_8_array(items: Iterable[OffsetCommitResponseTopic], out: bytearray) -> None:
+def encode_offset_commit_response_topic_8_array(items: Iterable[OffsetCommitResponseTopic], out: Parts) -> None:
     # Versions 8-9.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_offset_commit_response_partition_8_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_offset_commit_response_8(o: OffsetCommitResponse) -> bytes:
     # Versions 8-9.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if topics:
         encode_offset_commit_response_topic_8_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_offset_commit_response_topic_10_array(items: Iterable[OffsetCommitResponseTopic], out: bytearray) -> None:
+def encode_offset_commit_response_topic_10_array(items: Iterable[OffsetCommitResponseTopic], out: Parts) -> None:
     # Versions 10.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_offset_commit_response_partition_8_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_offset_commit_response_partition_8_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_offset_commit_response_10(o: OffsetCommitResponse) -> bytes:
     # Versions 10.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if topics:
         encode_offset_commit_response_topic_10_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 OffsetCommitResponse._DECODERS = {

@@ -10,6 +10,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_string,
     new,
     put_tags,
@@ -79,10 +80,9 @@ def decode_offset_commit_value_0(buf: bytes, pos: int, left: int) -> tuple[Offse
     o.expire_timestamp = -1
     o.topic_id = ZERO_UUID
     o.offset, n = get_qh(buf, pos)
-    pos += 10
     if n < 0:
         raise ValueError
-    o.metadata = buf[pos : (pos := pos + n)].decode()
+    o.metadata = buf[pos + 10 : (pos := pos + 10 + n)].decode()
     o.commit_timestamp, = get_q(buf, pos)
     pos += 8
     o.unknown_tagged_fields = None
@@ -95,10 +95,9 @@ def decode_offset_commit_value_1(buf: bytes, pos: int, left: int) -> tuple[Offse
     o.leader_epoch = -1
     o.topic_id = ZERO_UUID
     o.offset, n = get_qh(buf, pos)
-    pos += 10
     if n < 0:
         raise ValueError
-    o.metadata = buf[pos : (pos := pos + n)].decode()
+    o.metadata = buf[pos + 10 : (pos := pos + 10 + n)].decode()
     o.commit_timestamp, o.expire_timestamp = get_qq(buf, pos)
     pos += 16
     o.unknown_tagged_fields = None
@@ -111,10 +110,9 @@ def decode_offset_commit_value_3(buf: bytes, pos: int, left: int) -> tuple[Offse
     o.expire_timestamp = -1
     o.topic_id = ZERO_UUID
     o.offset, o.leader_epoch, n = get_qih(buf, pos)
-    pos += 14
     if n < 0:
         raise ValueError
-    o.metadata = buf[pos : (pos := pos + n)].decode()
+    o.metadata = buf[pos + 14 : (pos := pos + 14 + n)].decode()
     o.commit_timestamp, = get_q(buf, pos)
     pos += 8
     o.unknown_tagged_fields = None
@@ -151,10 +149,9 @@ def decode_offset_commit_value_4(buf: bytes, pos: int, left: int) -> tuple[Offse
     o.expire_timestamp = -1
     o.topic_id = ZERO_UUID
     o.offset, o.leader_epoch, n = get_qiB(buf, pos)
-    pos += 13
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.metadata = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 13, n)
+    o.metadata = buf[pos + 13 : (pos := pos + 12 + n)].decode()
     o.commit_timestamp, n = get_qB(buf, pos)
     pos += 9
     o.unknown_tagged_fields = None
@@ -167,62 +164,68 @@ def encode_offset_commit_value_0(o: OffsetCommitValue) -> bytes:
     # Versions 0,2.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.metadata.encode()
     n = len(s)
-    out += put_qh(o.offset, n)
-    out += s
-    out += put_q(o.commit_timestamp)
-    return bytes(out)
+    add(put_qh(o.offset, n))
+    add(s)
+    add(put_q(o.commit_timestamp))
+    return b"".join(out)
 
 
 def encode_offset_commit_value_1(o: OffsetCommitValue) -> bytes:
     # Versions 1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.metadata.encode()
     n = len(s)
-    out += put_qh(o.offset, n)
-    out += s
-    out += put_qq(o.commit_timestamp, o.expire_timestamp)
-    return bytes(out)
+    add(put_qh(o.offset, n))
+    add(s)
+    add(put_qq(o.commit_timestamp, o.expire_timestamp))
+    return b"".join(out)
 
 
 def encode_offset_commit_value_3(o: OffsetCommitValue) -> bytes:
     # Versions 3.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.metadata.encode()
     n = len(s)
-    out += put_qih(o.offset, o.leader_epoch, n)
-    out += s
-    out += put_q(o.commit_timestamp)
-    return bytes(out)
+    add(put_qih(o.offset, o.leader_epoch, n))
+    add(s)
+    add(put_q(o.commit_timestamp))
+    return b"".join(out)
 
 
-def encode_offset_commit_value_4_tags(o: OffsetCommitValue, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_offset_commit_value_4_tags(o: OffsetCommitValue, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.topic_id != ZERO_UUID:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         if len(o.topic_id) != 16:
             raise ValueError
-        out += put_U(o.topic_id)
+        add(put_U(o.topic_id))
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_offset_commit_value_4(o: OffsetCommitValue) -> bytes:
     # Versions 4.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.metadata.encode()
     n = len(s) + 1
-    out += put_qiB(o.offset, o.leader_epoch, n) if n < 128 else put_qi(o.offset, o.leader_epoch) + STRING_LENGTH[n]
-    out += s
-    out += put_qx(o.commit_timestamp)
+    add(put_qiB(o.offset, o.leader_epoch, n) if n < 128 else put_qi(o.offset, o.leader_epoch) + STRING_LENGTH[n])
+    add(s)
+    add(put_qx(o.commit_timestamp))
     if o.unknown_tagged_fields or o.topic_id != ZERO_UUID:
         encode_offset_commit_value_4_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 OffsetCommitValue._DECODERS = {

@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     Packer,
+    Parts,
     new,
 )
 from kraftwire.wire.message import Message, Struct
@@ -92,12 +93,20 @@ def decode_offset_delete_request_partition_0_array(
         raise ValueError
     left -= count
     out: list[OffsetDeleteRequestPartition] = []
-    for row in sweep_i(buf[pos : pos + 4 * count]):
-        o: OffsetDeleteRequestPartition = new(OffsetDeleteRequestPartition)
-        o.partition_index, = row
+    if count > 1:
+        for row in sweep_i(buf[pos : pos + 4 * count]):
+            o: OffsetDeleteRequestPartition = new(OffsetDeleteRequestPartition)
+            o.partition_index, = row
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 4 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(OffsetDeleteRequestPartition)
+        o.partition_index, = get_i(buf, pos)
+        pos += 4
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 4 * len(out)
     return out, pos, left
 
 
@@ -112,15 +121,13 @@ def decode_offset_delete_request_topic_0_array(
     for _ in range(count):
         o: OffsetDeleteRequestTopic = new(OffsetDeleteRequestTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos, left = decode_offset_delete_request_partition_0_array(buf, pos, n, left)
+        o.partitions, pos, left = decode_offset_delete_request_partition_0_array(buf, pos + 4, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -130,39 +137,39 @@ def decode_offset_delete_request_0(buf: bytes, pos: int, left: int) -> tuple[Off
     # Versions 0.
     o: OffsetDeleteRequest = new(OffsetDeleteRequest)
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_delete_request_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_delete_request_topic_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
 
-def encode_offset_delete_request_partition_0_array(items: Iterable[OffsetDeleteRequestPartition], out: bytearray) -> None:
+def encode_offset_delete_request_partition_0_array(items: Iterable[OffsetDeleteRequestPartition], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        out += put_i(o.partition_index)
+        add(put_i(o.partition_index))
 
 
-def encode_offset_delete_request_topic_0_array(items: Iterable[OffsetDeleteRequestTopic], out: bytearray) -> None:
+def encode_offset_delete_request_topic_0_array(items: Iterable[OffsetDeleteRequestTopic], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_offset_delete_request_partition_0_array(partitions, out)
 
@@ -171,17 +178,18 @@ def encode_offset_delete_request_0(o: OffsetDeleteRequest) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_offset_delete_request_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 OffsetDeleteRequest._DECODERS = {

@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     Packer,
+    Parts,
     new,
 )
 from kraftwire.wire.message import Message, Struct
@@ -100,12 +101,20 @@ def decode_offset_delete_response_partition_0_array(
         raise ValueError
     left -= count
     out: list[OffsetDeleteResponsePartition] = []
-    for row in sweep_ih(buf[pos : pos + 6 * count]):
-        o: OffsetDeleteResponsePartition = new(OffsetDeleteResponsePartition)
-        o.partition_index, o.error_code = row
+    if count > 1:
+        for row in sweep_ih(buf[pos : pos + 6 * count]):
+            o: OffsetDeleteResponsePartition = new(OffsetDeleteResponsePartition)
+            o.partition_index, o.error_code = row
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 6 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(OffsetDeleteResponsePartition)
+        o.partition_index, o.error_code = get_ih(buf, pos)
+        pos += 6
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 6 * len(out)
     return out, pos, left
 
 
@@ -120,15 +129,13 @@ def decode_offset_delete_response_topic_0_array(
     for _ in range(count):
         o: OffsetDeleteResponseTopic = new(OffsetDeleteResponseTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos, left = decode_offset_delete_response_partition_0_array(buf, pos, n, left)
+        o.partitions, pos, left = decode_offset_delete_response_partition_0_array(buf, pos + 4, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -138,34 +145,35 @@ def decode_offset_delete_response_0(buf: bytes, pos: int, left: int) -> tuple[Of
     # Versions 0.
     o: OffsetDeleteResponse = new(OffsetDeleteResponse)
     o.error_code, o.throttle_time_ms, n = get_hii(buf, pos)
-    pos += 10
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_delete_response_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_delete_response_topic_0_array(buf, pos + 10, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
 
-def encode_offset_delete_response_partition_0_array(items: Iterable[OffsetDeleteResponsePartition], out: bytearray) -> None:
+def encode_offset_delete_response_partition_0_array(items: Iterable[OffsetDeleteResponsePartition], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        out += put_ih(o.partition_index, o.error_code)
+        add(put_ih(o.partition_index, o.error_code))
 
 
-def encode_offset_delete_response_topic_0_array(items: Iterable[OffsetDeleteResponseTopic], out: bytearray) -> None:
+def encode_offset_delete_response_topic_0_array(items: Iterable[OffsetDeleteResponseTopic], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_offset_delete_response_partition_0_array(partitions, out)
 
@@ -174,13 +182,14 @@ def encode_offset_delete_response_0(o: OffsetDeleteResponse) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_hii(o.error_code, o.throttle_time_ms, n)
+    add(put_hii(o.error_code, o.throttle_time_ms, n))
     if topics:
         encode_offset_delete_response_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 OffsetDeleteResponse._DECODERS = {

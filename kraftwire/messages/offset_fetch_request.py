@@ -17,6 +17,8 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
+    Rows,
     long_length,
     long_string,
     new,
@@ -42,6 +44,7 @@ put_h = Packer(">h").pack
 put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
 put_ox = Packer(">?x").pack
+row_offset_fetch_request_topics_10 = Rows(">16sb%dix")
 NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
@@ -146,16 +149,14 @@ def decode_offset_fetch_request_topic_0_array(
     for _ in range(count):
         o: OffsetFetchRequestTopic = new(OffsetFetchRequestTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partition_indexes = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.partition_indexes = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -167,15 +168,13 @@ def decode_offset_fetch_request_0(buf: bytes, pos: int, left: int) -> tuple[Offs
     o.groups = []
     o.require_stable = False
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_fetch_request_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_fetch_request_topic_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -186,16 +185,15 @@ def decode_offset_fetch_request_2(buf: bytes, pos: int, left: int) -> tuple[Offs
     o.groups = []
     o.require_stable = False
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     n, = get_i(buf, pos)
-    pos += 4
     if n >= 0:
-        o.topics, pos, left = decode_offset_fetch_request_topic_0_array(buf, pos, n, left)
+        o.topics, pos, left = decode_offset_fetch_request_topic_0_array(buf, pos + 4, n, left)
     else:
         o.topics = None
+        pos += 4
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -211,16 +209,14 @@ def decode_offset_fetch_request_topic_6_array(
     for _ in range(count):
         o: OffsetFetchRequestTopic = new(OffsetFetchRequestTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -236,18 +232,17 @@ def decode_offset_fetch_request_6(buf: bytes, pos: int, left: int) -> tuple[Offs
     o.groups = []
     o.require_stable = False
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 1, n)
     if n:
-        o.topics, pos, left = decode_offset_fetch_request_topic_6_array(buf, pos, n - 1, left)
+        o.topics, pos, left = decode_offset_fetch_request_topic_6_array(buf, pos + 1, n - 1, left)
     else:
         o.topics = None
+        pos += 1
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -261,18 +256,17 @@ def decode_offset_fetch_request_7(buf: bytes, pos: int, left: int) -> tuple[Offs
     o: OffsetFetchRequest = new(OffsetFetchRequest)
     o.groups = []
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 1, n)
     if n:
-        o.topics, pos, left = decode_offset_fetch_request_topic_6_array(buf, pos, n - 1, left)
+        o.topics, pos, left = decode_offset_fetch_request_topic_6_array(buf, pos + 1, n - 1, left)
     else:
         o.topics = None
+        pos += 1
     o.require_stable, n = get_oB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -293,16 +287,14 @@ def decode_offset_fetch_request_topics_8_array(
         o: OffsetFetchRequestTopics = new(OffsetFetchRequestTopics)
         o.topic_id = ZERO_UUID
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -325,18 +317,17 @@ def decode_offset_fetch_request_group_8_array(
         o.member_id = None
         o.member_epoch = -1
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_length(buf, pos, n)
+            n, pos = long_length(buf, pos, 1, n)
         if n:
-            o.topics, pos, left = decode_offset_fetch_request_topics_8_array(buf, pos, n - 1, left)
+            o.topics, pos, left = decode_offset_fetch_request_topics_8_array(buf, pos + 1, n - 1, left)
         else:
             o.topics = None
+            pos += 1
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -352,10 +343,9 @@ def decode_offset_fetch_request_8(buf: bytes, pos: int, left: int) -> tuple[Offs
     o.group_id = ""
     o.topics = []
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.groups, pos, left = decode_offset_fetch_request_group_8_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.groups, pos, left = decode_offset_fetch_request_group_8_array(buf, pos + 1, n - 1, left)
     o.require_stable, n = get_oB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -374,23 +364,25 @@ def decode_offset_fetch_request_group_9_array(
     for _ in range(count):
         o: OffsetFetchRequestGroup = new(OffsetFetchRequestGroup)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        o.member_epoch, n = get_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = long_length(buf, pos, n)
+            n, pos = long_string(buf, pos, 1, n)
         if n:
-            o.topics, pos, left = decode_offset_fetch_request_topics_8_array(buf, pos, n - 1, left)
+            o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.member_id = None
+            pos += 1
+        o.member_epoch, n = get_iB(buf, pos)
+        if n > 127:
+            n, pos = long_length(buf, pos, 5, n)
+        if n:
+            o.topics, pos, left = decode_offset_fetch_request_topics_8_array(buf, pos + 5, n - 1, left)
         else:
             o.topics = None
+            pos += 5
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -406,10 +398,9 @@ def decode_offset_fetch_request_9(buf: bytes, pos: int, left: int) -> tuple[Offs
     o.group_id = ""
     o.topics = []
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.groups, pos, left = decode_offset_fetch_request_group_9_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.groups, pos, left = decode_offset_fetch_request_group_9_array(buf, pos + 1, n - 1, left)
     o.require_stable, n = get_oB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -446,11 +437,10 @@ def decode_offset_fetch_request_topics_10_array(
         o = new(OffsetFetchRequestTopics)
         o.name = ""
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos + 17))
+        pos += 4 * n + 13
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -470,23 +460,25 @@ def decode_offset_fetch_request_group_10_array(
     for _ in range(count):
         o: OffsetFetchRequestGroup = new(OffsetFetchRequestGroup)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        o.member_epoch, n = get_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = long_length(buf, pos, n)
+            n, pos = long_string(buf, pos, 1, n)
         if n:
-            o.topics, pos = decode_offset_fetch_request_topics_10_array(buf, pos, n - 1)
+            o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.member_id = None
+            pos += 1
+        o.member_epoch, n = get_iB(buf, pos)
+        if n > 127:
+            n, pos = long_length(buf, pos, 5, n)
+        if n:
+            o.topics, pos = decode_offset_fetch_request_topics_10_array(buf, pos + 5, n - 1)
         else:
             o.topics = None
+            pos += 5
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -502,10 +494,9 @@ def decode_offset_fetch_request_10(buf: bytes, pos: int, left: int) -> tuple[Off
     o.group_id = ""
     o.topics = []
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.groups, pos = decode_offset_fetch_request_group_10_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.groups, pos = decode_offset_fetch_request_group_10_array(buf, pos + 1, n - 1)
     o.require_stable, n = get_oB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -514,69 +505,73 @@ def decode_offset_fetch_request_10(buf: bytes, pos: int, left: int) -> tuple[Off
     return o, pos
 
 
-def encode_offset_fetch_request_topic_0_array(items: Iterable[OffsetFetchRequestTopic], out: bytearray) -> None:
+def encode_offset_fetch_request_topic_0_array(items: Iterable[OffsetFetchRequestTopic], out: Parts) -> None:
     # Versions 0-5.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partition_indexes = o.partition_indexes
         n = len(partition_indexes)
-        out += put_i(n)
+        add(put_i(n))
         if partition_indexes:
-            out += PACK_i[len(partition_indexes)](*partition_indexes)
+            add(PACK_i[len(partition_indexes)](*partition_indexes))
 
 
 def encode_offset_fetch_request_0(o: OffsetFetchRequest) -> bytes:
     # Versions 0-1.
     if o.groups or o.require_stable or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     topics = o.topics
     n = len(topics)  # type: ignore[arg-type]
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_offset_fetch_request_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_offset_fetch_request_2(o: OffsetFetchRequest) -> bytes:
     # Versions 2-5.
     if o.groups or o.require_stable or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     topics = o.topics
     n = -1 if topics is None else len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_offset_fetch_request_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_offset_fetch_request_topic_6_array(items: Iterable[OffsetFetchRequestTopic], out: bytearray) -> None:
+def encode_offset_fetch_request_topic_6_array(items: Iterable[OffsetFetchRequestTopic], out: Parts) -> None:
     # Versions 6-7.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partition_indexes = o.partition_indexes
         n = len(partition_indexes) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partition_indexes:
-            out += PACK_i[len(partition_indexes)](*partition_indexes)
-        out.append(0)
+            add(PACK_i[len(partition_indexes)](*partition_indexes))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -585,72 +580,76 @@ def encode_offset_fetch_request_6(o: OffsetFetchRequest) -> bytes:
     # Versions 6.
     if o.groups or o.require_stable:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = 0 if topics is None else len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_offset_fetch_request_topic_6_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_offset_fetch_request_7(o: OffsetFetchRequest) -> bytes:
     # Versions 7.
     if o.groups:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = 0 if topics is None else len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_offset_fetch_request_topic_6_array(topics, out)
-    out += put_ox(o.require_stable)
+    add(put_ox(o.require_stable))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_offset_fetch_request_topics_8_array(items: Iterable[OffsetFetchRequestTopics], out: bytearray) -> None:
+def encode_offset_fetch_request_topics_8_array(items: Iterable[OffsetFetchRequestTopics], out: Parts) -> None:
     # Versions 8-9.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partition_indexes = o.partition_indexes
         n = len(partition_indexes) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partition_indexes:
-            out += PACK_i[len(partition_indexes)](*partition_indexes)
-        out.append(0)
+            add(PACK_i[len(partition_indexes)](*partition_indexes))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_fetch_request_group_8_array(items: Iterable[OffsetFetchRequestGroup], out: bytearray) -> None:
+def encode_offset_fetch_request_group_8_array(items: Iterable[OffsetFetchRequestGroup], out: Parts) -> None:
     # Versions 8.
+    add = out.append
     for o in items:
         s = o.group_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         topics = o.topics
         n = 0 if topics is None else len(topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if topics:
             encode_offset_fetch_request_topics_8_array(topics, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -659,35 +658,37 @@ def encode_offset_fetch_request_8(o: OffsetFetchRequest) -> bytes:
     # Versions 8.
     if o.group_id or o.topics != []:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if groups:
         encode_offset_fetch_request_group_8_array(groups, out)
-    out += put_ox(o.require_stable)
+    add(put_ox(o.require_stable))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_offset_fetch_request_group_9_array(items: Iterable[OffsetFetchRequestGroup], out: bytearray) -> None:
+def encode_offset_fetch_request_group_9_array(items: Iterable[OffsetFetchRequestGroup], out: Parts) -> None:
     # Versions 9.
+    add = out.append
     for o in items:
         s = o.group_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.member_id is None else o.member_id.encode()
         n = 0 if o.member_id is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         topics = o.topics
         n = 0 if topics is None else len(topics) + 1
-        out += put_iB(o.member_epoch, n) if n < 128 else put_i(o.member_epoch) + LENGTH[n]
+        add(put_iB(o.member_epoch, n) if n < 128 else put_i(o.member_epoch) + LENGTH[n])
         if topics:
             encode_offset_fetch_request_topics_8_array(topics, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -696,50 +697,57 @@ def encode_offset_fetch_request_9(o: OffsetFetchRequest) -> bytes:
     # Versions 9.
     if o.group_id or o.topics != []:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if groups:
         encode_offset_fetch_request_group_9_array(groups, out)
-    out += put_ox(o.require_stable)
+    add(put_ox(o.require_stable))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_offset_fetch_request_topics_10_array(items: Iterable[OffsetFetchRequestTopics], out: bytearray) -> None:
+def encode_offset_fetch_request_topics_10_array(items: Iterable[OffsetFetchRequestTopics], out: Parts) -> None:
     # Versions 10.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partition_indexes = o.partition_indexes
-        n = len(partition_indexes) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partition_indexes:
-            out += PACK_i[len(partition_indexes)](*partition_indexes)
-        out.append(0)
+        if len(partition_indexes) < 127:
+            add(row_offset_fetch_request_topics_10[len(partition_indexes)](o.topic_id, len(partition_indexes) + 1, *partition_indexes))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partition_indexes = o.partition_indexes
+            n = len(partition_indexes) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partition_indexes:
+                add(PACK_i[len(partition_indexes)](*partition_indexes))
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_fetch_request_group_10_array(items: Iterable[OffsetFetchRequestGroup], out: bytearray) -> None:
+def encode_offset_fetch_request_group_10_array(items: Iterable[OffsetFetchRequestGroup], out: Parts) -> None:
     # Versions 10.
+    add = out.append
     for o in items:
         s = o.group_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.member_id is None else o.member_id.encode()
         n = 0 if o.member_id is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         topics = o.topics
         n = 0 if topics is None else len(topics) + 1
-        out += put_iB(o.member_epoch, n) if n < 128 else put_i(o.member_epoch) + LENGTH[n]
+        add(put_iB(o.member_epoch, n) if n < 128 else put_i(o.member_epoch) + LENGTH[n])
         if topics:
             encode_offset_fetch_request_topics_10_array(topics, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -748,16 +756,17 @@ def encode_offset_fetch_request_10(o: OffsetFetchRequest) -> bytes:
     # Versions 10.
     if o.group_id or o.topics != []:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if groups:
         encode_offset_fetch_request_group_10_array(groups, out)
-    out += put_ox(o.require_stable)
+    add(put_ox(o.require_stable))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 OffsetFetchRequest._DECODERS = {

@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -39,6 +40,7 @@ get_iqiB = Packer(">iqiB").unpack_from
 get_iqih = Packer(">iqih").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_h = Packer(">h").pack
 put_hx = Packer(">hx").pack
 put_i = Packer(">i").pack
@@ -197,8 +199,11 @@ def decode_offset_fetch_response_partition_0_array(
         o: OffsetFetchResponsePartition = new(OffsetFetchResponsePartition)
         o.committed_leader_epoch = -1
         o.partition_index, o.committed_offset, n = get_iqh(buf, pos)
-        pos += 14
-        o.metadata = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.metadata = buf[pos + 14 : (pos := pos + 14 + n)].decode()
+        else:
+            o.metadata = None
+            pos += 14
         o.error_code, = get_h(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -217,15 +222,13 @@ def decode_offset_fetch_response_topic_0_array(
     for _ in range(count):
         o: OffsetFetchResponseTopic = new(OffsetFetchResponseTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_offset_fetch_response_partition_0_array(buf, pos, n)
+        o.partitions, pos = decode_offset_fetch_response_partition_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -238,10 +241,9 @@ def decode_offset_fetch_response_0(buf: bytes, pos: int, left: int) -> tuple[Off
     o.error_code = 0
     o.groups = []
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_fetch_response_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_fetch_response_topic_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -252,10 +254,9 @@ def decode_offset_fetch_response_2(buf: bytes, pos: int, left: int) -> tuple[Off
     o.throttle_time_ms = 0
     o.groups = []
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_fetch_response_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_fetch_response_topic_0_array(buf, pos + 4, n, left)
     o.error_code, = get_h(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -267,10 +268,9 @@ def decode_offset_fetch_response_3(buf: bytes, pos: int, left: int) -> tuple[Off
     o: OffsetFetchResponse = new(OffsetFetchResponse)
     o.groups = []
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_fetch_response_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_fetch_response_topic_0_array(buf, pos + 8, n, left)
     o.error_code, = get_h(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -287,8 +287,11 @@ def decode_offset_fetch_response_partition_5_array(
     for _ in range(count):
         o: OffsetFetchResponsePartition = new(OffsetFetchResponsePartition)
         o.partition_index, o.committed_offset, o.committed_leader_epoch, n = get_iqih(buf, pos)
-        pos += 18
-        o.metadata = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.metadata = buf[pos + 18 : (pos := pos + 18 + n)].decode()
+        else:
+            o.metadata = None
+            pos += 18
         o.error_code, = get_h(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -307,15 +310,13 @@ def decode_offset_fetch_response_topic_5_array(
     for _ in range(count):
         o: OffsetFetchResponseTopic = new(OffsetFetchResponseTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_offset_fetch_response_partition_5_array(buf, pos, n)
+        o.partitions, pos = decode_offset_fetch_response_partition_5_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -326,10 +327,9 @@ def decode_offset_fetch_response_5(buf: bytes, pos: int, left: int) -> tuple[Off
     o: OffsetFetchResponse = new(OffsetFetchResponse)
     o.groups = []
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_fetch_response_topic_5_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_fetch_response_topic_5_array(buf, pos + 8, n, left)
     o.error_code, = get_h(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -346,10 +346,13 @@ def decode_offset_fetch_response_partition_6_array(
     for _ in range(count):
         o: OffsetFetchResponsePartition = new(OffsetFetchResponsePartition)
         o.partition_index, o.committed_offset, o.committed_leader_epoch, n = get_iqiB(buf, pos)
-        pos += 17
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.metadata = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 17, n)
+        if n:
+            o.metadata = buf[pos + 17 : (pos := pos + 16 + n)].decode()
+        else:
+            o.metadata = None
+            pos += 17
         o.error_code, n = get_hB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -370,15 +373,13 @@ def decode_offset_fetch_response_topic_6_array(
     for _ in range(count):
         o: OffsetFetchResponseTopic = new(OffsetFetchResponseTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_offset_fetch_response_partition_6_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_offset_fetch_response_partition_6_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -393,10 +394,9 @@ def decode_offset_fetch_response_6(buf: bytes, pos: int, left: int) -> tuple[Off
     o: OffsetFetchResponse = new(OffsetFetchResponse)
     o.groups = []
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_offset_fetch_response_topic_6_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos, left = decode_offset_fetch_response_topic_6_array(buf, pos + 5, n - 1, left)
     o.error_code, n = get_hB(buf, pos)
     pos += 3
     o.unknown_tagged_fields = None
@@ -415,10 +415,13 @@ def decode_offset_fetch_response_partitions_8_array(
     for _ in range(count):
         o: OffsetFetchResponsePartitions = new(OffsetFetchResponsePartitions)
         o.partition_index, o.committed_offset, o.committed_leader_epoch, n = get_iqiB(buf, pos)
-        pos += 17
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.metadata = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 17, n)
+        if n:
+            o.metadata = buf[pos + 17 : (pos := pos + 16 + n)].decode()
+        else:
+            o.metadata = None
+            pos += 17
         o.error_code, n = get_hB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -440,15 +443,13 @@ def decode_offset_fetch_response_topics_8_array(
         o: OffsetFetchResponseTopics = new(OffsetFetchResponseTopics)
         o.topic_id = ZERO_UUID
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_offset_fetch_response_partitions_8_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_offset_fetch_response_partitions_8_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -469,15 +470,13 @@ def decode_offset_fetch_response_group_8_array(
     for _ in range(count):
         o: OffsetFetchResponseGroup = new(OffsetFetchResponseGroup)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topics, pos, left = decode_offset_fetch_response_topics_8_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.topics, pos, left = decode_offset_fetch_response_topics_8_array(buf, pos + 1, n - 1, left)
         o.error_code, n = get_hB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -493,10 +492,9 @@ def decode_offset_fetch_response_8(buf: bytes, pos: int, left: int) -> tuple[Off
     o.topics = []
     o.error_code = 0
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.groups, pos, left = decode_offset_fetch_response_group_8_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.groups, pos, left = decode_offset_fetch_response_group_8_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -533,10 +531,9 @@ def decode_offset_fetch_response_topics_10_array(
         o = new(OffsetFetchResponseTopics)
         o.name = ""
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_offset_fetch_response_partitions_8_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_offset_fetch_response_partitions_8_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -557,15 +554,13 @@ def decode_offset_fetch_response_group_10_array(
     for _ in range(count):
         o: OffsetFetchResponseGroup = new(OffsetFetchResponseGroup)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topics, pos = decode_offset_fetch_response_topics_10_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.topics, pos = decode_offset_fetch_response_topics_10_array(buf, pos + 1, n - 1)
         o.error_code, n = get_hB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -581,10 +576,9 @@ def decode_offset_fetch_response_10(buf: bytes, pos: int, left: int) -> tuple[Of
     o.topics = []
     o.error_code = 0
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.groups, pos, left = decode_offset_fetch_response_group_10_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.groups, pos, left = decode_offset_fetch_response_group_10_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -593,30 +587,32 @@ def decode_offset_fetch_response_10(buf: bytes, pos: int, left: int) -> tuple[Of
     return o, pos
 
 
-def encode_offset_fetch_response_partition_0_array(items: Iterable[OffsetFetchResponsePartition], out: bytearray) -> None:
+def encode_offset_fetch_response_partition_0_array(items: Iterable[OffsetFetchResponsePartition], out: Parts) -> None:
     # Versions 0-4.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.metadata is None else o.metadata.encode()
         n = -1 if o.metadata is None else len(s)
-        out += put_iqh(o.partition_index, o.committed_offset, n)
-        out += s
-        out += put_h(o.error_code)
+        add(put_iqh(o.partition_index, o.committed_offset, n))
+        add(s)
+        add(put_h(o.error_code))
 
 
-def encode_offset_fetch_response_topic_0_array(items: Iterable[OffsetFetchResponseTopic], out: bytearray) -> None:
+def encode_offset_fetch_response_topic_0_array(items: Iterable[OffsetFetchResponseTopic], out: Parts) -> None:
     # Versions 0-4.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_offset_fetch_response_partition_0_array(partitions, out)
 
@@ -625,67 +621,72 @@ def encode_offset_fetch_response_0(o: OffsetFetchResponse) -> bytes:
     # Versions 0-1.
     if o.groups or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_offset_fetch_response_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_offset_fetch_response_2(o: OffsetFetchResponse) -> bytes:
     # Versions 2.
     if o.groups or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_offset_fetch_response_topic_0_array(topics, out)
-    out += put_h(o.error_code)
-    return bytes(out)
+    add(put_h(o.error_code))
+    return b"".join(out)
 
 
 def encode_offset_fetch_response_3(o: OffsetFetchResponse) -> bytes:
     # Versions 3-4.
     if o.groups or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if topics:
         encode_offset_fetch_response_topic_0_array(topics, out)
-    out += put_h(o.error_code)
-    return bytes(out)
+    add(put_h(o.error_code))
+    return b"".join(out)
 
 
-def encode_offset_fetch_response_partition_5_array(items: Iterable[OffsetFetchResponsePartition], out: bytearray) -> None:
+def encode_offset_fetch_response_partition_5_array(items: Iterable[OffsetFetchResponsePartition], out: Parts) -> None:
     # Versions 5.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.metadata is None else o.metadata.encode()
         n = -1 if o.metadata is None else len(s)
-        out += put_iqih(o.partition_index, o.committed_offset, o.committed_leader_epoch, n)
-        out += s
-        out += put_h(o.error_code)
+        add(put_iqih(o.partition_index, o.committed_offset, o.committed_leader_epoch, n))
+        add(s)
+        add(put_h(o.error_code))
 
 
-def encode_offset_fetch_response_topic_5_array(items: Iterable[OffsetFetchResponseTopic], out: bytearray) -> None:
+def encode_offset_fetch_response_topic_5_array(items: Iterable[OffsetFetchResponseTopic], out: Parts) -> None:
     # Versions 5.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_offset_fetch_response_partition_5_array(partitions, out)
 
@@ -694,41 +695,44 @@ def encode_offset_fetch_response_5(o: OffsetFetchResponse) -> bytes:
     # Versions 5.
     if o.groups or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if topics:
         encode_offset_fetch_response_topic_5_array(topics, out)
-    out += put_h(o.error_code)
-    return bytes(out)
+    add(put_h(o.error_code))
+    return b"".join(out)
 
 
-def encode_offset_fetch_response_partition_6_array(items: Iterable[OffsetFetchResponsePartition], out: bytearray) -> None:
+def encode_offset_fetch_response_partition_6_array(items: Iterable[OffsetFetchResponsePartition], out: Parts) -> None:
     # Versions 6-7.
+    add = out.append
     for o in items:
         s = b"" if o.metadata is None else o.metadata.encode()
         n = 0 if o.metadata is None else len(s) + 1
-        out += put_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n) if n < 128 else put_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch) + STRING_LENGTH[n]
-        out += s
-        out += put_hx(o.error_code)
+        add(put_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n) if n < 128 else put_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch) + STRING_LENGTH[n])
+        add(s)
+        add(put_hx(o.error_code))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_fetch_response_topic_6_array(items: Iterable[OffsetFetchResponseTopic], out: bytearray) -> None:
+def encode_offset_fetch_response_topic_6_array(items: Iterable[OffsetFetchResponseTopic], out: Parts) -> None:
     # Versions 6-7.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_offset_fetch_response_partition_6_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -737,60 +741,64 @@ def encode_offset_fetch_response_6(o: OffsetFetchResponse) -> bytes:
     # Versions 6-7.
     if o.groups:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if topics:
         encode_offset_fetch_response_topic_6_array(topics, out)
-    out += put_hx(o.error_code)
+    add(put_hx(o.error_code))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_offset_fetch_response_partitions_8_array(items: Iterable[OffsetFetchResponsePartitions], out: bytearray) -> None:
+def encode_offset_fetch_response_partitions_8_array(items: Iterable[OffsetFetchResponsePartitions], out: Parts) -> None:
     # Versions 8-10.
+    add = out.append
     for o in items:
         s = b"" if o.metadata is None else o.metadata.encode()
         n = 0 if o.metadata is None else len(s) + 1
-        out += put_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n) if n < 128 else put_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch) + STRING_LENGTH[n]
-        out += s
-        out += put_hx(o.error_code)
+        add(put_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n) if n < 128 else put_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch) + STRING_LENGTH[n])
+        add(s)
+        add(put_hx(o.error_code))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_fetch_response_topics_8_array(items: Iterable[OffsetFetchResponseTopics], out: bytearray) -> None:
+def encode_offset_fetch_response_topics_8_array(items: Iterable[OffsetFetchResponseTopics], out: Parts) -> None:
     # Versions 8-9.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_offset_fetch_response_partitions_8_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_fetch_response_group_8_array(items: Iterable[OffsetFetchResponseGroup], out: bytearray) -> None:
+def encode_offset_fetch_response_group_8_array(items: Iterable[OffsetFetchResponseGroup], out: Parts) -> None:
     # Versions 8-9.
+    add = out.append
     for o in items:
         s = o.group_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         topics = o.topics
         n = len(topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if topics:
             encode_offset_fetch_response_topics_8_array(topics, out)
-        out += put_hx(o.error_code)
+        add(put_hx(o.error_code))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -799,46 +807,53 @@ def encode_offset_fetch_response_8(o: OffsetFetchResponse) -> bytes:
     # Versions 8-9.
     if o.topics:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if groups:
         encode_offset_fetch_response_group_8_array(groups, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_offset_fetch_response_topics_10_array(items: Iterable[OffsetFetchResponseTopics], out: bytearray) -> None:
+def encode_offset_fetch_response_topics_10_array(items: Iterable[OffsetFetchResponseTopics], out: Parts) -> None:
     # Versions 10.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_offset_fetch_response_partitions_8_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_offset_fetch_response_partitions_8_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_fetch_response_group_10_array(items: Iterable[OffsetFetchResponseGroup], out: bytearray) -> None:
+def encode_offset_fetch_response_group_10_array(items: Iterable[OffsetFetchResponseGroup], out: Parts) -> None:
     # Versions 10.
+    add = out.append
     for o in items:
         s = o.group_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         topics = o.topics
         n = len(topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if topics:
             encode_offset_fetch_response_topics_10_array(topics, out)
-        out += put_hx(o.error_code)
+        add(put_hx(o.error_code))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -847,16 +862,17 @@ def encode_offset_fetch_response_10(o: OffsetFetchResponse) -> bytes:
     # Versions 10.
     if o.topics:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if groups:
         encode_offset_fetch_response_group_10_array(groups, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 OffsetFetchResponse._DECODERS = {

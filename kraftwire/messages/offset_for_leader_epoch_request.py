@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -111,13 +112,22 @@ def decode_offset_for_leader_partition_0_array(
     if count * 8 > len(buf) - pos:
         raise ValueError
     out: list[OffsetForLeaderPartition] = []
-    for row in sweep_ii(buf[pos : pos + 8 * count]):
-        o: OffsetForLeaderPartition = new(OffsetForLeaderPartition)
-        o.partition, o.leader_epoch = row
+    if count > 1:
+        for row in sweep_ii(buf[pos : pos + 8 * count]):
+            o: OffsetForLeaderPartition = new(OffsetForLeaderPartition)
+            o.partition, o.leader_epoch = row
+            o.current_leader_epoch = -1
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 8 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(OffsetForLeaderPartition)
         o.current_leader_epoch = -1
+        o.partition, o.leader_epoch = get_ii(buf, pos)
+        pos += 8
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 8 * len(out)
     return out, pos
 
 
@@ -132,15 +142,13 @@ def decode_offset_for_leader_topic_0_array(
     for _ in range(count):
         o: OffsetForLeaderTopic = new(OffsetForLeaderTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic = buf[pos : (pos := pos + n)].decode()
+        o.topic = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_offset_for_leader_partition_0_array(buf, pos, n)
+        o.partitions, pos = decode_offset_for_leader_partition_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -151,10 +159,9 @@ def decode_offset_for_leader_epoch_request_0(buf: bytes, pos: int, left: int) ->
     o: OffsetForLeaderEpochRequest = new(OffsetForLeaderEpochRequest)
     o.replica_id = -2
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_for_leader_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_for_leader_topic_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -166,12 +173,20 @@ def decode_offset_for_leader_partition_2_array(
     if count * 12 > len(buf) - pos:
         raise ValueError
     out: list[OffsetForLeaderPartition] = []
-    for row in sweep_iii(buf[pos : pos + 12 * count]):
-        o: OffsetForLeaderPartition = new(OffsetForLeaderPartition)
-        o.partition, o.current_leader_epoch, o.leader_epoch = row
+    if count > 1:
+        for row in sweep_iii(buf[pos : pos + 12 * count]):
+            o: OffsetForLeaderPartition = new(OffsetForLeaderPartition)
+            o.partition, o.current_leader_epoch, o.leader_epoch = row
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 12 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(OffsetForLeaderPartition)
+        o.partition, o.current_leader_epoch, o.leader_epoch = get_iii(buf, pos)
+        pos += 12
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 12 * len(out)
     return out, pos
 
 
@@ -186,15 +201,13 @@ def decode_offset_for_leader_topic_2_array(
     for _ in range(count):
         o: OffsetForLeaderTopic = new(OffsetForLeaderTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic = buf[pos : (pos := pos + n)].decode()
+        o.topic = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_offset_for_leader_partition_2_array(buf, pos, n)
+        o.partitions, pos = decode_offset_for_leader_partition_2_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -205,10 +218,9 @@ def decode_offset_for_leader_epoch_request_2(buf: bytes, pos: int, left: int) ->
     o: OffsetForLeaderEpochRequest = new(OffsetForLeaderEpochRequest)
     o.replica_id = -2
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_for_leader_topic_2_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_for_leader_topic_2_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -217,10 +229,9 @@ def decode_offset_for_leader_epoch_request_3(buf: bytes, pos: int, left: int) ->
     # Versions 3.
     o: OffsetForLeaderEpochRequest = new(OffsetForLeaderEpochRequest)
     o.replica_id, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_for_leader_topic_2_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_for_leader_topic_2_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -232,15 +243,16 @@ def decode_offset_for_leader_partition_4_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[OffsetForLeaderPartition] = []
-    for row in sweep_iiiB(buf[pos : pos + 13 * count]):
-        o: OffsetForLeaderPartition = new(OffsetForLeaderPartition)
-        o.partition, o.current_leader_epoch, o.leader_epoch, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 13 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iiiB(buf[pos : pos + 13 * count]):
+            o: OffsetForLeaderPartition = new(OffsetForLeaderPartition)
+            o.partition, o.current_leader_epoch, o.leader_epoch, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 13 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(OffsetForLeaderPartition)
         o.partition, o.current_leader_epoch, o.leader_epoch, n = get_iiiB(buf, pos)
@@ -263,15 +275,13 @@ def decode_offset_for_leader_topic_4_array(
     for _ in range(count):
         o: OffsetForLeaderTopic = new(OffsetForLeaderTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_offset_for_leader_partition_4_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_offset_for_leader_partition_4_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -285,10 +295,9 @@ def decode_offset_for_leader_epoch_request_4(buf: bytes, pos: int, left: int) ->
     # Versions 4.
     o: OffsetForLeaderEpochRequest = new(OffsetForLeaderEpochRequest)
     o.replica_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_offset_for_leader_topic_4_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos, left = decode_offset_for_leader_topic_4_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -297,26 +306,28 @@ def decode_offset_for_leader_epoch_request_4(buf: bytes, pos: int, left: int) ->
     return o, pos
 
 
-def encode_offset_for_leader_partition_0_array(items: Iterable[OffsetForLeaderPartition], out: bytearray) -> None:
+def encode_offset_for_leader_partition_0_array(items: Iterable[OffsetForLeaderPartition], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        out += put_ii(o.partition, o.leader_epoch)
+        add(put_ii(o.partition, o.leader_epoch))
 
 
-def encode_offset_for_leader_topic_0_array(items: Iterable[OffsetForLeaderTopic], out: bytearray) -> None:
+def encode_offset_for_leader_topic_0_array(items: Iterable[OffsetForLeaderTopic], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_offset_for_leader_partition_0_array(partitions, out)
 
@@ -325,35 +336,38 @@ def encode_offset_for_leader_epoch_request_0(o: OffsetForLeaderEpochRequest) -> 
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_offset_for_leader_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_offset_for_leader_partition_2_array(items: Iterable[OffsetForLeaderPartition], out: bytearray) -> None:
+def encode_offset_for_leader_partition_2_array(items: Iterable[OffsetForLeaderPartition], out: Parts) -> None:
     # Versions 2-3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        out += put_iii(o.partition, o.current_leader_epoch, o.leader_epoch)
+        add(put_iii(o.partition, o.current_leader_epoch, o.leader_epoch))
 
 
-def encode_offset_for_leader_topic_2_array(items: Iterable[OffsetForLeaderTopic], out: bytearray) -> None:
+def encode_offset_for_leader_topic_2_array(items: Iterable[OffsetForLeaderTopic], out: Parts) -> None:
     # Versions 2-3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_offset_for_leader_partition_2_array(partitions, out)
 
@@ -362,65 +376,70 @@ def encode_offset_for_leader_epoch_request_2(o: OffsetForLeaderEpochRequest) -> 
     # Versions 2.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_offset_for_leader_topic_2_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_offset_for_leader_epoch_request_3(o: OffsetForLeaderEpochRequest) -> bytes:
     # Versions 3.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_ii(o.replica_id, n)
+    add(put_ii(o.replica_id, n))
     if topics:
         encode_offset_for_leader_topic_2_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_offset_for_leader_partition_4_array(items: Iterable[OffsetForLeaderPartition], out: bytearray) -> None:
+def encode_offset_for_leader_partition_4_array(items: Iterable[OffsetForLeaderPartition], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
-        out += put_iiix(o.partition, o.current_leader_epoch, o.leader_epoch)
+        add(put_iiix(o.partition, o.current_leader_epoch, o.leader_epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_for_leader_topic_4_array(items: Iterable[OffsetForLeaderTopic], out: bytearray) -> None:
+def encode_offset_for_leader_topic_4_array(items: Iterable[OffsetForLeaderTopic], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
         s = o.topic.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_offset_for_leader_partition_4_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_offset_for_leader_epoch_request_4(o: OffsetForLeaderEpochRequest) -> bytes:
     # Versions 4.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.replica_id, n) if n < 128 else put_i(o.replica_id) + LENGTH[n]
+    add(put_iB(o.replica_id, n) if n < 128 else put_i(o.replica_id) + LENGTH[n])
     if topics:
         encode_offset_for_leader_topic_4_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 OffsetForLeaderEpochRequest._DECODERS = {

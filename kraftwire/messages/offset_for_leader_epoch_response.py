@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -115,13 +116,22 @@ def decode_epoch_end_offset_0_array(
     if count * 14 > len(buf) - pos:
         raise ValueError
     out: list[EpochEndOffset] = []
-    for row in sweep_hiq(buf[pos : pos + 14 * count]):
-        o: EpochEndOffset = new(EpochEndOffset)
-        o.error_code, o.partition, o.end_offset = row
+    if count > 1:
+        for row in sweep_hiq(buf[pos : pos + 14 * count]):
+            o: EpochEndOffset = new(EpochEndOffset)
+            o.error_code, o.partition, o.end_offset = row
+            o.leader_epoch = -1
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 14 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(EpochEndOffset)
         o.leader_epoch = -1
+        o.error_code, o.partition, o.end_offset = get_hiq(buf, pos)
+        pos += 14
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 14 * len(out)
     return out, pos
 
 
@@ -136,15 +146,13 @@ def decode_offset_for_leader_topic_result_0_array(
     for _ in range(count):
         o: OffsetForLeaderTopicResult = new(OffsetForLeaderTopicResult)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic = buf[pos : (pos := pos + n)].decode()
+        o.topic = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_epoch_end_offset_0_array(buf, pos, n)
+        o.partitions, pos = decode_epoch_end_offset_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -155,10 +163,9 @@ def decode_offset_for_leader_epoch_response_0(buf: bytes, pos: int, left: int) -
     o: OffsetForLeaderEpochResponse = new(OffsetForLeaderEpochResponse)
     o.throttle_time_ms = 0
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_for_leader_topic_result_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_for_leader_topic_result_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -170,12 +177,20 @@ def decode_epoch_end_offset_1_array(
     if count * 18 > len(buf) - pos:
         raise ValueError
     out: list[EpochEndOffset] = []
-    for row in sweep_hiiq(buf[pos : pos + 18 * count]):
-        o: EpochEndOffset = new(EpochEndOffset)
-        o.error_code, o.partition, o.leader_epoch, o.end_offset = row
+    if count > 1:
+        for row in sweep_hiiq(buf[pos : pos + 18 * count]):
+            o: EpochEndOffset = new(EpochEndOffset)
+            o.error_code, o.partition, o.leader_epoch, o.end_offset = row
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 18 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(EpochEndOffset)
+        o.error_code, o.partition, o.leader_epoch, o.end_offset = get_hiiq(buf, pos)
+        pos += 18
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 18 * len(out)
     return out, pos
 
 
@@ -190,15 +205,13 @@ def decode_offset_for_leader_topic_result_1_array(
     for _ in range(count):
         o: OffsetForLeaderTopicResult = new(OffsetForLeaderTopicResult)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic = buf[pos : (pos := pos + n)].decode()
+        o.topic = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_epoch_end_offset_1_array(buf, pos, n)
+        o.partitions, pos = decode_epoch_end_offset_1_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -209,10 +222,9 @@ def decode_offset_for_leader_epoch_response_1(buf: bytes, pos: int, left: int) -
     o: OffsetForLeaderEpochResponse = new(OffsetForLeaderEpochResponse)
     o.throttle_time_ms = 0
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_for_leader_topic_result_1_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_for_leader_topic_result_1_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -221,10 +233,9 @@ def decode_offset_for_leader_epoch_response_2(buf: bytes, pos: int, left: int) -
     # Versions 2-3.
     o: OffsetForLeaderEpochResponse = new(OffsetForLeaderEpochResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_offset_for_leader_topic_result_1_array(buf, pos, n, left)
+    o.topics, pos, left = decode_offset_for_leader_topic_result_1_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -236,15 +247,16 @@ def decode_epoch_end_offset_4_array(
     if count * 19 > len(buf) - pos:
         raise ValueError
     out: list[EpochEndOffset] = []
-    for row in sweep_hiiqB(buf[pos : pos + 19 * count]):
-        o: EpochEndOffset = new(EpochEndOffset)
-        o.error_code, o.partition, o.leader_epoch, o.end_offset, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 19 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_hiiqB(buf[pos : pos + 19 * count]):
+            o: EpochEndOffset = new(EpochEndOffset)
+            o.error_code, o.partition, o.leader_epoch, o.end_offset, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 19 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(EpochEndOffset)
         o.error_code, o.partition, o.leader_epoch, o.end_offset, n = get_hiiqB(buf, pos)
@@ -267,15 +279,13 @@ def decode_offset_for_leader_topic_result_4_array(
     for _ in range(count):
         o: OffsetForLeaderTopicResult = new(OffsetForLeaderTopicResult)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_epoch_end_offset_4_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_epoch_end_offset_4_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -289,10 +299,9 @@ def decode_offset_for_leader_epoch_response_4(buf: bytes, pos: int, left: int) -
     # Versions 4.
     o: OffsetForLeaderEpochResponse = new(OffsetForLeaderEpochResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_offset_for_leader_topic_result_4_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos, left = decode_offset_for_leader_topic_result_4_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -301,26 +310,28 @@ def decode_offset_for_leader_epoch_response_4(buf: bytes, pos: int, left: int) -
     return o, pos
 
 
-def encode_epoch_end_offset_0_array(items: Iterable[EpochEndOffset], out: bytearray) -> None:
+def encode_epoch_end_offset_0_array(items: Iterable[EpochEndOffset], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        out += put_hiq(o.error_code, o.partition, o.end_offset)
+        add(put_hiq(o.error_code, o.partition, o.end_offset))
 
 
-def encode_offset_for_leader_topic_result_0_array(items: Iterable[OffsetForLeaderTopicResult], out: bytearray) -> None:
+def encode_offset_for_leader_topic_result_0_array(items: Iterable[OffsetForLeaderTopicResult], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_epoch_end_offset_0_array(partitions, out)
 
@@ -329,35 +340,38 @@ def encode_offset_for_leader_epoch_response_0(o: OffsetForLeaderEpochResponse) -
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_offset_for_leader_topic_result_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_epoch_end_offset_1_array(items: Iterable[EpochEndOffset], out: bytearray) -> None:
+def encode_epoch_end_offset_1_array(items: Iterable[EpochEndOffset], out: Parts) -> None:
     # Versions 1-3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        out += put_hiiq(o.error_code, o.partition, o.leader_epoch, o.end_offset)
+        add(put_hiiq(o.error_code, o.partition, o.leader_epoch, o.end_offset))
 
 
-def encode_offset_for_leader_topic_result_1_array(items: Iterable[OffsetForLeaderTopicResult], out: bytearray) -> None:
+def encode_offset_for_leader_topic_result_1_array(items: Iterable[OffsetForLeaderTopicResult], out: Parts) -> None:
     # Versions 1-3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_epoch_end_offset_1_array(partitions, out)
 
@@ -366,65 +380,70 @@ def encode_offset_for_leader_epoch_response_1(o: OffsetForLeaderEpochResponse) -
     # Versions 1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_i(n)
+    add(put_i(n))
     if topics:
         encode_offset_for_leader_topic_result_1_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_offset_for_leader_epoch_response_2(o: OffsetForLeaderEpochResponse) -> bytes:
     # Versions 2-3.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if topics:
         encode_offset_for_leader_topic_result_1_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_epoch_end_offset_4_array(items: Iterable[EpochEndOffset], out: bytearray) -> None:
+def encode_epoch_end_offset_4_array(items: Iterable[EpochEndOffset], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
-        out += put_hiiqx(o.error_code, o.partition, o.leader_epoch, o.end_offset)
+        add(put_hiiqx(o.error_code, o.partition, o.leader_epoch, o.end_offset))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_for_leader_topic_result_4_array(items: Iterable[OffsetForLeaderTopicResult], out: bytearray) -> None:
+def encode_offset_for_leader_topic_result_4_array(items: Iterable[OffsetForLeaderTopicResult], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
         s = o.topic.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_epoch_end_offset_4_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_offset_for_leader_epoch_response_4(o: OffsetForLeaderEpochResponse) -> bytes:
     # Versions 4.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if topics:
         encode_offset_for_leader_topic_result_4_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 OffsetForLeaderEpochResponse._DECODERS = {

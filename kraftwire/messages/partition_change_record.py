@@ -12,6 +12,7 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     new,
     put_tags,
@@ -93,47 +94,47 @@ def decode_partition_change_record_0_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.isr = list(UNPACK_i[n - 1](buf, pos))
-                pos += 4 * (n - 1)
+                o.isr = list(UNPACK_i[n - 1](buf, pos + 1))
+                pos += 4 * n - 3
             else:
                 o.isr = None
+                pos += 1
         elif tag == 1:
             o.leader, = get_i(buf, pos)
             pos += 4
         elif tag == 2:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.replicas = list(UNPACK_i[n - 1](buf, pos))
-                pos += 4 * (n - 1)
+                o.replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                pos += 4 * n - 3
             else:
                 o.replicas = None
+                pos += 1
         elif tag == 3:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.removing_replicas = list(UNPACK_i[n - 1](buf, pos))
-                pos += 4 * (n - 1)
+                o.removing_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                pos += 4 * n - 3
             else:
                 o.removing_replicas = None
+                pos += 1
         elif tag == 4:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.adding_replicas = list(UNPACK_i[n - 1](buf, pos))
-                pos += 4 * (n - 1)
+                o.adding_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                pos += 4 * n - 3
             else:
                 o.adding_replicas = None
+                pos += 1
         elif tag == 5:
             o.leader_recovery_state, = get_b(buf, pos)
             pos += 1
@@ -180,59 +181,59 @@ def decode_partition_change_record_1_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.isr = list(UNPACK_i[n - 1](buf, pos))
-                pos += 4 * (n - 1)
+                o.isr = list(UNPACK_i[n - 1](buf, pos + 1))
+                pos += 4 * n - 3
             else:
                 o.isr = None
+                pos += 1
         elif tag == 1:
             o.leader, = get_i(buf, pos)
             pos += 4
         elif tag == 2:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.replicas = list(UNPACK_i[n - 1](buf, pos))
-                pos += 4 * (n - 1)
+                o.replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                pos += 4 * n - 3
             else:
                 o.replicas = None
+                pos += 1
         elif tag == 3:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.removing_replicas = list(UNPACK_i[n - 1](buf, pos))
-                pos += 4 * (n - 1)
+                o.removing_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                pos += 4 * n - 3
             else:
                 o.removing_replicas = None
+                pos += 1
         elif tag == 4:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.adding_replicas = list(UNPACK_i[n - 1](buf, pos))
-                pos += 4 * (n - 1)
+                o.adding_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                pos += 4 * n - 3
             else:
                 o.adding_replicas = None
+                pos += 1
         elif tag == 5:
             o.leader_recovery_state, = get_b(buf, pos)
             pos += 1
         elif tag == 8:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.directories, pos = uuids(buf, pos, n - 1)
+                o.directories, pos = uuids(buf, pos + 1, n - 1)
             else:
                 o.directories = None
+                pos += 1
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -276,79 +277,79 @@ def decode_partition_change_record_2_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.isr = list(UNPACK_i[n - 1](buf, pos))
-                pos += 4 * (n - 1)
+                o.isr = list(UNPACK_i[n - 1](buf, pos + 1))
+                pos += 4 * n - 3
             else:
                 o.isr = None
+                pos += 1
         elif tag == 1:
             o.leader, = get_i(buf, pos)
             pos += 4
         elif tag == 2:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.replicas = list(UNPACK_i[n - 1](buf, pos))
-                pos += 4 * (n - 1)
+                o.replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                pos += 4 * n - 3
             else:
                 o.replicas = None
+                pos += 1
         elif tag == 3:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.removing_replicas = list(UNPACK_i[n - 1](buf, pos))
-                pos += 4 * (n - 1)
+                o.removing_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                pos += 4 * n - 3
             else:
                 o.removing_replicas = None
+                pos += 1
         elif tag == 4:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.adding_replicas = list(UNPACK_i[n - 1](buf, pos))
-                pos += 4 * (n - 1)
+                o.adding_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                pos += 4 * n - 3
             else:
                 o.adding_replicas = None
+                pos += 1
         elif tag == 5:
             o.leader_recovery_state, = get_b(buf, pos)
             pos += 1
         elif tag == 6:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.eligible_leader_replicas = list(UNPACK_i[n - 1](buf, pos))
-                pos += 4 * (n - 1)
+                o.eligible_leader_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                pos += 4 * n - 3
             else:
                 o.eligible_leader_replicas = None
+                pos += 1
         elif tag == 7:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.last_known_elr = list(UNPACK_i[n - 1](buf, pos))
-                pos += 4 * (n - 1)
+                o.last_known_elr = list(UNPACK_i[n - 1](buf, pos + 1))
+                pos += 4 * n - 3
             else:
                 o.last_known_elr = None
+                pos += 1
         elif tag == 8:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.directories, pos = uuids(buf, pos, n - 1)
+                o.directories, pos = uuids(buf, pos + 1, n - 1)
             else:
                 o.directories = None
+                pos += 1
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -379,42 +380,54 @@ def decode_partition_change_record_2(buf: bytes, pos: int, left: int) -> tuple[P
     return o, pos
 
 
-def encode_partition_change_record_0_tags(o: PartitionChangeRecord, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_partition_change_record_0_tags(o: PartitionChangeRecord, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.isr is not None:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         isr = o.isr
         n = 0 if isr is None else len(isr) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if isr:
-            out += PACK_i[len(isr)](*isr)
+            add(PACK_i[len(isr)](*isr))
+        tags[0] = b"".join(out)
     if o.leader != -2:
-        tags[1] = out = bytearray()
-        out += put_i(o.leader)
+        out = []
+        add = out.append
+        add(put_i(o.leader))
+        tags[1] = b"".join(out)
     if o.replicas is not None:
-        tags[2] = out = bytearray()
+        out = []
+        add = out.append
         replicas = o.replicas
         n = 0 if replicas is None else len(replicas) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if replicas:
-            out += PACK_i[len(replicas)](*replicas)
+            add(PACK_i[len(replicas)](*replicas))
+        tags[2] = b"".join(out)
     if o.removing_replicas is not None:
-        tags[3] = out = bytearray()
+        out = []
+        add = out.append
         removing_replicas = o.removing_replicas
         n = 0 if removing_replicas is None else len(removing_replicas) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if removing_replicas:
-            out += PACK_i[len(removing_replicas)](*removing_replicas)
+            add(PACK_i[len(removing_replicas)](*removing_replicas))
+        tags[3] = b"".join(out)
     if o.adding_replicas is not None:
-        tags[4] = out = bytearray()
+        out = []
+        add = out.append
         adding_replicas = o.adding_replicas
         n = 0 if adding_replicas is None else len(adding_replicas) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if adding_replicas:
-            out += PACK_i[len(adding_replicas)](*adding_replicas)
+            add(PACK_i[len(adding_replicas)](*adding_replicas))
+        tags[4] = b"".join(out)
     if o.leader_recovery_state != -1:
-        tags[5] = out = bytearray()
-        out += put_b(o.leader_recovery_state)
+        out = []
+        add = out.append
+        add(put_b(o.leader_recovery_state))
+        tags[5] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
@@ -422,58 +435,73 @@ def encode_partition_change_record_0(o: PartitionChangeRecord) -> bytes:
     # Versions 0.
     if o.directories is not None or o.eligible_leader_replicas is not None or o.last_known_elr is not None:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.topic_id) != 16:
         raise ValueError
-    out += put_iUx(o.partition_id, o.topic_id)
+    add(put_iUx(o.partition_id, o.topic_id))
     if o.unknown_tagged_fields or o.isr is not None or o.leader != -2 or o.replicas is not None or o.removing_replicas is not None or o.adding_replicas is not None or o.leader_recovery_state != -1:
         encode_partition_change_record_0_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_partition_change_record_1_tags(o: PartitionChangeRecord, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_partition_change_record_1_tags(o: PartitionChangeRecord, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.isr is not None:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         isr = o.isr
         n = 0 if isr is None else len(isr) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if isr:
-            out += PACK_i[len(isr)](*isr)
+            add(PACK_i[len(isr)](*isr))
+        tags[0] = b"".join(out)
     if o.leader != -2:
-        tags[1] = out = bytearray()
-        out += put_i(o.leader)
+        out = []
+        add = out.append
+        add(put_i(o.leader))
+        tags[1] = b"".join(out)
     if o.replicas is not None:
-        tags[2] = out = bytearray()
+        out = []
+        add = out.append
         replicas = o.replicas
         n = 0 if replicas is None else len(replicas) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if replicas:
-            out += PACK_i[len(replicas)](*replicas)
+            add(PACK_i[len(replicas)](*replicas))
+        tags[2] = b"".join(out)
     if o.removing_replicas is not None:
-        tags[3] = out = bytearray()
+        out = []
+        add = out.append
         removing_replicas = o.removing_replicas
         n = 0 if removing_replicas is None else len(removing_replicas) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if removing_replicas:
-            out += PACK_i[len(removing_replicas)](*removing_replicas)
+            add(PACK_i[len(removing_replicas)](*removing_replicas))
+        tags[3] = b"".join(out)
     if o.adding_replicas is not None:
-        tags[4] = out = bytearray()
+        out = []
+        add = out.append
         adding_replicas = o.adding_replicas
         n = 0 if adding_replicas is None else len(adding_replicas) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if adding_replicas:
-            out += PACK_i[len(adding_replicas)](*adding_replicas)
+            add(PACK_i[len(adding_replicas)](*adding_replicas))
+        tags[4] = b"".join(out)
     if o.leader_recovery_state != -1:
-        tags[5] = out = bytearray()
-        out += put_b(o.leader_recovery_state)
+        out = []
+        add = out.append
+        add(put_b(o.leader_recovery_state))
+        tags[5] = b"".join(out)
     if o.directories is not None:
-        tags[8] = out = bytearray()
+        out = []
+        add = out.append
         directories = o.directories
         n = 0 if directories is None else len(directories) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if directories:
             put_uuids(directories, out)
+        tags[8] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
@@ -481,84 +509,104 @@ def encode_partition_change_record_1(o: PartitionChangeRecord) -> bytes:
     # Versions 1.
     if o.eligible_leader_replicas is not None or o.last_known_elr is not None:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.topic_id) != 16:
         raise ValueError
-    out += put_iUx(o.partition_id, o.topic_id)
+    add(put_iUx(o.partition_id, o.topic_id))
     if o.unknown_tagged_fields or o.isr is not None or o.leader != -2 or o.replicas is not None or o.removing_replicas is not None or o.adding_replicas is not None or o.leader_recovery_state != -1 or o.directories is not None:
         encode_partition_change_record_1_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_partition_change_record_2_tags(o: PartitionChangeRecord, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_partition_change_record_2_tags(o: PartitionChangeRecord, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.isr is not None:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         isr = o.isr
         n = 0 if isr is None else len(isr) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if isr:
-            out += PACK_i[len(isr)](*isr)
+            add(PACK_i[len(isr)](*isr))
+        tags[0] = b"".join(out)
     if o.leader != -2:
-        tags[1] = out = bytearray()
-        out += put_i(o.leader)
+        out = []
+        add = out.append
+        add(put_i(o.leader))
+        tags[1] = b"".join(out)
     if o.replicas is not None:
-        tags[2] = out = bytearray()
+        out = []
+        add = out.append
         replicas = o.replicas
         n = 0 if replicas is None else len(replicas) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if replicas:
-            out += PACK_i[len(replicas)](*replicas)
+            add(PACK_i[len(replicas)](*replicas))
+        tags[2] = b"".join(out)
     if o.removing_replicas is not None:
-        tags[3] = out = bytearray()
+        out = []
+        add = out.append
         removing_replicas = o.removing_replicas
         n = 0 if removing_replicas is None else len(removing_replicas) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if removing_replicas:
-            out += PACK_i[len(removing_replicas)](*removing_replicas)
+            add(PACK_i[len(removing_replicas)](*removing_replicas))
+        tags[3] = b"".join(out)
     if o.adding_replicas is not None:
-        tags[4] = out = bytearray()
+        out = []
+        add = out.append
         adding_replicas = o.adding_replicas
         n = 0 if adding_replicas is None else len(adding_replicas) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if adding_replicas:
-            out += PACK_i[len(adding_replicas)](*adding_replicas)
+            add(PACK_i[len(adding_replicas)](*adding_replicas))
+        tags[4] = b"".join(out)
     if o.leader_recovery_state != -1:
-        tags[5] = out = bytearray()
-        out += put_b(o.leader_recovery_state)
+        out = []
+        add = out.append
+        add(put_b(o.leader_recovery_state))
+        tags[5] = b"".join(out)
     if o.eligible_leader_replicas is not None:
-        tags[6] = out = bytearray()
+        out = []
+        add = out.append
         eligible_leader_replicas = o.eligible_leader_replicas
         n = 0 if eligible_leader_replicas is None else len(eligible_leader_replicas) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if eligible_leader_replicas:
-            out += PACK_i[len(eligible_leader_replicas)](*eligible_leader_replicas)
+            add(PACK_i[len(eligible_leader_replicas)](*eligible_leader_replicas))
+        tags[6] = b"".join(out)
     if o.last_known_elr is not None:
-        tags[7] = out = bytearray()
+        out = []
+        add = out.append
         last_known_elr = o.last_known_elr
         n = 0 if last_known_elr is None else len(last_known_elr) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if last_known_elr:
-            out += PACK_i[len(last_known_elr)](*last_known_elr)
+            add(PACK_i[len(last_known_elr)](*last_known_elr))
+        tags[7] = b"".join(out)
     if o.directories is not None:
-        tags[8] = out = bytearray()
+        out = []
+        add = out.append
         directories = o.directories
         n = 0 if directories is None else len(directories) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if directories:
             put_uuids(directories, out)
+        tags[8] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_partition_change_record_2(o: PartitionChangeRecord) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.topic_id) != 16:
         raise ValueError
-    out += put_iUx(o.partition_id, o.topic_id)
+    add(put_iUx(o.partition_id, o.topic_id))
     if o.unknown_tagged_fields or o.isr is not None or o.leader != -2 or o.replicas is not None or o.removing_replicas is not None or o.adding_replicas is not None or o.leader_recovery_state != -1 or o.eligible_leader_replicas is not None or o.last_known_elr is not None or o.directories is not None:
         encode_partition_change_record_2_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 PartitionChangeRecord._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     new,
     put_tags,
@@ -120,29 +121,25 @@ def decode_partition_record_0(buf: bytes, pos: int, left: int) -> tuple[Partitio
     o.last_known_elr = None
     o.leader_recovery_state = 0
     o.partition_id, o.topic_id, n = get_iUB(buf, pos)
-    pos += 21
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.replicas = list(UNPACK_i[n - 1](buf, pos))
-    pos += 4 * (n - 1)
+        n, pos = long_length(buf, pos, 21, n)
+    o.replicas = list(UNPACK_i[n - 1](buf, pos + 21))
+    pos += 4 * n + 17
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.isr = list(UNPACK_i[n - 1](buf, pos))
-    pos += 4 * (n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.isr = list(UNPACK_i[n - 1](buf, pos + 1))
+    pos += 4 * n - 3
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.removing_replicas = list(UNPACK_i[n - 1](buf, pos))
-    pos += 4 * (n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.removing_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+    pos += 4 * n - 3
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.adding_replicas = list(UNPACK_i[n - 1](buf, pos))
-    pos += 4 * (n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.adding_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+    pos += 4 * n - 3
     o.leader, o.leader_epoch, o.partition_epoch, n = get_iiiB(buf, pos)
     pos += 13
     o.unknown_tagged_fields = None
@@ -182,34 +179,29 @@ def decode_partition_record_1(buf: bytes, pos: int, left: int) -> tuple[Partitio
     o.last_known_elr = None
     o.leader_recovery_state = 0
     o.partition_id, o.topic_id, n = get_iUB(buf, pos)
-    pos += 21
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.replicas = list(UNPACK_i[n - 1](buf, pos))
-    pos += 4 * (n - 1)
+        n, pos = long_length(buf, pos, 21, n)
+    o.replicas = list(UNPACK_i[n - 1](buf, pos + 21))
+    pos += 4 * n + 17
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.isr = list(UNPACK_i[n - 1](buf, pos))
-    pos += 4 * (n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.isr = list(UNPACK_i[n - 1](buf, pos + 1))
+    pos += 4 * n - 3
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.removing_replicas = list(UNPACK_i[n - 1](buf, pos))
-    pos += 4 * (n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.removing_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+    pos += 4 * n - 3
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.adding_replicas = list(UNPACK_i[n - 1](buf, pos))
-    pos += 4 * (n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.adding_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+    pos += 4 * n - 3
     o.leader, o.leader_epoch, o.partition_epoch, n = get_iiiB(buf, pos)
-    pos += 13
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.directories, pos = uuids(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 13, n)
+    o.directories, pos = uuids(buf, pos + 13, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -234,24 +226,24 @@ def decode_partition_record_2_tags(
             pos += 1
         elif tag == 1:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.eligible_leader_replicas = list(UNPACK_i[n - 1](buf, pos))
-                pos += 4 * (n - 1)
+                o.eligible_leader_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                pos += 4 * n - 3
             else:
                 o.eligible_leader_replicas = None
+                pos += 1
         elif tag == 2:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.last_known_elr = list(UNPACK_i[n - 1](buf, pos))
-                pos += 4 * (n - 1)
+                o.last_known_elr = list(UNPACK_i[n - 1](buf, pos + 1))
+                pos += 4 * n - 3
             else:
                 o.last_known_elr = None
+                pos += 1
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -269,34 +261,29 @@ def decode_partition_record_2(buf: bytes, pos: int, left: int) -> tuple[Partitio
     o.eligible_leader_replicas = None
     o.last_known_elr = None
     o.partition_id, o.topic_id, n = get_iUB(buf, pos)
-    pos += 21
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.replicas = list(UNPACK_i[n - 1](buf, pos))
-    pos += 4 * (n - 1)
+        n, pos = long_length(buf, pos, 21, n)
+    o.replicas = list(UNPACK_i[n - 1](buf, pos + 21))
+    pos += 4 * n + 17
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.isr = list(UNPACK_i[n - 1](buf, pos))
-    pos += 4 * (n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.isr = list(UNPACK_i[n - 1](buf, pos + 1))
+    pos += 4 * n - 3
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.removing_replicas = list(UNPACK_i[n - 1](buf, pos))
-    pos += 4 * (n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.removing_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+    pos += 4 * n - 3
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.adding_replicas = list(UNPACK_i[n - 1](buf, pos))
-    pos += 4 * (n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.adding_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+    pos += 4 * n - 3
     o.leader, o.leader_epoch, o.partition_epoch, n = get_iiiB(buf, pos)
-    pos += 13
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.directories, pos = uuids(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 13, n)
+    o.directories, pos = uuids(buf, pos + 13, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -305,11 +292,13 @@ def decode_partition_record_2(buf: bytes, pos: int, left: int) -> tuple[Partitio
     return o, pos
 
 
-def encode_partition_record_0_tags(o: PartitionRecord, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_partition_record_0_tags(o: PartitionRecord, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.leader_recovery_state:
-        tags[0] = out = bytearray()
-        out += put_b(o.leader_recovery_state)
+        out: Parts = []
+        add = out.append
+        add(put_b(o.leader_recovery_state))
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
@@ -317,40 +306,43 @@ def encode_partition_record_0(o: PartitionRecord) -> bytes:
     # Versions 0.
     if o.directories or o.eligible_leader_replicas is not None or o.last_known_elr is not None:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.topic_id) != 16:
         raise ValueError
     replicas = o.replicas
     n = len(replicas) + 1
-    out += put_iUB(o.partition_id, o.topic_id, n) if n < 128 else put_iU(o.partition_id, o.topic_id) + LENGTH[n]
+    add(put_iUB(o.partition_id, o.topic_id, n) if n < 128 else put_iU(o.partition_id, o.topic_id) + LENGTH[n])
     if replicas:
-        out += PACK_i[len(replicas)](*replicas)
+        add(PACK_i[len(replicas)](*replicas))
     isr = o.isr
     n = len(isr) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if isr:
-        out += PACK_i[len(isr)](*isr)
+        add(PACK_i[len(isr)](*isr))
     removing_replicas = o.removing_replicas
     n = len(removing_replicas) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if removing_replicas:
-        out += PACK_i[len(removing_replicas)](*removing_replicas)
+        add(PACK_i[len(removing_replicas)](*removing_replicas))
     adding_replicas = o.adding_replicas
     n = len(adding_replicas) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if adding_replicas:
-        out += PACK_i[len(adding_replicas)](*adding_replicas)
-    out += put_iiix(o.leader, o.leader_epoch, o.partition_epoch)
+        add(PACK_i[len(adding_replicas)](*adding_replicas))
+    add(put_iiix(o.leader, o.leader_epoch, o.partition_epoch))
     if o.unknown_tagged_fields or o.leader_recovery_state:
         encode_partition_record_0_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_partition_record_1_tags(o: PartitionRecord, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_partition_record_1_tags(o: PartitionRecord, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.leader_recovery_state:
-        tags[0] = out = bytearray()
-        out += put_b(o.leader_recovery_state)
+        out: Parts = []
+        add = out.append
+        add(put_b(o.leader_recovery_state))
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
@@ -358,96 +350,104 @@ def encode_partition_record_1(o: PartitionRecord) -> bytes:
     # Versions 1.
     if o.eligible_leader_replicas is not None or o.last_known_elr is not None:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.topic_id) != 16:
         raise ValueError
     replicas = o.replicas
     n = len(replicas) + 1
-    out += put_iUB(o.partition_id, o.topic_id, n) if n < 128 else put_iU(o.partition_id, o.topic_id) + LENGTH[n]
+    add(put_iUB(o.partition_id, o.topic_id, n) if n < 128 else put_iU(o.partition_id, o.topic_id) + LENGTH[n])
     if replicas:
-        out += PACK_i[len(replicas)](*replicas)
+        add(PACK_i[len(replicas)](*replicas))
     isr = o.isr
     n = len(isr) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if isr:
-        out += PACK_i[len(isr)](*isr)
+        add(PACK_i[len(isr)](*isr))
     removing_replicas = o.removing_replicas
     n = len(removing_replicas) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if removing_replicas:
-        out += PACK_i[len(removing_replicas)](*removing_replicas)
+        add(PACK_i[len(removing_replicas)](*removing_replicas))
     adding_replicas = o.adding_replicas
     n = len(adding_replicas) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if adding_replicas:
-        out += PACK_i[len(adding_replicas)](*adding_replicas)
+        add(PACK_i[len(adding_replicas)](*adding_replicas))
     directories = o.directories
     n = len(directories) + 1
-    out += put_iiiB(o.leader, o.leader_epoch, o.partition_epoch, n) if n < 128 else put_iii(o.leader, o.leader_epoch, o.partition_epoch) + LENGTH[n]
+    add(put_iiiB(o.leader, o.leader_epoch, o.partition_epoch, n) if n < 128 else put_iii(o.leader, o.leader_epoch, o.partition_epoch) + LENGTH[n])
     if directories:
         put_uuids(directories, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields or o.leader_recovery_state:
         encode_partition_record_1_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_partition_record_2_tags(o: PartitionRecord, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_partition_record_2_tags(o: PartitionRecord, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.leader_recovery_state:
-        tags[0] = out = bytearray()
-        out += put_b(o.leader_recovery_state)
+        out: Parts = []
+        add = out.append
+        add(put_b(o.leader_recovery_state))
+        tags[0] = b"".join(out)
     if o.eligible_leader_replicas is not None:
-        tags[1] = out = bytearray()
+        out = []
+        add = out.append
         eligible_leader_replicas = o.eligible_leader_replicas
         n = 0 if eligible_leader_replicas is None else len(eligible_leader_replicas) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if eligible_leader_replicas:
-            out += PACK_i[len(eligible_leader_replicas)](*eligible_leader_replicas)
+            add(PACK_i[len(eligible_leader_replicas)](*eligible_leader_replicas))
+        tags[1] = b"".join(out)
     if o.last_known_elr is not None:
-        tags[2] = out = bytearray()
+        out = []
+        add = out.append
         last_known_elr = o.last_known_elr
         n = 0 if last_known_elr is None else len(last_known_elr) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if last_known_elr:
-            out += PACK_i[len(last_known_elr)](*last_known_elr)
+            add(PACK_i[len(last_known_elr)](*last_known_elr))
+        tags[2] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_partition_record_2(o: PartitionRecord) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.topic_id) != 16:
         raise ValueError
     replicas = o.replicas
     n = len(replicas) + 1
-    out += put_iUB(o.partition_id, o.topic_id, n) if n < 128 else put_iU(o.partition_id, o.topic_id) + LENGTH[n]
+    add(put_iUB(o.partition_id, o.topic_id, n) if n < 128 else put_iU(o.partition_id, o.topic_id) + LENGTH[n])
     if replicas:
-        out += PACK_i[len(replicas)](*replicas)
+        add(PACK_i[len(replicas)](*replicas))
     isr = o.isr
     n = len(isr) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if isr:
-        out += PACK_i[len(isr)](*isr)
+        add(PACK_i[len(isr)](*isr))
     removing_replicas = o.removing_replicas
     n = len(removing_replicas) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if removing_replicas:
-        out += PACK_i[len(removing_replicas)](*removing_replicas)
+        add(PACK_i[len(removing_replicas)](*removing_replicas))
     adding_replicas = o.adding_replicas
     n = len(adding_replicas) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if adding_replicas:
-        out += PACK_i[len(adding_replicas)](*adding_replicas)
+        add(PACK_i[len(adding_replicas)](*adding_replicas))
     directories = o.directories
     n = len(directories) + 1
-    out += put_iiiB(o.leader, o.leader_epoch, o.partition_epoch, n) if n < 128 else put_iii(o.leader, o.leader_epoch, o.partition_epoch) + LENGTH[n]
+    add(put_iiiB(o.leader, o.leader_epoch, o.partition_epoch, n) if n < 128 else put_iii(o.leader, o.leader_epoch, o.partition_epoch) + LENGTH[n])
     if directories:
         put_uuids(directories, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields or o.leader_recovery_state or o.eligible_leader_replicas is not None or o.last_known_elr is not None:
         encode_partition_record_2_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 PartitionRecord._DECODERS = {

@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -36,12 +37,14 @@ get_iB = Packer(">iB").unpack_from
 get_ii = Packer(">ii").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_h = Packer(">h").pack
 put_hi = Packer(">hi").pack
 put_hiB = Packer(">hiB").pack
 put_hii = Packer(">hii").pack
 put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
+put_ibx = Packer(">ibx").pack
 put_ii = Packer(">ii").pack
 
 
@@ -138,8 +141,11 @@ def decode_partition_produce_data_0_array(
     for _ in range(count):
         o = new(PartitionProduceData)
         o.index, n = get_ii(buf, pos)
-        pos += 8
-        o.records = view[pos : (pos := pos + n)] if n >= 0 else None
+        if n >= 0:
+            o.records = view[pos + 8 : (pos := pos + 8 + n)]
+        else:
+            o.records = None
+            pos += 8
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -157,15 +163,13 @@ def decode_topic_produce_data_0_array(
         o: TopicProduceData = new(TopicProduceData)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partition_data, pos = decode_partition_produce_data_0_array(buf, pos, n)
+        o.partition_data, pos = decode_partition_produce_data_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -176,10 +180,9 @@ def decode_produce_request_0(buf: bytes, pos: int, left: int) -> tuple[ProduceRe
     o: ProduceRequest = new(ProduceRequest)
     o.transactional_id = None
     o.acks, o.timeout_ms, n = get_hii(buf, pos)
-    pos += 10
     if n < 0:
         raise ValueError
-    o.topic_data, pos, left = decode_topic_produce_data_0_array(buf, pos, n, left)
+    o.topic_data, pos, left = decode_topic_produce_data_0_array(buf, pos + 10, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -188,13 +191,15 @@ def decode_produce_request_3(buf: bytes, pos: int, left: int) -> tuple[ProduceRe
     # Versions 3-8.
     o: ProduceRequest = new(ProduceRequest)
     n, = get_h(buf, pos)
-    pos += 2
-    o.transactional_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.transactional_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.transactional_id = None
+        pos += 2
     o.acks, o.timeout_ms, n = get_hii(buf, pos)
-    pos += 10
     if n < 0:
         raise ValueError
-    o.topic_data, pos, left = decode_topic_produce_data_0_array(buf, pos, n, left)
+    o.topic_data, pos, left = decode_topic_produce_data_0_array(buf, pos + 10, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -227,10 +232,13 @@ def decode_partition_produce_data_9_array(
     for _ in range(count):
         o = new(PartitionProduceData)
         o.index, n = get_iB(buf, pos)
-        pos += 5
         if n > 127:
-            n, pos = long_length(buf, pos, n)
-        o.records = view[pos : (pos := pos + n - 1)] if n else None
+            n, pos = long_length(buf, pos, 5, n)
+        if n:
+            o.records = view[pos + 5 : (pos := pos + 4 + n)]
+        else:
+            o.records = None
+            pos += 5
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -252,15 +260,13 @@ def decode_topic_produce_data_9_array(
         o: TopicProduceData = new(TopicProduceData)
         o.topic_id = ZERO_UUID
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_data, pos, left = decode_partition_produce_data_9_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partition_data, pos, left = decode_partition_produce_data_9_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -274,15 +280,17 @@ def decode_produce_request_9(buf: bytes, pos: int, left: int) -> tuple[ProduceRe
     # Versions 9-12.
     o: ProduceRequest = new(ProduceRequest)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.transactional_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.transactional_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.transactional_id = None
+        pos += 1
     o.acks, o.timeout_ms, n = get_hiB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topic_data, pos, left = decode_topic_produce_data_9_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.topic_data, pos, left = decode_topic_produce_data_9_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -319,10 +327,9 @@ def decode_topic_produce_data_13_array(
         o = new(TopicProduceData)
         o.name = ""
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_data, pos, left = decode_partition_produce_data_9_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partition_data, pos, left = decode_partition_produce_data_9_array(buf, pos + 17, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -336,15 +343,17 @@ def decode_produce_request_13(buf: bytes, pos: int, left: int) -> tuple[ProduceR
     # Versions 13.
     o: ProduceRequest = new(ProduceRequest)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.transactional_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.transactional_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.transactional_id = None
+        pos += 1
     o.acks, o.timeout_ms, n = get_hiB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topic_data, pos, left = decode_topic_produce_data_13_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 7, n)
+    o.topic_data, pos, left = decode_topic_produce_data_13_array(buf, pos + 7, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -353,30 +362,36 @@ def decode_produce_request_13(buf: bytes, pos: int, left: int) -> tuple[ProduceR
     return o, pos
 
 
-def encode_partition_produce_data_0_array(items: Iterable[PartitionProduceData], out: bytearray) -> None:
+def encode_partition_produce_data_0_array(items: Iterable[PartitionProduceData], out: Parts) -> None:
     # Versions 0-8.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         records = o.records
-        n = -1 if records is None else len(records)
-        out += put_ii(o.index, n)
-        if records:
-            out += records
+        if not records:
+            add(put_ii(o.index, -1 if records is None else 0))
+        else:
+            records = o.records
+            n = -1 if records is None else len(records)
+            add(put_ii(o.index, n))
+            if records:
+                add(records)
 
 
-def encode_topic_produce_data_0_array(items: Iterable[TopicProduceData], out: bytearray) -> None:
+def encode_topic_produce_data_0_array(items: Iterable[TopicProduceData], out: Parts) -> None:
     # Versions 0-8.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partition_data = o.partition_data
         n = len(partition_data)
-        out += put_i(n)
+        add(put_i(n))
         if partition_data:
             encode_partition_produce_data_0_array(partition_data, out)
 
@@ -385,111 +400,126 @@ def encode_produce_request_0(o: ProduceRequest) -> bytes:
     # Versions 0-2.
     if o.transactional_id is not None or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topic_data = o.topic_data
     n = len(topic_data)
-    out += put_hii(o.acks, o.timeout_ms, n)
+    add(put_hii(o.acks, o.timeout_ms, n))
     if topic_data:
         encode_topic_produce_data_0_array(topic_data, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_produce_request_3(o: ProduceRequest) -> bytes:
     # Versions 3-8.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.transactional_id is None else o.transactional_id.encode()
     n = -1 if o.transactional_id is None else len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     topic_data = o.topic_data
     n = len(topic_data)
-    out += put_hii(o.acks, o.timeout_ms, n)
+    add(put_hii(o.acks, o.timeout_ms, n))
     if topic_data:
         encode_topic_produce_data_0_array(topic_data, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_partition_produce_data_9_array(items: Iterable[PartitionProduceData], out: bytearray) -> None:
+def encode_partition_produce_data_9_array(items: Iterable[PartitionProduceData], out: Parts) -> None:
     # Versions 9-13.
+    add = out.append
     for o in items:
         records = o.records
-        n = 0 if records is None else len(records) + 1
-        out += put_iB(o.index, n) if n < 128 else put_i(o.index) + LENGTH[n]
-        if records:
-            out += records
-        out.append(0)
+        if not records:
+            add(put_ibx(o.index, 0 if records is None else 1))
+        else:
+            records = o.records
+            n = 0 if records is None else len(records) + 1
+            add(put_iB(o.index, n) if n < 128 else put_i(o.index) + LENGTH[n])
+            if records:
+                add(records)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_produce_data_9_array(items: Iterable[TopicProduceData], out: bytearray) -> None:
+def encode_topic_produce_data_9_array(items: Iterable[TopicProduceData], out: Parts) -> None:
     # Versions 9-12.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partition_data = o.partition_data
         n = len(partition_data) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partition_data:
             encode_partition_produce_data_9_array(partition_data, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_produce_request_9(o: ProduceRequest) -> bytes:
     # Versions 9-12.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.transactional_id is None else o.transactional_id.encode()
     n = 0 if o.transactional_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topic_data = o.topic_data
     n = len(topic_data) + 1
-    out += put_hiB(o.acks, o.timeout_ms, n) if n < 128 else put_hi(o.acks, o.timeout_ms) + LENGTH[n]
+    add(put_hiB(o.acks, o.timeout_ms, n) if n < 128 else put_hi(o.acks, o.timeout_ms) + LENGTH[n])
     if topic_data:
         encode_topic_produce_data_9_array(topic_data, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_topic_produce_data_13_array(items: Iterable[TopicProduceData], out: bytearray) -> None:
+def encode_topic_produce_data_13_array(items: Iterable[TopicProduceData], out: Parts) -> None:
     # Versions 13.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partition_data = o.partition_data
-        n = len(partition_data) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partition_data:
-            encode_partition_produce_data_9_array(partition_data, out)
-        out.append(0)
+        if not len(partition_data):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partition_data = o.partition_data
+            n = len(partition_data) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partition_data:
+                encode_partition_produce_data_9_array(partition_data, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_produce_request_13(o: ProduceRequest) -> bytes:
     # Versions 13.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.transactional_id is None else o.transactional_id.encode()
     n = 0 if o.transactional_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topic_data = o.topic_data
     n = len(topic_data) + 1
-    out += put_hiB(o.acks, o.timeout_ms, n) if n < 128 else put_hi(o.acks, o.timeout_ms) + LENGTH[n]
+    add(put_hiB(o.acks, o.timeout_ms, n) if n < 128 else put_hi(o.acks, o.timeout_ms) + LENGTH[n])
     if topic_data:
         encode_topic_produce_data_13_array(topic_data, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ProduceRequest._DECODERS = {

@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -43,6 +44,7 @@ get_ihqqqi = Packer(">ihqqqi").unpack_from
 get_iiB = Packer(">iiB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_h = Packer(">h").pack
 put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
@@ -202,17 +204,30 @@ def decode_partition_produce_response_0_array(
     if count * 14 > len(buf) - pos:
         raise ValueError
     out: list[PartitionProduceResponse] = []
-    for row in sweep_ihq(buf[pos : pos + 14 * count]):
-        o: PartitionProduceResponse = new(PartitionProduceResponse)
-        o.index, o.error_code, o.base_offset = row
+    if count > 1:
+        for row in sweep_ihq(buf[pos : pos + 14 * count]):
+            o: PartitionProduceResponse = new(PartitionProduceResponse)
+            o.index, o.error_code, o.base_offset = row
+            o.log_append_time_ms = -1
+            o.log_start_offset = -1
+            o.record_errors = []
+            o.error_message = None
+            o.current_leader = None
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 14 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(PartitionProduceResponse)
         o.log_append_time_ms = -1
         o.log_start_offset = -1
         o.record_errors = []
         o.error_message = None
         o.current_leader = None
+        o.index, o.error_code, o.base_offset = get_ihq(buf, pos)
+        pos += 14
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 14 * len(out)
     return out, pos
 
 
@@ -228,15 +243,13 @@ def decode_topic_produce_response_0_array(
         o: TopicProduceResponse = new(TopicProduceResponse)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partition_responses, pos = decode_partition_produce_response_0_array(buf, pos, n)
+        o.partition_responses, pos = decode_partition_produce_response_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -248,10 +261,9 @@ def decode_produce_response_0(buf: bytes, pos: int, left: int) -> tuple[ProduceR
     o.throttle_time_ms = 0
     o.node_endpoints = []
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.responses, pos, left = decode_topic_produce_response_0_array(buf, pos, n, left)
+    o.responses, pos, left = decode_topic_produce_response_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -261,10 +273,9 @@ def decode_produce_response_1(buf: bytes, pos: int, left: int) -> tuple[ProduceR
     o: ProduceResponse = new(ProduceResponse)
     o.node_endpoints = []
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.responses, pos, left = decode_topic_produce_response_0_array(buf, pos, n, left)
+    o.responses, pos, left = decode_topic_produce_response_0_array(buf, pos + 4, n, left)
     o.throttle_time_ms, = get_i(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -278,16 +289,28 @@ def decode_partition_produce_response_2_array(
     if count * 22 > len(buf) - pos:
         raise ValueError
     out: list[PartitionProduceResponse] = []
-    for row in sweep_ihqq(buf[pos : pos + 22 * count]):
-        o: PartitionProduceResponse = new(PartitionProduceResponse)
-        o.index, o.error_code, o.base_offset, o.log_append_time_ms = row
+    if count > 1:
+        for row in sweep_ihqq(buf[pos : pos + 22 * count]):
+            o: PartitionProduceResponse = new(PartitionProduceResponse)
+            o.index, o.error_code, o.base_offset, o.log_append_time_ms = row
+            o.log_start_offset = -1
+            o.record_errors = []
+            o.error_message = None
+            o.current_leader = None
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 22 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(PartitionProduceResponse)
         o.log_start_offset = -1
         o.record_errors = []
         o.error_message = None
         o.current_leader = None
+        o.index, o.error_code, o.base_offset, o.log_append_time_ms = get_ihqq(buf, pos)
+        pos += 22
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 22 * len(out)
     return out, pos
 
 
@@ -303,15 +326,13 @@ def decode_topic_produce_response_2_array(
         o: TopicProduceResponse = new(TopicProduceResponse)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partition_responses, pos = decode_partition_produce_response_2_array(buf, pos, n)
+        o.partition_responses, pos = decode_partition_produce_response_2_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -322,10 +343,9 @@ def decode_produce_response_2(buf: bytes, pos: int, left: int) -> tuple[ProduceR
     o: ProduceResponse = new(ProduceResponse)
     o.node_endpoints = []
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.responses, pos, left = decode_topic_produce_response_2_array(buf, pos, n, left)
+    o.responses, pos, left = decode_topic_produce_response_2_array(buf, pos + 4, n, left)
     o.throttle_time_ms, = get_i(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -339,15 +359,26 @@ def decode_partition_produce_response_5_array(
     if count * 30 > len(buf) - pos:
         raise ValueError
     out: list[PartitionProduceResponse] = []
-    for row in sweep_ihqqq(buf[pos : pos + 30 * count]):
-        o: PartitionProduceResponse = new(PartitionProduceResponse)
-        o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset = row
+    if count > 1:
+        for row in sweep_ihqqq(buf[pos : pos + 30 * count]):
+            o: PartitionProduceResponse = new(PartitionProduceResponse)
+            o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset = row
+            o.record_errors = []
+            o.error_message = None
+            o.current_leader = None
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 30 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(PartitionProduceResponse)
         o.record_errors = []
         o.error_message = None
         o.current_leader = None
+        o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset = get_ihqqq(buf, pos)
+        pos += 30
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 30 * len(out)
     return out, pos
 
 
@@ -363,15 +394,13 @@ def decode_topic_produce_response_5_array(
         o: TopicProduceResponse = new(TopicProduceResponse)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partition_responses, pos = decode_partition_produce_response_5_array(buf, pos, n)
+        o.partition_responses, pos = decode_partition_produce_response_5_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -382,10 +411,9 @@ def decode_produce_response_5(buf: bytes, pos: int, left: int) -> tuple[ProduceR
     o: ProduceResponse = new(ProduceResponse)
     o.node_endpoints = []
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.responses, pos, left = decode_topic_produce_response_5_array(buf, pos, n, left)
+    o.responses, pos, left = decode_topic_produce_response_5_array(buf, pos + 4, n, left)
     o.throttle_time_ms, = get_i(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -403,8 +431,11 @@ def decode_batch_index_and_error_message_8_array(
     for _ in range(count):
         o: BatchIndexAndErrorMessage = new(BatchIndexAndErrorMessage)
         o.batch_index, n = get_ih(buf, pos)
-        pos += 6
-        o.batch_index_error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.batch_index_error_message = buf[pos + 6 : (pos := pos + 6 + n)].decode()
+        else:
+            o.batch_index_error_message = None
+            pos += 6
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -421,13 +452,15 @@ def decode_partition_produce_response_8_array(
         o: PartitionProduceResponse = new(PartitionProduceResponse)
         o.current_leader = None
         o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset, n = get_ihqqqi(buf, pos)
-        pos += 34
         if n < 0:
             raise ValueError
-        o.record_errors, pos, left = decode_batch_index_and_error_message_8_array(buf, pos, n, left)
+        o.record_errors, pos, left = decode_batch_index_and_error_message_8_array(buf, pos + 34, n, left)
         n, = get_h(buf, pos)
-        pos += 2
-        o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.error_message = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 2
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -445,15 +478,13 @@ def decode_topic_produce_response_8_array(
         o: TopicProduceResponse = new(TopicProduceResponse)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partition_responses, pos, left = decode_partition_produce_response_8_array(buf, pos, n, left)
+        o.partition_responses, pos, left = decode_partition_produce_response_8_array(buf, pos + 4, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -464,10 +495,9 @@ def decode_produce_response_8(buf: bytes, pos: int, left: int) -> tuple[ProduceR
     o: ProduceResponse = new(ProduceResponse)
     o.node_endpoints = []
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.responses, pos, left = decode_topic_produce_response_8_array(buf, pos, n, left)
+    o.responses, pos, left = decode_topic_produce_response_8_array(buf, pos + 4, n, left)
     o.throttle_time_ms, = get_i(buf, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -485,10 +515,13 @@ def decode_batch_index_and_error_message_9_array(
     for _ in range(count):
         o: BatchIndexAndErrorMessage = new(BatchIndexAndErrorMessage)
         o.batch_index, n = get_iB(buf, pos)
-        pos += 5
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.batch_index_error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 5, n)
+        if n:
+            o.batch_index_error_message = buf[pos + 5 : (pos := pos + 4 + n)].decode()
+        else:
+            o.batch_index_error_message = None
+            pos += 5
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -509,15 +542,17 @@ def decode_partition_produce_response_9_array(
         o: PartitionProduceResponse = new(PartitionProduceResponse)
         o.current_leader = None
         o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset, n = get_ihqqqB(buf, pos)
-        pos += 31
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.record_errors, pos, left = decode_batch_index_and_error_message_9_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 31, n)
+        o.record_errors, pos, left = decode_batch_index_and_error_message_9_array(buf, pos + 31, n - 1, left)
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.error_message = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.error_message = None
+            pos += 1
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -539,15 +574,13 @@ def decode_topic_produce_response_9_array(
         o: TopicProduceResponse = new(TopicProduceResponse)
         o.topic_id = ZERO_UUID
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_responses, pos, left = decode_partition_produce_response_9_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partition_responses, pos, left = decode_partition_produce_response_9_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -562,10 +595,9 @@ def decode_produce_response_9(buf: bytes, pos: int, left: int) -> tuple[ProduceR
     o: ProduceResponse = new(ProduceResponse)
     o.node_endpoints = []
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.responses, pos, left = decode_topic_produce_response_9_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.responses, pos, left = decode_topic_produce_response_9_array(buf, pos + 1, n - 1, left)
     o.throttle_time_ms, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -581,15 +613,16 @@ def decode_leader_id_and_epoch_10_array(
     if count * 9 > len(buf) - pos:
         raise ValueError
     out: list[LeaderIdAndEpoch] = []
-    for row in sweep_iiB(buf[pos : pos + 9 * count]):
-        o: LeaderIdAndEpoch = new(LeaderIdAndEpoch)
-        o.leader_id, o.leader_epoch, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 9 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iiB(buf[pos : pos + 9 * count]):
+            o: LeaderIdAndEpoch = new(LeaderIdAndEpoch)
+            o.leader_id, o.leader_epoch, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 9 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(LeaderIdAndEpoch)
         o.leader_id, o.leader_epoch, n = get_iiB(buf, pos)
@@ -635,15 +668,17 @@ def decode_partition_produce_response_10_array(
         o: PartitionProduceResponse = new(PartitionProduceResponse)
         o.current_leader = None
         o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset, n = get_ihqqqB(buf, pos)
-        pos += 31
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.record_errors, pos, left = decode_batch_index_and_error_message_9_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 31, n)
+        o.record_errors, pos, left = decode_batch_index_and_error_message_9_array(buf, pos + 31, n - 1, left)
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.error_message = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.error_message = None
+            pos += 1
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -665,15 +700,13 @@ def decode_topic_produce_response_10_array(
         o: TopicProduceResponse = new(TopicProduceResponse)
         o.topic_id = ZERO_UUID
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_responses, pos, left = decode_partition_produce_response_10_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partition_responses, pos, left = decode_partition_produce_response_10_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -693,15 +726,17 @@ def decode_node_endpoint_10_array(
     for _ in range(count):
         o: NodeEndpoint = new(NodeEndpoint)
         o.node_id, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 5, n)
+        o.host = buf[pos + 5 : (pos := pos + 4 + n)].decode()
         o.port, n = get_iB(buf, pos)
-        pos += 5
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 5, n)
+        if n:
+            o.rack = buf[pos + 5 : (pos := pos + 4 + n)].decode()
+        else:
+            o.rack = None
+            pos += 5
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -724,10 +759,9 @@ def decode_produce_response_10_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if not 0 < n < 128:
-                n, pos = long_length(buf, pos, n)
-            o.node_endpoints, pos = decode_node_endpoint_10_array(buf, pos, n - 1)
+                n, pos = long_length(buf, pos, 1, n)
+            o.node_endpoints, pos = decode_node_endpoint_10_array(buf, pos + 1, n - 1)
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -743,10 +777,9 @@ def decode_produce_response_10(buf: bytes, pos: int, left: int) -> tuple[Produce
     o: ProduceResponse = new(ProduceResponse)
     o.node_endpoints = []
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.responses, pos, left = decode_topic_produce_response_10_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.responses, pos, left = decode_topic_produce_response_10_array(buf, pos + 1, n - 1, left)
     o.throttle_time_ms, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -783,10 +816,9 @@ def decode_topic_produce_response_13_array(
         o = new(TopicProduceResponse)
         o.name = ""
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_responses, pos, left = decode_partition_produce_response_10_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partition_responses, pos, left = decode_partition_produce_response_10_array(buf, pos + 17, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -809,10 +841,9 @@ def decode_produce_response_13_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if not 0 < n < 128:
-                n, pos = long_length(buf, pos, n)
-            o.node_endpoints, pos = decode_node_endpoint_10_array(buf, pos, n - 1)
+                n, pos = long_length(buf, pos, 1, n)
+            o.node_endpoints, pos = decode_node_endpoint_10_array(buf, pos + 1, n - 1)
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -828,10 +859,9 @@ def decode_produce_response_13(buf: bytes, pos: int, left: int) -> tuple[Produce
     o: ProduceResponse = new(ProduceResponse)
     o.node_endpoints = []
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.responses, pos, left = decode_topic_produce_response_13_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.responses, pos, left = decode_topic_produce_response_13_array(buf, pos + 1, n - 1, left)
     o.throttle_time_ms, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -840,26 +870,28 @@ def decode_produce_response_13(buf: bytes, pos: int, left: int) -> tuple[Produce
     return o, pos
 
 
-def encode_partition_produce_response_0_array(items: Iterable[PartitionProduceResponse], out: bytearray) -> None:
+def encode_partition_produce_response_0_array(items: Iterable[PartitionProduceResponse], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if (o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()) or o.unknown_tagged_fields:
             raise ValueError
-        out += put_ihq(o.index, o.error_code, o.base_offset)
+        add(put_ihq(o.index, o.error_code, o.base_offset))
 
 
-def encode_topic_produce_response_0_array(items: Iterable[TopicProduceResponse], out: bytearray) -> None:
+def encode_topic_produce_response_0_array(items: Iterable[TopicProduceResponse], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partition_responses = o.partition_responses
         n = len(partition_responses)
-        out += put_i(n)
+        add(put_i(n))
         if partition_responses:
             encode_partition_produce_response_0_array(partition_responses, out)
 
@@ -868,49 +900,53 @@ def encode_produce_response_0(o: ProduceResponse) -> bytes:
     # Versions 0.
     if o.node_endpoints or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses)
-    out += put_i(n)
+    add(put_i(n))
     if responses:
         encode_topic_produce_response_0_array(responses, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_produce_response_1(o: ProduceResponse) -> bytes:
     # Versions 1.
     if o.node_endpoints or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses)
-    out += put_i(n)
+    add(put_i(n))
     if responses:
         encode_topic_produce_response_0_array(responses, out)
-    out += put_i(o.throttle_time_ms)
-    return bytes(out)
+    add(put_i(o.throttle_time_ms))
+    return b"".join(out)
 
 
-def encode_partition_produce_response_2_array(items: Iterable[PartitionProduceResponse], out: bytearray) -> None:
+def encode_partition_produce_response_2_array(items: Iterable[PartitionProduceResponse], out: Parts) -> None:
     # Versions 2-4.
+    add = out.append
     for o in items:
         if (o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()) or o.unknown_tagged_fields:
             raise ValueError
-        out += put_ihqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms)
+        add(put_ihqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms))
 
 
-def encode_topic_produce_response_2_array(items: Iterable[TopicProduceResponse], out: bytearray) -> None:
+def encode_topic_produce_response_2_array(items: Iterable[TopicProduceResponse], out: Parts) -> None:
     # Versions 2-4.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partition_responses = o.partition_responses
         n = len(partition_responses)
-        out += put_i(n)
+        add(put_i(n))
         if partition_responses:
             encode_partition_produce_response_2_array(partition_responses, out)
 
@@ -919,36 +955,39 @@ def encode_produce_response_2(o: ProduceResponse) -> bytes:
     # Versions 2-4.
     if o.node_endpoints or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses)
-    out += put_i(n)
+    add(put_i(n))
     if responses:
         encode_topic_produce_response_2_array(responses, out)
-    out += put_i(o.throttle_time_ms)
-    return bytes(out)
+    add(put_i(o.throttle_time_ms))
+    return b"".join(out)
 
 
-def encode_partition_produce_response_5_array(items: Iterable[PartitionProduceResponse], out: bytearray) -> None:
+def encode_partition_produce_response_5_array(items: Iterable[PartitionProduceResponse], out: Parts) -> None:
     # Versions 5-7.
+    add = out.append
     for o in items:
         if (o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()) or o.unknown_tagged_fields:
             raise ValueError
-        out += put_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset)
+        add(put_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset))
 
 
-def encode_topic_produce_response_5_array(items: Iterable[TopicProduceResponse], out: bytearray) -> None:
+def encode_topic_produce_response_5_array(items: Iterable[TopicProduceResponse], out: Parts) -> None:
     # Versions 5-7.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partition_responses = o.partition_responses
         n = len(partition_responses)
-        out += put_i(n)
+        add(put_i(n))
         if partition_responses:
             encode_partition_produce_response_5_array(partition_responses, out)
 
@@ -957,55 +996,59 @@ def encode_produce_response_5(o: ProduceResponse) -> bytes:
     # Versions 5-7.
     if o.node_endpoints or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses)
-    out += put_i(n)
+    add(put_i(n))
     if responses:
         encode_topic_produce_response_5_array(responses, out)
-    out += put_i(o.throttle_time_ms)
-    return bytes(out)
+    add(put_i(o.throttle_time_ms))
+    return b"".join(out)
 
 
-def encode_batch_index_and_error_message_8_array(items: Iterable[BatchIndexAndErrorMessage], out: bytearray) -> None:
+def encode_batch_index_and_error_message_8_array(items: Iterable[BatchIndexAndErrorMessage], out: Parts) -> None:
     # Versions 8.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.batch_index_error_message is None else o.batch_index_error_message.encode()
         n = -1 if o.batch_index_error_message is None else len(s)
-        out += put_ih(o.batch_index, n)
-        out += s
+        add(put_ih(o.batch_index, n))
+        add(s)
 
 
-def encode_partition_produce_response_8_array(items: Iterable[PartitionProduceResponse], out: bytearray) -> None:
+def encode_partition_produce_response_8_array(items: Iterable[PartitionProduceResponse], out: Parts) -> None:
     # Versions 8.
+    add = out.append
     for o in items:
         if (o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()) or o.unknown_tagged_fields:
             raise ValueError
         record_errors = o.record_errors
         n = len(record_errors)
-        out += put_ihqqqi(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset, n)
+        add(put_ihqqqi(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset, n))
         if record_errors:
             encode_batch_index_and_error_message_8_array(record_errors, out)
         s = b"" if o.error_message is None else o.error_message.encode()
         n = -1 if o.error_message is None else len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
 
 
-def encode_topic_produce_response_8_array(items: Iterable[TopicProduceResponse], out: bytearray) -> None:
+def encode_topic_produce_response_8_array(items: Iterable[TopicProduceResponse], out: Parts) -> None:
     # Versions 8.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partition_responses = o.partition_responses
         n = len(partition_responses)
-        out += put_i(n)
+        add(put_i(n))
         if partition_responses:
             encode_partition_produce_response_8_array(partition_responses, out)
 
@@ -1014,60 +1057,64 @@ def encode_produce_response_8(o: ProduceResponse) -> bytes:
     # Versions 8.
     if o.node_endpoints or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses)
-    out += put_i(n)
+    add(put_i(n))
     if responses:
         encode_topic_produce_response_8_array(responses, out)
-    out += put_i(o.throttle_time_ms)
-    return bytes(out)
+    add(put_i(o.throttle_time_ms))
+    return b"".join(out)
 
 
-def encode_batch_index_and_error_message_9_array(items: Iterable[BatchIndexAndErrorMessage], out: bytearray) -> None:
+def encode_batch_index_and_error_message_9_array(items: Iterable[BatchIndexAndErrorMessage], out: Parts) -> None:
     # Versions 9-13.
+    add = out.append
     for o in items:
         s = b"" if o.batch_index_error_message is None else o.batch_index_error_message.encode()
         n = 0 if o.batch_index_error_message is None else len(s) + 1
-        out += put_iB(o.batch_index, n) if n < 128 else put_i(o.batch_index) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_iB(o.batch_index, n) if n < 128 else put_i(o.batch_index) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_produce_response_9_array(items: Iterable[PartitionProduceResponse], out: bytearray) -> None:
+def encode_partition_produce_response_9_array(items: Iterable[PartitionProduceResponse], out: Parts) -> None:
     # Versions 9.
+    add = out.append
     for o in items:
         if (o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()):
             raise ValueError
         record_errors = o.record_errors
         n = len(record_errors) + 1
-        out += put_ihqqqB(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset, n) if n < 128 else put_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset) + LENGTH[n]
+        add(put_ihqqqB(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset, n) if n < 128 else put_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset) + LENGTH[n])
         if record_errors:
             encode_batch_index_and_error_message_9_array(record_errors, out)
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_produce_response_9_array(items: Iterable[TopicProduceResponse], out: bytearray) -> None:
+def encode_topic_produce_response_9_array(items: Iterable[TopicProduceResponse], out: Parts) -> None:
     # Versions 9.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partition_responses = o.partition_responses
         n = len(partition_responses) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partition_responses:
             encode_partition_produce_response_9_array(partition_responses, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -1076,149 +1123,167 @@ def encode_produce_response_9(o: ProduceResponse) -> bytes:
     # Versions 9.
     if o.node_endpoints:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if responses:
         encode_topic_produce_response_9_array(responses, out)
-    out += put_ix(o.throttle_time_ms)
+    add(put_ix(o.throttle_time_ms))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_leader_id_and_epoch_10_array(items: Iterable[LeaderIdAndEpoch], out: bytearray) -> None:
+def encode_leader_id_and_epoch_10_array(items: Iterable[LeaderIdAndEpoch], out: Parts) -> None:
     # Versions 10-13.
+    add = out.append
     for o in items:
-        out += put_iix(o.leader_id, o.leader_epoch)
+        add(put_iix(o.leader_id, o.leader_epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_produce_response_10_tags(o: PartitionProduceResponse, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_partition_produce_response_10_tags(o: PartitionProduceResponse, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if (o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()):
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         encode_leader_id_and_epoch_10_array((o.current_leader,), out)
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_partition_produce_response_10_array(items: Iterable[PartitionProduceResponse], out: bytearray) -> None:
+def encode_partition_produce_response_10_array(items: Iterable[PartitionProduceResponse], out: Parts) -> None:
     # Versions 10-13.
+    add = out.append
     for o in items:
         record_errors = o.record_errors
         n = len(record_errors) + 1
-        out += put_ihqqqB(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset, n) if n < 128 else put_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset) + LENGTH[n]
+        add(put_ihqqqB(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset, n) if n < 128 else put_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset) + LENGTH[n])
         if record_errors:
             encode_batch_index_and_error_message_9_array(record_errors, out)
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields or (o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()):
             encode_partition_produce_response_10_tags(o, out)
 
 
-def encode_topic_produce_response_10_array(items: Iterable[TopicProduceResponse], out: bytearray) -> None:
+def encode_topic_produce_response_10_array(items: Iterable[TopicProduceResponse], out: Parts) -> None:
     # Versions 10-12.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partition_responses = o.partition_responses
         n = len(partition_responses) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partition_responses:
             encode_partition_produce_response_10_array(partition_responses, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_node_endpoint_10_array(items: Iterable[NodeEndpoint], out: bytearray) -> None:
+def encode_node_endpoint_10_array(items: Iterable[NodeEndpoint], out: Parts) -> None:
     # Versions 10-13.
+    add = out.append
     for o in items:
         s = o.host.encode()
         n = len(s) + 1
-        out += put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + STRING_LENGTH[n]
-        out += s
+        add(put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + STRING_LENGTH[n])
+        add(s)
         s = b"" if o.rack is None else o.rack.encode()
         n = 0 if o.rack is None else len(s) + 1
-        out += put_iB(o.port, n) if n < 128 else put_i(o.port) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_iB(o.port, n) if n < 128 else put_i(o.port) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_produce_response_10_tags(o: ProduceResponse, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_produce_response_10_tags(o: ProduceResponse, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.node_endpoints:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         node_endpoints = o.node_endpoints
         n = len(node_endpoints) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if node_endpoints:
             encode_node_endpoint_10_array(node_endpoints, out)
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_produce_response_10(o: ProduceResponse) -> bytes:
     # Versions 10-12.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if responses:
         encode_topic_produce_response_10_array(responses, out)
-    out += put_ix(o.throttle_time_ms)
+    add(put_ix(o.throttle_time_ms))
     if o.unknown_tagged_fields or o.node_endpoints:
         encode_produce_response_10_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_topic_produce_response_13_array(items: Iterable[TopicProduceResponse], out: bytearray) -> None:
+def encode_topic_produce_response_13_array(items: Iterable[TopicProduceResponse], out: Parts) -> None:
     # Versions 13.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partition_responses = o.partition_responses
-        n = len(partition_responses) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partition_responses:
-            encode_partition_produce_response_10_array(partition_responses, out)
-        out.append(0)
+        if not len(partition_responses):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partition_responses = o.partition_responses
+            n = len(partition_responses) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partition_responses:
+                encode_partition_produce_response_10_array(partition_responses, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_produce_response_13_tags(o: ProduceResponse, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_produce_response_13_tags(o: ProduceResponse, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.node_endpoints:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         node_endpoints = o.node_endpoints
         n = len(node_endpoints) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if node_endpoints:
             encode_node_endpoint_10_array(node_endpoints, out)
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_produce_response_13(o: ProduceResponse) -> bytes:
     # Versions 13.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     responses = o.responses
     n = len(responses) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if responses:
         encode_topic_produce_response_13_array(responses, out)
-    out += put_ix(o.throttle_time_ms)
+    add(put_ix(o.throttle_time_ms))
     if o.unknown_tagged_fields or o.node_endpoints:
         encode_produce_response_13_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 ProduceResponse._DECODERS = {

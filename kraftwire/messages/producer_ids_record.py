@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -61,11 +62,12 @@ def decode_producer_ids_record_0(buf: bytes, pos: int, left: int) -> tuple[Produ
 
 def encode_producer_ids_record_0(o: ProducerIdsRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
-    out += put_iqqx(o.broker_id, o.broker_epoch, o.next_producer_id)
+    out: Parts = []
+    add = out.append
+    add(put_iqqx(o.broker_id, o.broker_epoch, o.next_producer_id))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ProducerIdsRecord._DECODERS = {

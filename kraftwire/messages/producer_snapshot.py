@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     Packer,
+    Parts,
     new,
 )
 from kraftwire.wire.message import Message, Struct
@@ -88,12 +89,20 @@ def decode_producer_entry_1_array(
     if count * 46 > len(buf) - pos:
         raise ValueError
     out: list[ProducerEntry] = []
-    for row in sweep_qhiqiqiq(buf[pos : pos + 46 * count]):
-        o: ProducerEntry = new(ProducerEntry)
-        o.producer_id, o.epoch, o.last_sequence, o.last_offset, o.offset_delta, o.timestamp, o.coordinator_epoch, o.current_txn_first_offset = row
+    if count > 1:
+        for row in sweep_qhiqiqiq(buf[pos : pos + 46 * count]):
+            o: ProducerEntry = new(ProducerEntry)
+            o.producer_id, o.epoch, o.last_sequence, o.last_offset, o.offset_delta, o.timestamp, o.coordinator_epoch, o.current_txn_first_offset = row
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 46 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(ProducerEntry)
+        o.producer_id, o.epoch, o.last_sequence, o.last_offset, o.offset_delta, o.timestamp, o.coordinator_epoch, o.current_txn_first_offset = get_qhiqiqiq(buf, pos)
+        pos += 46
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 46 * len(out)
     return out, pos
 
 
@@ -101,33 +110,34 @@ def decode_producer_snapshot_1(buf: bytes, pos: int, left: int) -> tuple[Produce
     # Versions 1.
     o: ProducerSnapshot = new(ProducerSnapshot)
     o.crc, n = get_Ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.producer_entries, pos = decode_producer_entry_1_array(buf, pos, n)
+    o.producer_entries, pos = decode_producer_entry_1_array(buf, pos + 8, n)
     o.unknown_tagged_fields = None
     return o, pos
 
 
-def encode_producer_entry_1_array(items: Iterable[ProducerEntry], out: bytearray) -> None:
+def encode_producer_entry_1_array(items: Iterable[ProducerEntry], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        out += put_qhiqiqiq(o.producer_id, o.epoch, o.last_sequence, o.last_offset, o.offset_delta, o.timestamp, o.coordinator_epoch, o.current_txn_first_offset)
+        add(put_qhiqiqiq(o.producer_id, o.epoch, o.last_sequence, o.last_offset, o.offset_delta, o.timestamp, o.coordinator_epoch, o.current_txn_first_offset))
 
 
 def encode_producer_snapshot_1(o: ProducerSnapshot) -> bytes:
     # Versions 1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     producer_entries = o.producer_entries
     n = len(producer_entries)
-    out += put_Ii(o.crc, n)
+    add(put_Ii(o.crc, n))
     if producer_entries:
         encode_producer_entry_1_array(producer_entries, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 ProducerSnapshot._DECODERS = {

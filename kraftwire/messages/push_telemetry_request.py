@@ -10,6 +10,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     new,
     put_tags,
@@ -61,10 +62,9 @@ def decode_push_telemetry_request_0(buf: bytes, pos: int, left: int) -> tuple[Pu
     # Versions 0.
     o: PushTelemetryRequest = new(PushTelemetryRequest)
     o.client_instance_id, o.subscription_id, o.terminating, o.compression_type, n = get_UiobB(buf, pos)
-    pos += 23
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.metrics = buf[pos : (pos := pos + n - 1)]
+        n, pos = long_length(buf, pos, 23, n)
+    o.metrics = buf[pos + 23 : (pos := pos + 22 + n)]
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -75,18 +75,19 @@ def decode_push_telemetry_request_0(buf: bytes, pos: int, left: int) -> tuple[Pu
 
 def encode_push_telemetry_request_0(o: PushTelemetryRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.client_instance_id) != 16:
         raise ValueError
     metrics = o.metrics
     n = len(metrics) + 1
-    out += put_UiobB(o.client_instance_id, o.subscription_id, o.terminating, o.compression_type, n) if n < 128 else put_Uiob(o.client_instance_id, o.subscription_id, o.terminating, o.compression_type) + LENGTH[n]
+    add(put_UiobB(o.client_instance_id, o.subscription_id, o.terminating, o.compression_type, n) if n < 128 else put_Uiob(o.client_instance_id, o.subscription_id, o.terminating, o.compression_type) + LENGTH[n])
     if metrics:
-        out += metrics
-    out.append(0)
+        add(metrics)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 PushTelemetryRequest._DECODERS = {

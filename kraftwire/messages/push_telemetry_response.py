@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -59,11 +60,12 @@ def decode_push_telemetry_response_0(buf: bytes, pos: int, left: int) -> tuple[P
 
 def encode_push_telemetry_response_0(o: PushTelemetryResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
-    out += put_ihx(o.throttle_time_ms, o.error_code)
+    out: Parts = []
+    add = out.append
+    add(put_ihx(o.throttle_time_ms, o.error_code))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 PushTelemetryResponse._DECODERS = {

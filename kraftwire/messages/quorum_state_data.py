@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -95,15 +96,16 @@ def decode_voter_0_array(
         raise ValueError
     left -= count
     out: list[Voter] = []
-    for row in sweep_iB(buf[pos : pos + 5 * count]):
-        o: Voter = new(Voter)
-        o.voter_id, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 5 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iB(buf[pos : pos + 5 * count]):
+            o: Voter = new(Voter)
+            o.voter_id, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 5 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(Voter)
         o.voter_id, n = get_iB(buf, pos)
@@ -120,18 +122,17 @@ def decode_quorum_state_data_0(buf: bytes, pos: int, left: int) -> tuple[QuorumS
     o: QuorumStateData = new(QuorumStateData)
     o.voted_directory_id = ZERO_UUID
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
     o.leader_id, o.leader_epoch, o.voted_id, o.applied_offset, n = get_iiiqB(buf, pos)
-    pos += 21
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 21, n)
     if n:
-        o.current_voters, pos, left = decode_voter_0_array(buf, pos, n - 1, left)
+        o.current_voters, pos, left = decode_voter_0_array(buf, pos + 21, n - 1, left)
     else:
         o.current_voters = None
+        pos += 21
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -154,10 +155,11 @@ def decode_quorum_state_data_1(buf: bytes, pos: int, left: int) -> tuple[QuorumS
     return o, pos
 
 
-def encode_voter_0_array(items: Iterable[Voter], out: bytearray) -> None:
+def encode_voter_0_array(items: Iterable[Voter], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        out += put_ix(o.voter_id)
+        add(put_ix(o.voter_id))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -166,33 +168,35 @@ def encode_quorum_state_data_0(o: QuorumStateData) -> bytes:
     # Versions 0.
     if o.voted_directory_id != ZERO_UUID:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.cluster_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     current_voters = o.current_voters
     n = 0 if current_voters is None else len(current_voters) + 1
-    out += put_iiiqB(o.leader_id, o.leader_epoch, o.voted_id, o.applied_offset, n) if n < 128 else put_iiiq(o.leader_id, o.leader_epoch, o.voted_id, o.applied_offset) + LENGTH[n]
+    add(put_iiiqB(o.leader_id, o.leader_epoch, o.voted_id, o.applied_offset, n) if n < 128 else put_iiiq(o.leader_id, o.leader_epoch, o.voted_id, o.applied_offset) + LENGTH[n])
     if current_voters:
         encode_voter_0_array(current_voters, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_quorum_state_data_1(o: QuorumStateData) -> bytes:
     # Versions 1.
     if o.cluster_id or o.applied_offset or o.current_voters != []:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.voted_directory_id) != 16:
         raise ValueError
-    out += put_iiiUx(o.leader_id, o.leader_epoch, o.voted_id, o.voted_directory_id)
+    add(put_iiiUx(o.leader_id, o.leader_epoch, o.voted_id, o.voted_directory_id))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 QuorumStateData._DECODERS = {

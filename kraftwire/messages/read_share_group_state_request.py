@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -31,6 +32,7 @@ get_UB = Packer(">16sB").unpack_from
 get_iiB = Packer(">iiB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_iix = Packer(">iix").pack
 sweep_iiB = Packer(">iiB").iter_unpack
 
@@ -102,15 +104,16 @@ def decode_partition_data_0_array(
     if count * 9 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
-    for row in sweep_iiB(buf[pos : pos + 9 * count]):
-        o: PartitionData = new(PartitionData)
-        o.partition, o.leader_epoch, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 9 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iiB(buf[pos : pos + 9 * count]):
+            o: PartitionData = new(PartitionData)
+            o.partition, o.leader_epoch, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 9 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(PartitionData)
         o.partition, o.leader_epoch, n = get_iiB(buf, pos)
@@ -148,10 +151,9 @@ def decode_read_state_data_0_array(
     for _ in range(count):
         o = new(ReadStateData)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_partition_data_0_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -165,15 +167,13 @@ def decode_read_share_group_state_request_0(buf: bytes, pos: int, left: int) -> 
     # Versions 0.
     o: ReadShareGroupStateRequest = new(ReadShareGroupStateRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = decode_read_state_data_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos = decode_read_state_data_0_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -182,45 +182,52 @@ def decode_read_share_group_state_request_0(buf: bytes, pos: int, left: int) -> 
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        out += put_iix(o.partition, o.leader_epoch)
+        add(put_iix(o.partition, o.leader_epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_read_state_data_0_array(items: Iterable[ReadStateData], out: bytearray) -> None:
+def encode_read_state_data_0_array(items: Iterable[ReadStateData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_partition_data_0_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_partition_data_0_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_read_share_group_state_request_0(o: ReadShareGroupStateRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_read_state_data_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ReadShareGroupStateRequest._DECODERS = {

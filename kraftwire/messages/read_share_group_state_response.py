@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -33,6 +34,7 @@ get_iqB = Packer(">iqB").unpack_from
 get_qqbhB = Packer(">qqbhB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
 put_iq = Packer(">iq").pack
@@ -137,15 +139,16 @@ def decode_state_batch_0_array(
     if count * 20 > len(buf) - pos:
         raise ValueError
     out: list[StateBatch] = []
-    for row in sweep_qqbhB(buf[pos : pos + 20 * count]):
-        o: StateBatch = new(StateBatch)
-        o.first_offset, o.last_offset, o.delivery_state, o.delivery_count, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 20 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_qqbhB(buf[pos : pos + 20 * count]):
+            o: StateBatch = new(StateBatch)
+            o.first_offset, o.last_offset, o.delivery_state, o.delivery_count, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 20 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(StateBatch)
         o.first_offset, o.last_offset, o.delivery_state, o.delivery_count, n = get_qqbhB(buf, pos)
@@ -167,15 +170,17 @@ def decode_partition_result_0_array(
     for _ in range(count):
         o: PartitionResult = new(PartitionResult)
         o.partition, o.error_code, n = get_ihB(buf, pos)
-        pos += 7
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 7, n)
+        if n:
+            o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 7
         o.state_epoch, o.start_offset, n = get_iqB(buf, pos)
-        pos += 13
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.state_batches, pos = decode_state_batch_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 13, n)
+        o.state_batches, pos = decode_state_batch_0_array(buf, pos + 13, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -211,10 +216,9 @@ def decode_read_state_result_0_array(
     for _ in range(count):
         o = new(ReadStateResult)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_result_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_partition_result_0_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -228,10 +232,9 @@ def decode_read_share_group_state_response_0(buf: bytes, pos: int, left: int) ->
     # Versions 0.
     o: ReadShareGroupStateResponse = new(ReadShareGroupStateResponse)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.results, pos = decode_read_state_result_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.results, pos = decode_read_state_result_0_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -240,58 +243,66 @@ def decode_read_share_group_state_response_0(buf: bytes, pos: int, left: int) ->
     return o, pos
 
 
-def encode_state_batch_0_array(items: Iterable[StateBatch], out: bytearray) -> None:
+def encode_state_batch_0_array(items: Iterable[StateBatch], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        out += put_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count)
+        add(put_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_result_0_array(items: Iterable[PartitionResult], out: bytearray) -> None:
+def encode_partition_result_0_array(items: Iterable[PartitionResult], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_ihB(o.partition, o.error_code, n) if n < 128 else put_ih(o.partition, o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_ihB(o.partition, o.error_code, n) if n < 128 else put_ih(o.partition, o.error_code) + STRING_LENGTH[n])
+        add(s)
         state_batches = o.state_batches
         n = len(state_batches) + 1
-        out += put_iqB(o.state_epoch, o.start_offset, n) if n < 128 else put_iq(o.state_epoch, o.start_offset) + LENGTH[n]
+        add(put_iqB(o.state_epoch, o.start_offset, n) if n < 128 else put_iq(o.state_epoch, o.start_offset) + LENGTH[n])
         if state_batches:
             encode_state_batch_0_array(state_batches, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_read_state_result_0_array(items: Iterable[ReadStateResult], out: bytearray) -> None:
+def encode_read_state_result_0_array(items: Iterable[ReadStateResult], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_partition_result_0_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_partition_result_0_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_read_share_group_state_response_0(o: ReadShareGroupStateResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if results:
         encode_read_state_result_0_array(results, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ReadShareGroupStateResponse._DECODERS = {

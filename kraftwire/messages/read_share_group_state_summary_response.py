@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -33,6 +34,7 @@ get_iiqB = Packer(">iiqB").unpack_from
 get_iiqiB = Packer(">iiqiB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
 put_iiqix = Packer(">iiqix").pack
@@ -119,10 +121,13 @@ def decode_partition_result_0_array(
         o: PartitionResult = new(PartitionResult)
         o.delivery_complete_count = -1
         o.partition, o.error_code, n = get_ihB(buf, pos)
-        pos += 7
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 7, n)
+        if n:
+            o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 7
         o.state_epoch, o.leader_epoch, o.start_offset, n = get_iiqB(buf, pos)
         pos += 17
         o.unknown_tagged_fields = None
@@ -158,10 +163,9 @@ def decode_read_state_summary_result_0_array(
     for _ in range(count):
         o = new(ReadStateSummaryResult)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_result_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_partition_result_0_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -175,10 +179,9 @@ def decode_read_share_group_state_summary_response_0(buf: bytes, pos: int, left:
     # Versions 0.
     o: ReadShareGroupStateSummaryResponse = new(ReadShareGroupStateSummaryResponse)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.results, pos = decode_read_state_summary_result_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.results, pos = decode_read_state_summary_result_0_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -197,10 +200,13 @@ def decode_partition_result_1_array(
     for _ in range(count):
         o: PartitionResult = new(PartitionResult)
         o.partition, o.error_code, n = get_ihB(buf, pos)
-        pos += 7
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 7, n)
+        if n:
+            o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 7
         o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count, n = get_iiqiB(buf, pos)
         pos += 21
         o.unknown_tagged_fields = None
@@ -236,10 +242,9 @@ def decode_read_state_summary_result_1_array(
     for _ in range(count):
         o = new(ReadStateSummaryResult)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_result_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_partition_result_1_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -253,10 +258,9 @@ def decode_read_share_group_state_summary_response_1(buf: bytes, pos: int, left:
     # Versions 1.
     o: ReadShareGroupStateSummaryResponse = new(ReadShareGroupStateSummaryResponse)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.results, pos = decode_read_state_summary_result_1_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.results, pos = decode_read_state_summary_result_1_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -265,86 +269,100 @@ def decode_read_share_group_state_summary_response_1(buf: bytes, pos: int, left:
     return o, pos
 
 
-def encode_partition_result_0_array(items: Iterable[PartitionResult], out: bytearray) -> None:
+def encode_partition_result_0_array(items: Iterable[PartitionResult], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_ihB(o.partition, o.error_code, n) if n < 128 else put_ih(o.partition, o.error_code) + STRING_LENGTH[n]
-        out += s
-        out += put_iiqx(o.state_epoch, o.leader_epoch, o.start_offset)
+        add(put_ihB(o.partition, o.error_code, n) if n < 128 else put_ih(o.partition, o.error_code) + STRING_LENGTH[n])
+        add(s)
+        add(put_iiqx(o.state_epoch, o.leader_epoch, o.start_offset))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_read_state_summary_result_0_array(items: Iterable[ReadStateSummaryResult], out: bytearray) -> None:
+def encode_read_state_summary_result_0_array(items: Iterable[ReadStateSummaryResult], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_partition_result_0_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_partition_result_0_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_read_share_group_state_summary_response_0(o: ReadShareGroupStateSummaryResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if results:
         encode_read_state_summary_result_0_array(results, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_partition_result_1_array(items: Iterable[PartitionResult], out: bytearray) -> None:
+def encode_partition_result_1_array(items: Iterable[PartitionResult], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_ihB(o.partition, o.error_code, n) if n < 128 else put_ih(o.partition, o.error_code) + STRING_LENGTH[n]
-        out += s
-        out += put_iiqix(o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count)
+        add(put_ihB(o.partition, o.error_code, n) if n < 128 else put_ih(o.partition, o.error_code) + STRING_LENGTH[n])
+        add(s)
+        add(put_iiqix(o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_read_state_summary_result_1_array(items: Iterable[ReadStateSummaryResult], out: bytearray) -> None:
+def encode_read_state_summary_result_1_array(items: Iterable[ReadStateSummaryResult], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_partition_result_1_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_partition_result_1_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_read_share_group_state_summary_response_1(o: ReadShareGroupStateSummaryResponse) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     results = o.results
     n = len(results) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if results:
         encode_read_state_summary_result_1_array(results, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ReadShareGroupStateSummaryResponse._DECODERS = {

@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -143,15 +144,13 @@ def decode_broker_endpoint_0_array(
     for _ in range(count):
         o: BrokerEndpoint = new(BrokerEndpoint)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.host = buf[pos + 1 : (pos := pos + n)].decode()
         o.port, o.security_protocol, n = get_HhB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -172,10 +171,9 @@ def decode_broker_feature_0_array(
     for _ in range(count):
         o: BrokerFeature = new(BrokerFeature)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.min_supported_version, o.max_supported_version, n = get_hhB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -193,20 +191,21 @@ def decode_register_broker_record_0(buf: bytes, pos: int, left: int) -> tuple[Re
     o.log_dirs = []
     o.cordoned_log_dirs = None
     o.broker_id, o.incarnation_id, o.broker_epoch, n = get_iUqB(buf, pos)
-    pos += 29
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.end_points, pos, left = decode_broker_endpoint_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 29, n)
+    o.end_points, pos, left = decode_broker_endpoint_0_array(buf, pos + 29, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.features, pos, left = decode_broker_feature_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.features, pos, left = decode_broker_feature_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.rack = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.rack = None
+        pos += 1
     o.fenced, n = get_oB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -222,20 +221,21 @@ def decode_register_broker_record_1(buf: bytes, pos: int, left: int) -> tuple[Re
     o.log_dirs = []
     o.cordoned_log_dirs = None
     o.broker_id, o.incarnation_id, o.broker_epoch, n = get_iUqB(buf, pos)
-    pos += 29
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.end_points, pos, left = decode_broker_endpoint_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 29, n)
+    o.end_points, pos, left = decode_broker_endpoint_0_array(buf, pos + 29, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.features, pos, left = decode_broker_feature_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.features, pos, left = decode_broker_feature_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.rack = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.rack = None
+        pos += 1
     o.fenced, o.in_controlled_shutdown, n = get_ooB(buf, pos)
     pos += 3
     o.unknown_tagged_fields = None
@@ -250,20 +250,21 @@ def decode_register_broker_record_2(buf: bytes, pos: int, left: int) -> tuple[Re
     o.log_dirs = []
     o.cordoned_log_dirs = None
     o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n = get_ioUqB(buf, pos)
-    pos += 30
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.end_points, pos, left = decode_broker_endpoint_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 30, n)
+    o.end_points, pos, left = decode_broker_endpoint_0_array(buf, pos + 30, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.features, pos, left = decode_broker_feature_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.features, pos, left = decode_broker_feature_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.rack = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.rack = None
+        pos += 1
     o.fenced, o.in_controlled_shutdown, n = get_ooB(buf, pos)
     pos += 3
     o.unknown_tagged_fields = None
@@ -285,10 +286,9 @@ def decode_register_broker_record_3_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if not 0 < n < 128:
-                n, pos = long_length(buf, pos, n)
-            o.log_dirs, pos = uuids(buf, pos, n - 1)
+                n, pos = long_length(buf, pos, 1, n)
+            o.log_dirs, pos = uuids(buf, pos + 1, n - 1)
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -305,20 +305,21 @@ def decode_register_broker_record_3(buf: bytes, pos: int, left: int) -> tuple[Re
     o.cordoned_log_dirs = None
     o.log_dirs = []
     o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n = get_ioUqB(buf, pos)
-    pos += 30
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.end_points, pos, left = decode_broker_endpoint_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 30, n)
+    o.end_points, pos, left = decode_broker_endpoint_0_array(buf, pos + 30, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.features, pos, left = decode_broker_feature_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.features, pos, left = decode_broker_feature_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.rack = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.rack = None
+        pos += 1
     o.fenced, o.in_controlled_shutdown, n = get_ooB(buf, pos)
     pos += 3
     o.unknown_tagged_fields = None
@@ -340,19 +341,18 @@ def decode_register_broker_record_4_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if not 0 < n < 128:
-                n, pos = long_length(buf, pos, n)
-            o.log_dirs, pos = uuids(buf, pos, n - 1)
+                n, pos = long_length(buf, pos, 1, n)
+            o.log_dirs, pos = uuids(buf, pos + 1, n - 1)
         elif tag == 1:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.cordoned_log_dirs, pos = uuids(buf, pos, n - 1)
+                o.cordoned_log_dirs, pos = uuids(buf, pos + 1, n - 1)
             else:
                 o.cordoned_log_dirs = None
+                pos += 1
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -369,20 +369,21 @@ def decode_register_broker_record_4(buf: bytes, pos: int, left: int) -> tuple[Re
     o.log_dirs = []
     o.cordoned_log_dirs = None
     o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n = get_ioUqB(buf, pos)
-    pos += 30
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.end_points, pos, left = decode_broker_endpoint_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 30, n)
+    o.end_points, pos, left = decode_broker_endpoint_0_array(buf, pos + 30, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.features, pos, left = decode_broker_feature_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.features, pos, left = decode_broker_feature_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.rack = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.rack = None
+        pos += 1
     o.fenced, o.in_controlled_shutdown, n = get_ooB(buf, pos)
     pos += 3
     o.unknown_tagged_fields = None
@@ -391,30 +392,32 @@ def decode_register_broker_record_4(buf: bytes, pos: int, left: int) -> tuple[Re
     return o, pos
 
 
-def encode_broker_endpoint_0_array(items: Iterable[BrokerEndpoint], out: bytearray) -> None:
+def encode_broker_endpoint_0_array(items: Iterable[BrokerEndpoint], out: Parts) -> None:
     # Versions 0-4.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_Hhx(o.port, o.security_protocol)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_Hhx(o.port, o.security_protocol))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_broker_feature_0_array(items: Iterable[BrokerFeature], out: bytearray) -> None:
+def encode_broker_feature_0_array(items: Iterable[BrokerFeature], out: Parts) -> None:
     # Versions 0-4.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_hhx(o.min_supported_version, o.max_supported_version)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_hhx(o.min_supported_version, o.max_supported_version))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -423,92 +426,97 @@ def encode_register_broker_record_0(o: RegisterBrokerRecord) -> bytes:
     # Versions 0.
     if o.is_migrating_zk_broker or o.in_controlled_shutdown or o.log_dirs or o.cordoned_log_dirs is not None:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.incarnation_id) != 16:
         raise ValueError
     end_points = o.end_points
     n = len(end_points) + 1
-    out += put_iUqB(o.broker_id, o.incarnation_id, o.broker_epoch, n) if n < 128 else put_iUq(o.broker_id, o.incarnation_id, o.broker_epoch) + LENGTH[n]
+    add(put_iUqB(o.broker_id, o.incarnation_id, o.broker_epoch, n) if n < 128 else put_iUq(o.broker_id, o.incarnation_id, o.broker_epoch) + LENGTH[n])
     if end_points:
         encode_broker_endpoint_0_array(end_points, out)
     features = o.features
     n = len(features) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if features:
         encode_broker_feature_0_array(features, out)
     s = b"" if o.rack is None else o.rack.encode()
     n = 0 if o.rack is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_ox(o.fenced)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_ox(o.fenced))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_register_broker_record_1(o: RegisterBrokerRecord) -> bytes:
     # Versions 1.
     if o.is_migrating_zk_broker or o.log_dirs or o.cordoned_log_dirs is not None:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.incarnation_id) != 16:
         raise ValueError
     end_points = o.end_points
     n = len(end_points) + 1
-    out += put_iUqB(o.broker_id, o.incarnation_id, o.broker_epoch, n) if n < 128 else put_iUq(o.broker_id, o.incarnation_id, o.broker_epoch) + LENGTH[n]
+    add(put_iUqB(o.broker_id, o.incarnation_id, o.broker_epoch, n) if n < 128 else put_iUq(o.broker_id, o.incarnation_id, o.broker_epoch) + LENGTH[n])
     if end_points:
         encode_broker_endpoint_0_array(end_points, out)
     features = o.features
     n = len(features) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if features:
         encode_broker_feature_0_array(features, out)
     s = b"" if o.rack is None else o.rack.encode()
     n = 0 if o.rack is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_oox(o.fenced, o.in_controlled_shutdown)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_oox(o.fenced, o.in_controlled_shutdown))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_register_broker_record_2(o: RegisterBrokerRecord) -> bytes:
     # Versions 2.
     if o.log_dirs or o.cordoned_log_dirs is not None:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.incarnation_id) != 16:
         raise ValueError
     end_points = o.end_points
     n = len(end_points) + 1
-    out += put_ioUqB(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n) if n < 128 else put_ioUq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch) + LENGTH[n]
+    add(put_ioUqB(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n) if n < 128 else put_ioUq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch) + LENGTH[n])
     if end_points:
         encode_broker_endpoint_0_array(end_points, out)
     features = o.features
     n = len(features) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if features:
         encode_broker_feature_0_array(features, out)
     s = b"" if o.rack is None else o.rack.encode()
     n = 0 if o.rack is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_oox(o.fenced, o.in_controlled_shutdown)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_oox(o.fenced, o.in_controlled_shutdown))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_register_broker_record_3_tags(o: RegisterBrokerRecord, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_register_broker_record_3_tags(o: RegisterBrokerRecord, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.log_dirs:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         log_dirs = o.log_dirs
         n = len(log_dirs) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if log_dirs:
             put_uuids(log_dirs, out)
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
@@ -516,71 +524,77 @@ def encode_register_broker_record_3(o: RegisterBrokerRecord) -> bytes:
     # Versions 3.
     if o.cordoned_log_dirs is not None:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.incarnation_id) != 16:
         raise ValueError
     end_points = o.end_points
     n = len(end_points) + 1
-    out += put_ioUqB(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n) if n < 128 else put_ioUq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch) + LENGTH[n]
+    add(put_ioUqB(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n) if n < 128 else put_ioUq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch) + LENGTH[n])
     if end_points:
         encode_broker_endpoint_0_array(end_points, out)
     features = o.features
     n = len(features) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if features:
         encode_broker_feature_0_array(features, out)
     s = b"" if o.rack is None else o.rack.encode()
     n = 0 if o.rack is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_oox(o.fenced, o.in_controlled_shutdown)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_oox(o.fenced, o.in_controlled_shutdown))
     if o.unknown_tagged_fields or o.log_dirs:
         encode_register_broker_record_3_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_register_broker_record_4_tags(o: RegisterBrokerRecord, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_register_broker_record_4_tags(o: RegisterBrokerRecord, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.log_dirs:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         log_dirs = o.log_dirs
         n = len(log_dirs) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if log_dirs:
             put_uuids(log_dirs, out)
+        tags[0] = b"".join(out)
     if o.cordoned_log_dirs is not None:
-        tags[1] = out = bytearray()
+        out = []
+        add = out.append
         cordoned_log_dirs = o.cordoned_log_dirs
         n = 0 if cordoned_log_dirs is None else len(cordoned_log_dirs) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if cordoned_log_dirs:
             put_uuids(cordoned_log_dirs, out)
+        tags[1] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_register_broker_record_4(o: RegisterBrokerRecord) -> bytes:
     # Versions 4.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.incarnation_id) != 16:
         raise ValueError
     end_points = o.end_points
     n = len(end_points) + 1
-    out += put_ioUqB(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n) if n < 128 else put_ioUq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch) + LENGTH[n]
+    add(put_ioUqB(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n) if n < 128 else put_ioUq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch) + LENGTH[n])
     if end_points:
         encode_broker_endpoint_0_array(end_points, out)
     features = o.features
     n = len(features) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if features:
         encode_broker_feature_0_array(features, out)
     s = b"" if o.rack is None else o.rack.encode()
     n = 0 if o.rack is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_oox(o.fenced, o.in_controlled_shutdown)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_oox(o.fenced, o.in_controlled_shutdown))
     if o.unknown_tagged_fields or o.log_dirs or o.cordoned_log_dirs is not None:
         encode_register_broker_record_4_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 RegisterBrokerRecord._DECODERS = {

@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -119,15 +120,13 @@ def decode_controller_endpoint_0_array(
     for _ in range(count):
         o: ControllerEndpoint = new(ControllerEndpoint)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.host = buf[pos + 1 : (pos := pos + n)].decode()
         o.port, o.security_protocol, n = get_HhB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -148,10 +147,9 @@ def decode_controller_feature_0_array(
     for _ in range(count):
         o: ControllerFeature = new(ControllerFeature)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.min_supported_version, o.max_supported_version, n = get_hhB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -165,15 +163,13 @@ def decode_register_controller_record_0(buf: bytes, pos: int, left: int) -> tupl
     # Versions 0.
     o: RegisterControllerRecord = new(RegisterControllerRecord)
     o.controller_id, o.incarnation_id, o.zk_migration_ready, n = get_iUoB(buf, pos)
-    pos += 22
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.end_points, pos, left = decode_controller_endpoint_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 22, n)
+    o.end_points, pos, left = decode_controller_endpoint_0_array(buf, pos + 22, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.features, pos, left = decode_controller_feature_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.features, pos, left = decode_controller_feature_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -182,53 +178,56 @@ def decode_register_controller_record_0(buf: bytes, pos: int, left: int) -> tupl
     return o, pos
 
 
-def encode_controller_endpoint_0_array(items: Iterable[ControllerEndpoint], out: bytearray) -> None:
+def encode_controller_endpoint_0_array(items: Iterable[ControllerEndpoint], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_Hhx(o.port, o.security_protocol)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_Hhx(o.port, o.security_protocol))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_controller_feature_0_array(items: Iterable[ControllerFeature], out: bytearray) -> None:
+def encode_controller_feature_0_array(items: Iterable[ControllerFeature], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_hhx(o.min_supported_version, o.max_supported_version)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_hhx(o.min_supported_version, o.max_supported_version))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_register_controller_record_0(o: RegisterControllerRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.incarnation_id) != 16:
         raise ValueError
     end_points = o.end_points
     n = len(end_points) + 1
-    out += put_iUoB(o.controller_id, o.incarnation_id, o.zk_migration_ready, n) if n < 128 else put_iUo(o.controller_id, o.incarnation_id, o.zk_migration_ready) + LENGTH[n]
+    add(put_iUoB(o.controller_id, o.incarnation_id, o.zk_migration_ready, n) if n < 128 else put_iUo(o.controller_id, o.incarnation_id, o.zk_migration_ready) + LENGTH[n])
     if end_points:
         encode_controller_endpoint_0_array(end_points, out)
     features = o.features
     n = len(features) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if features:
         encode_controller_feature_0_array(features, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 RegisterControllerRecord._DECODERS = {

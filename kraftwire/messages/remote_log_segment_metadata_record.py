@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -158,10 +159,9 @@ def decode_topic_id_partition_entry_0_array(
     for _ in range(count):
         o: TopicIdPartitionEntry = new(TopicIdPartitionEntry)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.id, o.partition, n = get_UiB(buf, pos)
         pos += 21
         o.unknown_tagged_fields = None
@@ -197,15 +197,16 @@ def decode_segment_leader_epoch_entry_0_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[SegmentLeaderEpochEntry] = []
-    for row in sweep_iqB(buf[pos : pos + 13 * count]):
-        o: SegmentLeaderEpochEntry = new(SegmentLeaderEpochEntry)
-        o.leader_epoch, o.offset, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 13 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iqB(buf[pos : pos + 13 * count]):
+            o: SegmentLeaderEpochEntry = new(SegmentLeaderEpochEntry)
+            o.leader_epoch, o.offset, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 13 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(SegmentLeaderEpochEntry)
         o.leader_epoch, o.offset, n = get_iqB(buf, pos)
@@ -247,15 +248,17 @@ def decode_remote_log_segment_metadata_record_0(buf: bytes, pos: int, left: int)
     o.txn_index_empty = False
     (o.remote_log_segment_id,), pos = decode_remote_log_segment_id_entry_0_array(buf, pos, 1)
     o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms, n = get_qqiqqB(buf, pos)
-    pos += 37
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.segment_leader_epochs, pos = decode_segment_leader_epoch_entry_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 37, n)
+    o.segment_leader_epochs, pos = decode_segment_leader_epoch_entry_0_array(buf, pos + 37, n - 1)
     o.segment_size_in_bytes, n = get_iB(buf, pos)
-    pos += 5
     if n > 127:
-        n, pos = long_length(buf, pos, n)
-    o.custom_metadata = buf[pos : (pos := pos + n - 1)] if n else None
+        n, pos = long_length(buf, pos, 5, n)
+    if n:
+        o.custom_metadata = buf[pos + 5 : (pos := pos + 4 + n)]
+    else:
+        o.custom_metadata = None
+        pos += 5
     o.remote_log_segment_state, n = get_bB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -264,65 +267,71 @@ def decode_remote_log_segment_metadata_record_0(buf: bytes, pos: int, left: int)
     return o, pos
 
 
-def encode_topic_id_partition_entry_0_array(items: Iterable[TopicIdPartitionEntry], out: bytearray) -> None:
+def encode_topic_id_partition_entry_0_array(items: Iterable[TopicIdPartitionEntry], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         if len(o.id) != 16:
             raise ValueError
-        out += put_Uix(o.id, o.partition)
+        add(put_Uix(o.id, o.partition))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_remote_log_segment_id_entry_0_array(items: Iterable[RemoteLogSegmentIdEntry], out: bytearray) -> None:
+def encode_remote_log_segment_id_entry_0_array(items: Iterable[RemoteLogSegmentIdEntry], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         encode_topic_id_partition_entry_0_array((o.topic_id_partition,), out)
         if len(o.id) != 16:
             raise ValueError
-        out += put_Ux(o.id)
+        add(put_Ux(o.id))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_segment_leader_epoch_entry_0_array(items: Iterable[SegmentLeaderEpochEntry], out: bytearray) -> None:
+def encode_segment_leader_epoch_entry_0_array(items: Iterable[SegmentLeaderEpochEntry], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        out += put_iqx(o.leader_epoch, o.offset)
+        add(put_iqx(o.leader_epoch, o.offset))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_remote_log_segment_metadata_record_0_tags(o: RemoteLogSegmentMetadataRecord, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_remote_log_segment_metadata_record_0_tags(o: RemoteLogSegmentMetadataRecord, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.txn_index_empty:
-        tags[0] = out = bytearray()
-        out += put_o(o.txn_index_empty)
+        out: Parts = []
+        add = out.append
+        add(put_o(o.txn_index_empty))
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_remote_log_segment_metadata_record_0(o: RemoteLogSegmentMetadataRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     encode_remote_log_segment_id_entry_0_array((o.remote_log_segment_id,), out)
     segment_leader_epochs = o.segment_leader_epochs
     n = len(segment_leader_epochs) + 1
-    out += put_qqiqqB(o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms, n) if n < 128 else put_qqiqq(o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms) + LENGTH[n]
+    add(put_qqiqqB(o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms, n) if n < 128 else put_qqiqq(o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms) + LENGTH[n])
     if segment_leader_epochs:
         encode_segment_leader_epoch_entry_0_array(segment_leader_epochs, out)
     custom_metadata = o.custom_metadata
     n = 0 if custom_metadata is None else len(custom_metadata) + 1
-    out += put_iB(o.segment_size_in_bytes, n) if n < 128 else put_i(o.segment_size_in_bytes) + LENGTH[n]
+    add(put_iB(o.segment_size_in_bytes, n) if n < 128 else put_i(o.segment_size_in_bytes) + LENGTH[n])
     if custom_metadata:
-        out += custom_metadata
-    out += put_bx(o.remote_log_segment_state)
+        add(custom_metadata)
+    add(put_bx(o.remote_log_segment_state))
     if o.unknown_tagged_fields or o.txn_index_empty:
         encode_remote_log_segment_metadata_record_0_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 RemoteLogSegmentMetadataRecord._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     new,
     put_tags,
@@ -110,15 +111,16 @@ def decode_segment_leader_epoch_entry_0_array(
     if count * 13 > len(buf) - pos:
         raise ValueError
     out: list[SegmentLeaderEpochEntry] = []
-    for row in sweep_iqB(buf[pos : pos + 13 * count]):
-        o: SegmentLeaderEpochEntry = new(SegmentLeaderEpochEntry)
-        o.leader_epoch, o.offset, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 13 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iqB(buf[pos : pos + 13 * count]):
+            o: SegmentLeaderEpochEntry = new(SegmentLeaderEpochEntry)
+            o.leader_epoch, o.offset, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 13 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(SegmentLeaderEpochEntry)
         o.leader_epoch, o.offset, n = get_iqB(buf, pos)
@@ -159,15 +161,17 @@ def decode_remote_log_segment_metadata_snapshot_record_0(buf: bytes, pos: int, l
     o: RemoteLogSegmentMetadataSnapshotRecord = new(RemoteLogSegmentMetadataSnapshotRecord)
     o.txn_index_empty = False
     o.segment_id, o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms, n = get_UqqiqqB(buf, pos)
-    pos += 53
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.segment_leader_epochs, pos = decode_segment_leader_epoch_entry_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 53, n)
+    o.segment_leader_epochs, pos = decode_segment_leader_epoch_entry_0_array(buf, pos + 53, n - 1)
     o.segment_size_in_bytes, n = get_iB(buf, pos)
-    pos += 5
     if n > 127:
-        n, pos = long_length(buf, pos, n)
-    o.custom_metadata = buf[pos : (pos := pos + n - 1)] if n else None
+        n, pos = long_length(buf, pos, 5, n)
+    if n:
+        o.custom_metadata = buf[pos + 5 : (pos := pos + 4 + n)]
+    else:
+        o.custom_metadata = None
+        pos += 5
     o.remote_log_segment_state, n = get_bB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -176,41 +180,45 @@ def decode_remote_log_segment_metadata_snapshot_record_0(buf: bytes, pos: int, l
     return o, pos
 
 
-def encode_segment_leader_epoch_entry_0_array(items: Iterable[SegmentLeaderEpochEntry], out: bytearray) -> None:
+def encode_segment_leader_epoch_entry_0_array(items: Iterable[SegmentLeaderEpochEntry], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        out += put_iqx(o.leader_epoch, o.offset)
+        add(put_iqx(o.leader_epoch, o.offset))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_remote_log_segment_metadata_snapshot_record_0_tags(o: RemoteLogSegmentMetadataSnapshotRecord, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_remote_log_segment_metadata_snapshot_record_0_tags(o: RemoteLogSegmentMetadataSnapshotRecord, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.txn_index_empty:
-        tags[0] = out = bytearray()
-        out += put_o(o.txn_index_empty)
+        out: Parts = []
+        add = out.append
+        add(put_o(o.txn_index_empty))
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_remote_log_segment_metadata_snapshot_record_0(o: RemoteLogSegmentMetadataSnapshotRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.segment_id) != 16:
         raise ValueError
     segment_leader_epochs = o.segment_leader_epochs
     n = len(segment_leader_epochs) + 1
-    out += put_UqqiqqB(o.segment_id, o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms, n) if n < 128 else put_Uqqiqq(o.segment_id, o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms) + LENGTH[n]
+    add(put_UqqiqqB(o.segment_id, o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms, n) if n < 128 else put_Uqqiqq(o.segment_id, o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms) + LENGTH[n])
     if segment_leader_epochs:
         encode_segment_leader_epoch_entry_0_array(segment_leader_epochs, out)
     custom_metadata = o.custom_metadata
     n = 0 if custom_metadata is None else len(custom_metadata) + 1
-    out += put_iB(o.segment_size_in_bytes, n) if n < 128 else put_i(o.segment_size_in_bytes) + LENGTH[n]
+    add(put_iB(o.segment_size_in_bytes, n) if n < 128 else put_i(o.segment_size_in_bytes) + LENGTH[n])
     if custom_metadata:
-        out += custom_metadata
-    out += put_bx(o.remote_log_segment_state)
+        add(custom_metadata)
+    add(put_bx(o.remote_log_segment_state))
     if o.unknown_tagged_fields or o.txn_index_empty:
         encode_remote_log_segment_metadata_snapshot_record_0_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 RemoteLogSegmentMetadataSnapshotRecord._DECODERS = {

@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -116,10 +117,9 @@ def decode_topic_id_partition_entry_0_array(
     for _ in range(count):
         o: TopicIdPartitionEntry = new(TopicIdPartitionEntry)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.id, o.partition, n = get_UiB(buf, pos)
         pos += 21
         o.unknown_tagged_fields = None
@@ -153,10 +153,13 @@ def decode_remote_log_segment_metadata_update_record_0(buf: bytes, pos: int, lef
     o: RemoteLogSegmentMetadataUpdateRecord = new(RemoteLogSegmentMetadataUpdateRecord)
     (o.remote_log_segment_id,), pos = decode_remote_log_segment_id_entry_0_array(buf, pos, 1)
     o.broker_id, o.event_timestamp_ms, n = get_iqB(buf, pos)
-    pos += 13
     if n > 127:
-        n, pos = long_length(buf, pos, n)
-    o.custom_metadata = buf[pos : (pos := pos + n - 1)] if n else None
+        n, pos = long_length(buf, pos, 13, n)
+    if n:
+        o.custom_metadata = buf[pos + 13 : (pos := pos + 12 + n)]
+    else:
+        o.custom_metadata = None
+        pos += 13
     o.remote_log_segment_state, n = get_bB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -165,44 +168,47 @@ def decode_remote_log_segment_metadata_update_record_0(buf: bytes, pos: int, lef
     return o, pos
 
 
-def encode_topic_id_partition_entry_0_array(items: Iterable[TopicIdPartitionEntry], out: bytearray) -> None:
+def encode_topic_id_partition_entry_0_array(items: Iterable[TopicIdPartitionEntry], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         if len(o.id) != 16:
             raise ValueError
-        out += put_Uix(o.id, o.partition)
+        add(put_Uix(o.id, o.partition))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_remote_log_segment_id_entry_0_array(items: Iterable[RemoteLogSegmentIdEntry], out: bytearray) -> None:
+def encode_remote_log_segment_id_entry_0_array(items: Iterable[RemoteLogSegmentIdEntry], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         encode_topic_id_partition_entry_0_array((o.topic_id_partition,), out)
         if len(o.id) != 16:
             raise ValueError
-        out += put_Ux(o.id)
+        add(put_Ux(o.id))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_remote_log_segment_metadata_update_record_0(o: RemoteLogSegmentMetadataUpdateRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     encode_remote_log_segment_id_entry_0_array((o.remote_log_segment_id,), out)
     custom_metadata = o.custom_metadata
     n = 0 if custom_metadata is None else len(custom_metadata) + 1
-    out += put_iqB(o.broker_id, o.event_timestamp_ms, n) if n < 128 else put_iq(o.broker_id, o.event_timestamp_ms) + LENGTH[n]
+    add(put_iqB(o.broker_id, o.event_timestamp_ms, n) if n < 128 else put_iq(o.broker_id, o.event_timestamp_ms) + LENGTH[n])
     if custom_metadata:
-        out += custom_metadata
-    out += put_bx(o.remote_log_segment_state)
+        add(custom_metadata)
+    add(put_bx(o.remote_log_segment_state))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 RemoteLogSegmentMetadataUpdateRecord._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_string,
     new,
     put_tags,
@@ -89,10 +90,9 @@ def decode_topic_id_partition_entry_0_array(
     for _ in range(count):
         o: TopicIdPartitionEntry = new(TopicIdPartitionEntry)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.id, o.partition, n = get_UiB(buf, pos)
         pos += 21
         o.unknown_tagged_fields = None
@@ -114,28 +114,30 @@ def decode_remote_partition_delete_metadata_record_0(buf: bytes, pos: int, left:
     return o, pos
 
 
-def encode_topic_id_partition_entry_0_array(items: Iterable[TopicIdPartitionEntry], out: bytearray) -> None:
+def encode_topic_id_partition_entry_0_array(items: Iterable[TopicIdPartitionEntry], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         if len(o.id) != 16:
             raise ValueError
-        out += put_Uix(o.id, o.partition)
+        add(put_Uix(o.id, o.partition))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_remote_partition_delete_metadata_record_0(o: RemotePartitionDeleteMetadataRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     encode_topic_id_partition_entry_0_array((o.topic_id_partition,), out)
-    out += put_iqbx(o.broker_id, o.event_timestamp_ms, o.remote_partition_delete_state)
+    add(put_iqbx(o.broker_id, o.event_timestamp_ms, o.remote_partition_delete_state))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 RemotePartitionDeleteMetadataRecord._DECODERS = {

@@ -9,6 +9,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     ZERO_UUID,
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -58,13 +59,14 @@ def decode_remove_access_control_entry_record_0(buf: bytes, pos: int, left: int)
 
 def encode_remove_access_control_entry_record_0(o: RemoveAccessControlEntryRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.id) != 16:
         raise ValueError
-    out += put_Ux(o.id)
+    add(put_Ux(o.id))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 RemoveAccessControlEntryRecord._DECODERS = {

@@ -10,6 +10,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_string,
     new,
     put_tags,
@@ -55,10 +56,13 @@ def decode_remove_raft_voter_request_0(buf: bytes, pos: int, left: int) -> tuple
     # Versions 0.
     o: RemoveRaftVoterRequest = new(RemoveRaftVoterRequest)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 1
     o.voter_id, o.voter_directory_id, n = get_iUB(buf, pos)
     pos += 21
     o.unknown_tagged_fields = None
@@ -69,17 +73,18 @@ def decode_remove_raft_voter_request_0(buf: bytes, pos: int, left: int) -> tuple
 
 def encode_remove_raft_voter_request_0(o: RemoveRaftVoterRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = 0 if o.cluster_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     if len(o.voter_directory_id) != 16:
         raise ValueError
-    out += put_iUx(o.voter_id, o.voter_directory_id)
+    add(put_iUx(o.voter_id, o.voter_directory_id))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 RemoveRaftVoterRequest._DECODERS = {

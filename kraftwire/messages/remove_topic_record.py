@@ -9,6 +9,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     ZERO_UUID,
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -58,13 +59,14 @@ def decode_remove_topic_record_0(buf: bytes, pos: int, left: int) -> tuple[Remov
 
 def encode_remove_topic_record_0(o: RemoveTopicRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     if len(o.topic_id) != 16:
         raise ValueError
-    out += put_Ux(o.topic_id)
+    add(put_Ux(o.topic_id))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 RemoveTopicRecord._DECODERS = {

@@ -9,6 +9,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     STRING_LENGTH,
     Packer,
+    Parts,
     long_string,
     new,
     put_tags,
@@ -52,10 +53,9 @@ def decode_remove_user_scram_credential_record_0(buf: bytes, pos: int, left: int
     # Versions 0.
     o: RemoveUserScramCredentialRecord = new(RemoveUserScramCredentialRecord)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.name = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.name = buf[pos + 1 : (pos := pos + n)].decode()
     o.mechanism, n = get_bB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -66,15 +66,16 @@ def decode_remove_user_scram_credential_record_0(buf: bytes, pos: int, left: int
 
 def encode_remove_user_scram_credential_record_0(o: RemoveUserScramCredentialRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.name.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_bx(o.mechanism)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_bx(o.mechanism))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 RemoveUserScramCredentialRecord._DECODERS = {

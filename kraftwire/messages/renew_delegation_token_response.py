@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -74,18 +75,20 @@ def encode_renew_delegation_token_response_0(o: RenewDelegationTokenResponse) ->
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
-    out += put_hqi(o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms)
-    return bytes(out)
+    out: Parts = []
+    add = out.append
+    add(put_hqi(o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms))
+    return b"".join(out)
 
 
 def encode_renew_delegation_token_response_2(o: RenewDelegationTokenResponse) -> bytes:
     # Versions 2.
-    out = bytearray()
-    out += put_hqix(o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms)
+    out: Parts = []
+    add = out.append
+    add(put_hqix(o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 RenewDelegationTokenResponse._DECODERS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -67,8 +68,11 @@ def decode_request_header_1(buf: bytes, pos: int, left: int) -> tuple[RequestHea
     # Versions 1.
     o: RequestHeader = new(RequestHeader)
     o.request_api_key, o.request_api_version, o.correlation_id, n = get_hhih(buf, pos)
-    pos += 10
-    o.client_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.client_id = buf[pos + 10 : (pos := pos + 10 + n)].decode()
+    else:
+        o.client_id = None
+        pos += 10
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -77,8 +81,11 @@ def decode_request_header_2(buf: bytes, pos: int, left: int) -> tuple[RequestHea
     # Versions 2.
     o: RequestHeader = new(RequestHeader)
     o.request_api_key, o.request_api_version, o.correlation_id, n = get_hhih(buf, pos)
-    pos += 10
-    o.client_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.client_id = buf[pos + 10 : (pos := pos + 10 + n)].decode()
+    else:
+        o.client_id = None
+        pos += 10
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -91,34 +98,37 @@ def encode_request_header_0(o: RequestHeader) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
-    out += put_hhi(o.request_api_key, o.request_api_version, o.correlation_id)
-    return bytes(out)
+    out: Parts = []
+    add = out.append
+    add(put_hhi(o.request_api_key, o.request_api_version, o.correlation_id))
+    return b"".join(out)
 
 
 def encode_request_header_1(o: RequestHeader) -> bytes:
     # Versions 1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.client_id is None else o.client_id.encode()
     n = -1 if o.client_id is None else len(s)
-    out += put_hhih(o.request_api_key, o.request_api_version, o.correlation_id, n)
-    out += s
-    return bytes(out)
+    add(put_hhih(o.request_api_key, o.request_api_version, o.correlation_id, n))
+    add(s)
+    return b"".join(out)
 
 
 def encode_request_header_2(o: RequestHeader) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.client_id is None else o.client_id.encode()
     n = -1 if o.client_id is None else len(s)
-    out += put_hhih(o.request_api_key, o.request_api_version, o.correlation_id, n)
-    out += s
-    out.append(0)
+    add(put_hhih(o.request_api_key, o.request_api_version, o.correlation_id, n))
+    add(s)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 RequestHeader._DECODERS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -70,18 +71,20 @@ def encode_response_header_0(o: ResponseHeader) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
-    out += put_i(o.correlation_id)
-    return bytes(out)
+    out: Parts = []
+    add = out.append
+    add(put_i(o.correlation_id))
+    return b"".join(out)
 
 
 def encode_response_header_1(o: ResponseHeader) -> bytes:
     # Versions 1.
-    out = bytearray()
-    out += put_ix(o.correlation_id)
+    out: Parts = []
+    add = out.append
+    add(put_ix(o.correlation_id))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ResponseHeader._DECODERS = {

@@ -9,6 +9,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     LENGTH,
     Packer,
+    Parts,
     long_length,
     new,
     put_tags,
@@ -50,10 +51,9 @@ def decode_sasl_authenticate_request_0(buf: bytes, pos: int, left: int) -> tuple
     # Versions 0-1.
     o: SaslAuthenticateRequest = new(SaslAuthenticateRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.auth_bytes = buf[pos : (pos := pos + n)]
+    o.auth_bytes = buf[pos + 4 : (pos := pos + 4 + n)]
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -62,10 +62,9 @@ def decode_sasl_authenticate_request_2(buf: bytes, pos: int, left: int) -> tuple
     # Versions 2.
     o: SaslAuthenticateRequest = new(SaslAuthenticateRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.auth_bytes = buf[pos : (pos := pos + n - 1)]
+        n, pos = long_length(buf, pos, 1, n)
+    o.auth_bytes = buf[pos + 1 : (pos := pos + n)]
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -78,27 +77,29 @@ def encode_sasl_authenticate_request_0(o: SaslAuthenticateRequest) -> bytes:
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     auth_bytes = o.auth_bytes
     n = len(auth_bytes)
-    out += put_i(n)
+    add(put_i(n))
     if auth_bytes:
-        out += auth_bytes
-    return bytes(out)
+        add(auth_bytes)
+    return b"".join(out)
 
 
 def encode_sasl_authenticate_request_2(o: SaslAuthenticateRequest) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     auth_bytes = o.auth_bytes
     n = len(auth_bytes) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if auth_bytes:
-        out += auth_bytes
-    out.append(0)
+        add(auth_bytes)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 SaslAuthenticateRequest._DECODERS = {

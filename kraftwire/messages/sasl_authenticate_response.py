@@ -10,6 +10,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -68,13 +69,15 @@ def decode_sasl_authenticate_response_0(buf: bytes, pos: int, left: int) -> tupl
     o: SaslAuthenticateResponse = new(SaslAuthenticateResponse)
     o.session_lifetime_ms = 0
     o.error_code, n = get_hh(buf, pos)
-    pos += 4
-    o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.error_message = buf[pos + 4 : (pos := pos + 4 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 4
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.auth_bytes = buf[pos : (pos := pos + n)]
+    o.auth_bytes = buf[pos + 4 : (pos := pos + 4 + n)]
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -83,13 +86,15 @@ def decode_sasl_authenticate_response_1(buf: bytes, pos: int, left: int) -> tupl
     # Versions 1.
     o: SaslAuthenticateResponse = new(SaslAuthenticateResponse)
     o.error_code, n = get_hh(buf, pos)
-    pos += 4
-    o.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.error_message = buf[pos + 4 : (pos := pos + 4 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 4
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.auth_bytes = buf[pos : (pos := pos + n)]
+    o.auth_bytes = buf[pos + 4 : (pos := pos + 4 + n)]
     o.session_lifetime_ms, = get_q(buf, pos)
     pos += 8
     o.unknown_tagged_fields = None
@@ -100,15 +105,17 @@ def decode_sasl_authenticate_response_2(buf: bytes, pos: int, left: int) -> tupl
     # Versions 2.
     o: SaslAuthenticateResponse = new(SaslAuthenticateResponse)
     o.error_code, n = get_hB(buf, pos)
-    pos += 3
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 3, n)
+    if n:
+        o.error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 3
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.auth_bytes = buf[pos : (pos := pos + n - 1)]
+        n, pos = long_length(buf, pos, 1, n)
+    o.auth_bytes = buf[pos + 1 : (pos := pos + n)]
     o.session_lifetime_ms, n = get_qB(buf, pos)
     pos += 9
     o.unknown_tagged_fields = None
@@ -121,53 +128,56 @@ def encode_sasl_authenticate_response_0(o: SaslAuthenticateResponse) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = -1 if o.error_message is None else len(s)
-    out += put_hh(o.error_code, n)
-    out += s
+    add(put_hh(o.error_code, n))
+    add(s)
     auth_bytes = o.auth_bytes
     n = len(auth_bytes)
-    out += put_i(n)
+    add(put_i(n))
     if auth_bytes:
-        out += auth_bytes
-    return bytes(out)
+        add(auth_bytes)
+    return b"".join(out)
 
 
 def encode_sasl_authenticate_response_1(o: SaslAuthenticateResponse) -> bytes:
     # Versions 1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = -1 if o.error_message is None else len(s)
-    out += put_hh(o.error_code, n)
-    out += s
+    add(put_hh(o.error_code, n))
+    add(s)
     auth_bytes = o.auth_bytes
     n = len(auth_bytes)
-    out += put_i(n)
+    add(put_i(n))
     if auth_bytes:
-        out += auth_bytes
-    out += put_q(o.session_lifetime_ms)
-    return bytes(out)
+        add(auth_bytes)
+    add(put_q(o.session_lifetime_ms))
+    return b"".join(out)
 
 
 def encode_sasl_authenticate_response_2(o: SaslAuthenticateResponse) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = 0 if o.error_message is None else len(s) + 1
-    out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+    add(s)
     auth_bytes = o.auth_bytes
     n = len(auth_bytes) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if auth_bytes:
-        out += auth_bytes
-    out += put_qx(o.session_lifetime_ms)
+        add(auth_bytes)
+    add(put_qx(o.session_lifetime_ms))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 SaslAuthenticateResponse._DECODERS = {

@@ -9,6 +9,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     EMPTY,
     Packer,
+    Parts,
     new,
     plain_strings,
     put_strings,
@@ -51,10 +52,9 @@ def decode_sasl_handshake_response_0(buf: bytes, pos: int, left: int) -> tuple[S
     # Versions 0-1.
     o: SaslHandshakeResponse = new(SaslHandshakeResponse)
     o.error_code, n = get_hi(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.mechanisms, pos = plain_strings(buf, pos, n)
+    o.mechanisms, pos = plain_strings(buf, pos + 6, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -63,13 +63,14 @@ def encode_sasl_handshake_response_0(o: SaslHandshakeResponse) -> bytes:
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     mechanisms = o.mechanisms
     n = len(mechanisms)
-    out += put_hi(o.error_code, n)
+    add(put_hi(o.error_code, n))
     if mechanisms:
         put_strings(mechanisms, out, False)
-    return bytes(out)
+    return b"".join(out)
 
 
 SaslHandshakeResponse._DECODERS = {

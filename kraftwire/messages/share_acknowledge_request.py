@@ -17,6 +17,8 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
+    Rows,
     long_length,
     long_string,
     new,
@@ -36,12 +38,15 @@ get_ioB = Packer(">i?B").unpack_from
 get_qqB = Packer(">qqB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
+put_ibx = Packer(">ibx").pack
 put_io = Packer(">i?").pack
 put_ioB = Packer(">i?B").pack
 put_qq = Packer(">qq").pack
 put_qqB = Packer(">qqB").pack
+row_acknowledgement_batch_0 = Rows(">qqb%dbx")
 NUMBERS_b = NUMBERS["b"]
 UNPACK_b = UNPACK["b"]
 PACK_b = PACK["b"]
@@ -160,11 +165,10 @@ def decode_acknowledgement_batch_0_array(
     for _ in range(count):
         o = new(AcknowledgementBatch)
         o.first_offset, o.last_offset, n = get_qqB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.acknowledge_types = list(UNPACK_b[n - 1](buf, pos))
-        pos += 1 * (n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.acknowledge_types = list(UNPACK_b[n - 1](buf, pos + 17))
+        pos += n + 16
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -201,10 +205,9 @@ def decode_acknowledge_partition_0_array(
     for _ in range(count):
         o = new(AcknowledgePartition)
         o.partition_index, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.acknowledgement_batches, pos = decode_acknowledgement_batch_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 5, n)
+        o.acknowledgement_batches, pos = decode_acknowledgement_batch_0_array(buf, pos + 5, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -240,10 +243,9 @@ def decode_acknowledge_topic_0_array(
     for _ in range(count):
         o = new(AcknowledgeTopic)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos, left = decode_acknowledge_partition_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos, left = decode_acknowledge_partition_0_array(buf, pos + 17, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -258,20 +260,25 @@ def decode_share_acknowledge_request_0(buf: bytes, pos: int, left: int) -> tuple
     o: ShareAcknowledgeRequest = new(ShareAcknowledgeRequest)
     o.is_renew_ack = False
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.group_id = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.member_id = None
+        pos += 1
     o.share_session_epoch, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_acknowledge_topic_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos, left = decode_acknowledge_topic_0_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -284,20 +291,25 @@ def decode_share_acknowledge_request_2(buf: bytes, pos: int, left: int) -> tuple
     # Versions 2.
     o: ShareAcknowledgeRequest = new(ShareAcknowledgeRequest)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.group_id = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.member_id = None
+        pos += 1
     o.share_session_epoch, o.is_renew_ack, n = get_ioB(buf, pos)
-    pos += 6
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_acknowledge_topic_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 6, n)
+    o.topics, pos, left = decode_acknowledge_topic_0_array(buf, pos + 6, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -306,43 +318,58 @@ def decode_share_acknowledge_request_2(buf: bytes, pos: int, left: int) -> tuple
     return o, pos
 
 
-def encode_acknowledgement_batch_0_array(items: Iterable[AcknowledgementBatch], out: bytearray) -> None:
+def encode_acknowledgement_batch_0_array(items: Iterable[AcknowledgementBatch], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
         acknowledge_types = o.acknowledge_types
-        n = len(acknowledge_types) + 1
-        out += put_qqB(o.first_offset, o.last_offset, n) if n < 128 else put_qq(o.first_offset, o.last_offset) + LENGTH[n]
-        if acknowledge_types:
-            out += PACK_b[len(acknowledge_types)](*acknowledge_types)
-        out.append(0)
+        if len(acknowledge_types) < 127:
+            add(row_acknowledgement_batch_0[len(acknowledge_types)](o.first_offset, o.last_offset, len(acknowledge_types) + 1, *acknowledge_types))
+        else:
+            acknowledge_types = o.acknowledge_types
+            n = len(acknowledge_types) + 1
+            add(put_qqB(o.first_offset, o.last_offset, n) if n < 128 else put_qq(o.first_offset, o.last_offset) + LENGTH[n])
+            if acknowledge_types:
+                add(PACK_b[len(acknowledge_types)](*acknowledge_types))
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_acknowledge_partition_0_array(items: Iterable[AcknowledgePartition], out: bytearray) -> None:
+def encode_acknowledge_partition_0_array(items: Iterable[AcknowledgePartition], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
         acknowledgement_batches = o.acknowledgement_batches
-        n = len(acknowledgement_batches) + 1
-        out += put_iB(o.partition_index, n) if n < 128 else put_i(o.partition_index) + LENGTH[n]
-        if acknowledgement_batches:
-            encode_acknowledgement_batch_0_array(acknowledgement_batches, out)
-        out.append(0)
+        if not len(acknowledgement_batches):
+            add(put_ibx(o.partition_index, 1))
+        else:
+            acknowledgement_batches = o.acknowledgement_batches
+            n = len(acknowledgement_batches) + 1
+            add(put_iB(o.partition_index, n) if n < 128 else put_i(o.partition_index) + LENGTH[n])
+            if acknowledgement_batches:
+                encode_acknowledgement_batch_0_array(acknowledgement_batches, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_acknowledge_topic_0_array(items: Iterable[AcknowledgeTopic], out: bytearray) -> None:
+def encode_acknowledge_topic_0_array(items: Iterable[AcknowledgeTopic], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_acknowledge_partition_0_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_acknowledge_partition_0_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -351,46 +378,48 @@ def encode_share_acknowledge_request_0(o: ShareAcknowledgeRequest) -> bytes:
     # Versions 0-1.
     if o.is_renew_ack:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.group_id is None else o.group_id.encode()
     n = 0 if o.group_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = b"" if o.member_id is None else o.member_id.encode()
     n = 0 if o.member_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.share_session_epoch, n) if n < 128 else put_i(o.share_session_epoch) + LENGTH[n]
+    add(put_iB(o.share_session_epoch, n) if n < 128 else put_i(o.share_session_epoch) + LENGTH[n])
     if topics:
         encode_acknowledge_topic_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_share_acknowledge_request_2(o: ShareAcknowledgeRequest) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.group_id is None else o.group_id.encode()
     n = 0 if o.group_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = b"" if o.member_id is None else o.member_id.encode()
     n = 0 if o.member_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += put_ioB(o.share_session_epoch, o.is_renew_ack, n) if n < 128 else put_io(o.share_session_epoch, o.is_renew_ack) + LENGTH[n]
+    add(put_ioB(o.share_session_epoch, o.is_renew_ack, n) if n < 128 else put_io(o.share_session_epoch, o.is_renew_ack) + LENGTH[n])
     if topics:
         encode_acknowledge_topic_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ShareAcknowledgeRequest._DECODERS = {

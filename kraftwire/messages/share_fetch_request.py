@@ -17,6 +17,8 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
+    Rows,
     long_length,
     long_string,
     new,
@@ -39,10 +41,13 @@ get_iiiiiiboB = Packer(">iiiiiib?B").unpack_from
 get_qqB = Packer(">qqB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
+put_ibx = Packer(">ibx").pack
 put_ii = Packer(">ii").pack
 put_iiB = Packer(">iiB").pack
+put_iibx = Packer(">iibx").pack
 put_iiii = Packer(">iiii").pack
 put_iiiiB = Packer(">iiiiB").pack
 put_iiiiii = Packer(">iiiiii").pack
@@ -51,6 +56,8 @@ put_iiiiiibo = Packer(">iiiiiib?").pack
 put_iiiiiiboB = Packer(">iiiiiib?B").pack
 put_qq = Packer(">qq").pack
 put_qqB = Packer(">qqB").pack
+row_acknowledgement_batch_0 = Rows(">qqb%dbx")
+row_forgotten_topic_0 = Rows(">16sb%dix")
 NUMBERS_b = NUMBERS["b"]
 NUMBERS_i = NUMBERS["i"]
 UNPACK_b = UNPACK["b"]
@@ -208,11 +215,10 @@ def decode_acknowledgement_batch_0_array(
     for _ in range(count):
         o = new(AcknowledgementBatch)
         o.first_offset, o.last_offset, n = get_qqB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.acknowledge_types = list(UNPACK_b[n - 1](buf, pos))
-        pos += 1 * (n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.acknowledge_types = list(UNPACK_b[n - 1](buf, pos + 17))
+        pos += n + 16
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -248,10 +254,9 @@ def decode_fetch_partition_0_array(
     for _ in range(count):
         o = new(FetchPartition)
         o.partition_index, o.partition_max_bytes, n = get_iiB(buf, pos)
-        pos += 9
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.acknowledgement_batches, pos = decode_acknowledgement_batch_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 9, n)
+        o.acknowledgement_batches, pos = decode_acknowledgement_batch_0_array(buf, pos + 9, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -287,10 +292,9 @@ def decode_fetch_topic_0_array(
     for _ in range(count):
         o = new(FetchTopic)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_fetch_partition_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_fetch_partition_0_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -326,11 +330,10 @@ def decode_forgotten_topic_0_array(
     for _ in range(count):
         o = new(ForgottenTopic)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 17))
+        pos += 4 * n + 13
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -348,25 +351,29 @@ def decode_share_fetch_request_0(buf: bytes, pos: int, left: int) -> tuple[Share
     o.share_acquire_mode = 0
     o.is_renew_ack = False
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.group_id = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.member_id = None
+        pos += 1
     o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, n = get_iiiiB(buf, pos)
-    pos += 17
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = decode_fetch_topic_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 17, n)
+    o.topics, pos = decode_fetch_topic_0_array(buf, pos + 17, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.forgotten_topics_data, pos = decode_forgotten_topic_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.forgotten_topics_data, pos = decode_forgotten_topic_0_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -404,10 +411,9 @@ def decode_fetch_partition_1_array(
         o = new(FetchPartition)
         o.partition_max_bytes = 0
         o.partition_index, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.acknowledgement_batches, pos = decode_acknowledgement_batch_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 5, n)
+        o.acknowledgement_batches, pos = decode_acknowledgement_batch_0_array(buf, pos + 5, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -443,10 +449,9 @@ def decode_fetch_topic_1_array(
     for _ in range(count):
         o = new(FetchTopic)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos, left = decode_fetch_partition_1_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos, left = decode_fetch_partition_1_array(buf, pos + 17, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -462,25 +467,29 @@ def decode_share_fetch_request_1(buf: bytes, pos: int, left: int) -> tuple[Share
     o.share_acquire_mode = 0
     o.is_renew_ack = False
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.group_id = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.member_id = None
+        pos += 1
     o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, n = get_iiiiiiB(buf, pos)
-    pos += 25
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_fetch_topic_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 25, n)
+    o.topics, pos, left = decode_fetch_topic_1_array(buf, pos + 25, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.forgotten_topics_data, pos = decode_forgotten_topic_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.forgotten_topics_data, pos = decode_forgotten_topic_0_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -493,25 +502,29 @@ def decode_share_fetch_request_2(buf: bytes, pos: int, left: int) -> tuple[Share
     # Versions 2.
     o: ShareFetchRequest = new(ShareFetchRequest)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.group_id = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.member_id = None
+        pos += 1
     o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, o.share_acquire_mode, o.is_renew_ack, n = get_iiiiiiboB(buf, pos)
-    pos += 27
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_fetch_topic_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 27, n)
+    o.topics, pos, left = decode_fetch_topic_1_array(buf, pos + 27, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.forgotten_topics_data, pos = decode_forgotten_topic_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.forgotten_topics_data, pos = decode_forgotten_topic_0_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -520,58 +533,78 @@ def decode_share_fetch_request_2(buf: bytes, pos: int, left: int) -> tuple[Share
     return o, pos
 
 
-def encode_acknowledgement_batch_0_array(items: Iterable[AcknowledgementBatch], out: bytearray) -> None:
+def encode_acknowledgement_batch_0_array(items: Iterable[AcknowledgementBatch], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
         acknowledge_types = o.acknowledge_types
-        n = len(acknowledge_types) + 1
-        out += put_qqB(o.first_offset, o.last_offset, n) if n < 128 else put_qq(o.first_offset, o.last_offset) + LENGTH[n]
-        if acknowledge_types:
-            out += PACK_b[len(acknowledge_types)](*acknowledge_types)
-        out.append(0)
+        if len(acknowledge_types) < 127:
+            add(row_acknowledgement_batch_0[len(acknowledge_types)](o.first_offset, o.last_offset, len(acknowledge_types) + 1, *acknowledge_types))
+        else:
+            acknowledge_types = o.acknowledge_types
+            n = len(acknowledge_types) + 1
+            add(put_qqB(o.first_offset, o.last_offset, n) if n < 128 else put_qq(o.first_offset, o.last_offset) + LENGTH[n])
+            if acknowledge_types:
+                add(PACK_b[len(acknowledge_types)](*acknowledge_types))
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_partition_0_array(items: Iterable[FetchPartition], out: bytearray) -> None:
+def encode_fetch_partition_0_array(items: Iterable[FetchPartition], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         acknowledgement_batches = o.acknowledgement_batches
-        n = len(acknowledgement_batches) + 1
-        out += put_iiB(o.partition_index, o.partition_max_bytes, n) if n < 128 else put_ii(o.partition_index, o.partition_max_bytes) + LENGTH[n]
-        if acknowledgement_batches:
-            encode_acknowledgement_batch_0_array(acknowledgement_batches, out)
-        out.append(0)
+        if not len(acknowledgement_batches):
+            add(put_iibx(o.partition_index, o.partition_max_bytes, 1))
+        else:
+            acknowledgement_batches = o.acknowledgement_batches
+            n = len(acknowledgement_batches) + 1
+            add(put_iiB(o.partition_index, o.partition_max_bytes, n) if n < 128 else put_ii(o.partition_index, o.partition_max_bytes) + LENGTH[n])
+            if acknowledgement_batches:
+                encode_acknowledgement_batch_0_array(acknowledgement_batches, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_topic_0_array(items: Iterable[FetchTopic], out: bytearray) -> None:
+def encode_fetch_topic_0_array(items: Iterable[FetchTopic], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_fetch_partition_0_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_fetch_partition_0_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_forgotten_topic_0_array(items: Iterable[ForgottenTopic], out: bytearray) -> None:
+def encode_forgotten_topic_0_array(items: Iterable[ForgottenTopic], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+        if len(partitions) < 127:
+            add(row_forgotten_topic_0[len(partitions)](o.topic_id, len(partitions) + 1, *partitions))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                add(PACK_i[len(partitions)](*partitions))
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -580,57 +613,68 @@ def encode_share_fetch_request_0(o: ShareFetchRequest) -> bytes:
     # Versions 0.
     if o.max_records or o.batch_size or o.is_renew_ack:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.group_id is None else o.group_id.encode()
     n = 0 if o.group_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = b"" if o.member_id is None else o.member_id.encode()
     n = 0 if o.member_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += put_iiiiB(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, n) if n < 128 else put_iiii(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes) + LENGTH[n]
+    add(put_iiiiB(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, n) if n < 128 else put_iiii(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes) + LENGTH[n])
     if topics:
         encode_fetch_topic_0_array(topics, out)
     forgotten_topics_data = o.forgotten_topics_data
     n = len(forgotten_topics_data) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if forgotten_topics_data:
         encode_forgotten_topic_0_array(forgotten_topics_data, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_fetch_partition_1_array(items: Iterable[FetchPartition], out: bytearray) -> None:
+def encode_fetch_partition_1_array(items: Iterable[FetchPartition], out: Parts) -> None:
     # Versions 1-2.
+    add = out.append
     for o in items:
         if o.partition_max_bytes:
             raise ValueError
         acknowledgement_batches = o.acknowledgement_batches
-        n = len(acknowledgement_batches) + 1
-        out += put_iB(o.partition_index, n) if n < 128 else put_i(o.partition_index) + LENGTH[n]
-        if acknowledgement_batches:
-            encode_acknowledgement_batch_0_array(acknowledgement_batches, out)
-        out.append(0)
+        if not len(acknowledgement_batches):
+            add(put_ibx(o.partition_index, 1))
+        else:
+            acknowledgement_batches = o.acknowledgement_batches
+            n = len(acknowledgement_batches) + 1
+            add(put_iB(o.partition_index, n) if n < 128 else put_i(o.partition_index) + LENGTH[n])
+            if acknowledgement_batches:
+                encode_acknowledgement_batch_0_array(acknowledgement_batches, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_topic_1_array(items: Iterable[FetchTopic], out: bytearray) -> None:
+def encode_fetch_topic_1_array(items: Iterable[FetchTopic], out: Parts) -> None:
     # Versions 1-2.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_fetch_partition_1_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_fetch_partition_1_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -639,56 +683,58 @@ def encode_share_fetch_request_1(o: ShareFetchRequest) -> bytes:
     # Versions 1.
     if o.is_renew_ack:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.group_id is None else o.group_id.encode()
     n = 0 if o.group_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = b"" if o.member_id is None else o.member_id.encode()
     n = 0 if o.member_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += put_iiiiiiB(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, n) if n < 128 else put_iiiiii(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size) + LENGTH[n]
+    add(put_iiiiiiB(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, n) if n < 128 else put_iiiiii(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size) + LENGTH[n])
     if topics:
         encode_fetch_topic_1_array(topics, out)
     forgotten_topics_data = o.forgotten_topics_data
     n = len(forgotten_topics_data) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if forgotten_topics_data:
         encode_forgotten_topic_0_array(forgotten_topics_data, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_share_fetch_request_2(o: ShareFetchRequest) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.group_id is None else o.group_id.encode()
     n = 0 if o.group_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = b"" if o.member_id is None else o.member_id.encode()
     n = 0 if o.member_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += put_iiiiiiboB(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, o.share_acquire_mode, o.is_renew_ack, n) if n < 128 else put_iiiiiibo(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, o.share_acquire_mode, o.is_renew_ack) + LENGTH[n]
+    add(put_iiiiiiboB(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, o.share_acquire_mode, o.is_renew_ack, n) if n < 128 else put_iiiiiibo(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, o.share_acquire_mode, o.is_renew_ack) + LENGTH[n])
     if topics:
         encode_fetch_topic_1_array(topics, out)
     forgotten_topics_data = o.forgotten_topics_data
     n = len(forgotten_topics_data) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if forgotten_topics_data:
         encode_forgotten_topic_0_array(forgotten_topics_data, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ShareFetchRequest._DECODERS = {

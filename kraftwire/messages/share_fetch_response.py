@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -36,6 +37,7 @@ get_iiB = Packer(">iiB").unpack_from
 get_qqhB = Packer(">qqhB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_h = Packer(">h").pack
 put_hB = Packer(">hB").pack
 put_i = Packer(">i").pack
@@ -198,15 +200,16 @@ def decode_leader_id_and_epoch_0_array(
     if count * 9 > len(buf) - pos:
         raise ValueError
     out: list[LeaderIdAndEpoch] = []
-    for row in sweep_iiB(buf[pos : pos + 9 * count]):
-        o: LeaderIdAndEpoch = new(LeaderIdAndEpoch)
-        o.leader_id, o.leader_epoch, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 9 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iiB(buf[pos : pos + 9 * count]):
+            o: LeaderIdAndEpoch = new(LeaderIdAndEpoch)
+            o.leader_id, o.leader_epoch, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 9 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(LeaderIdAndEpoch)
         o.leader_id, o.leader_epoch, n = get_iiB(buf, pos)
@@ -225,15 +228,16 @@ def decode_acquired_records_0_array(
     if count * 19 > len(buf) - pos:
         raise ValueError
     out: list[AcquiredRecords] = []
-    for row in sweep_qqhB(buf[pos : pos + 19 * count]):
-        o: AcquiredRecords = new(AcquiredRecords)
-        o.first_offset, o.last_offset, o.delivery_count, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 19 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_qqhB(buf[pos : pos + 19 * count]):
+            o: AcquiredRecords = new(AcquiredRecords)
+            o.first_offset, o.last_offset, o.delivery_count, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 19 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(AcquiredRecords)
         o.first_offset, o.last_offset, o.delivery_count, n = get_qqhB(buf, pos)
@@ -256,26 +260,34 @@ def decode_partition_data_0_array(
     for _ in range(count):
         o: PartitionData = new(PartitionData)
         o.partition_index, o.error_code, n = get_ihB(buf, pos)
-        pos += 7
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 7, n)
+        if n:
+            o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 7
         o.acknowledge_error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.acknowledge_error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.acknowledge_error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.acknowledge_error_message = None
+            pos += 3
         (o.current_leader,), pos = decode_leader_id_and_epoch_0_array(buf, pos, 1)
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_length(buf, pos, n)
-        o.records = view[pos : (pos := pos + n - 1)] if n else None
+            n, pos = long_length(buf, pos, 1, n)
+        if n:
+            o.records = view[pos + 1 : (pos := pos + n)]
+        else:
+            o.records = None
+            pos += 1
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.acquired_records, pos = decode_acquired_records_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.acquired_records, pos = decode_acquired_records_0_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -311,10 +323,9 @@ def decode_share_fetchable_topic_response_0_array(
     for _ in range(count):
         o = new(ShareFetchableTopicResponse)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_partition_data_0_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -334,15 +345,17 @@ def decode_node_endpoint_0_array(
     for _ in range(count):
         o: NodeEndpoint = new(NodeEndpoint)
         o.node_id, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 5, n)
+        o.host = buf[pos + 5 : (pos := pos + 4 + n)].decode()
         o.port, n = get_iB(buf, pos)
-        pos += 5
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 5, n)
+        if n:
+            o.rack = buf[pos + 5 : (pos := pos + 4 + n)].decode()
+        else:
+            o.rack = None
+            pos += 5
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -357,20 +370,21 @@ def decode_share_fetch_response_0(buf: bytes, pos: int, left: int) -> tuple[Shar
     o: ShareFetchResponse = new(ShareFetchResponse)
     o.acquisition_lock_timeout_ms = 0
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 7, n)
+    if n:
+        o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 7
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.responses, pos = decode_share_fetchable_topic_response_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.responses, pos = decode_share_fetchable_topic_response_0_array(buf, pos + 1, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.node_endpoints, pos = decode_node_endpoint_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.node_endpoints, pos = decode_node_endpoint_0_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -390,26 +404,30 @@ def decode_partition_data_1_array(
     for _ in range(count):
         o: PartitionData = new(PartitionData)
         o.partition_index, o.error_code, n = get_ihB(buf, pos)
-        pos += 7
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 7, n)
+        if n:
+            o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 7
         o.acknowledge_error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.acknowledge_error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.acknowledge_error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.acknowledge_error_message = None
+            pos += 3
         (o.current_leader,), pos = decode_leader_id_and_epoch_0_array(buf, pos, 1)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.records = view[pos : (pos := pos + n - 1)]
+            n, pos = long_length(buf, pos, 1, n)
+        o.records = view[pos + 1 : (pos := pos + n)]
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.acquired_records, pos = decode_acquired_records_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.acquired_records, pos = decode_acquired_records_0_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -445,10 +463,9 @@ def decode_share_fetchable_topic_response_1_array(
     for _ in range(count):
         o = new(ShareFetchableTopicResponse)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_partition_data_1_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -462,20 +479,21 @@ def decode_share_fetch_response_1(buf: bytes, pos: int, left: int) -> tuple[Shar
     # Versions 1-2.
     o: ShareFetchResponse = new(ShareFetchResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 7, n)
+    if n:
+        o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 7
     o.acquisition_lock_timeout_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.responses, pos = decode_share_fetchable_topic_response_1_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 5, n)
+    o.responses, pos = decode_share_fetchable_topic_response_1_array(buf, pos + 5, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.node_endpoints, pos = decode_node_endpoint_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.node_endpoints, pos = decode_node_endpoint_0_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -484,76 +502,85 @@ def decode_share_fetch_response_1(buf: bytes, pos: int, left: int) -> tuple[Shar
     return o, pos
 
 
-def encode_leader_id_and_epoch_0_array(items: Iterable[LeaderIdAndEpoch], out: bytearray) -> None:
+def encode_leader_id_and_epoch_0_array(items: Iterable[LeaderIdAndEpoch], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
-        out += put_iix(o.leader_id, o.leader_epoch)
+        add(put_iix(o.leader_id, o.leader_epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_acquired_records_0_array(items: Iterable[AcquiredRecords], out: bytearray) -> None:
+def encode_acquired_records_0_array(items: Iterable[AcquiredRecords], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
-        out += put_qqhx(o.first_offset, o.last_offset, o.delivery_count)
+        add(put_qqhx(o.first_offset, o.last_offset, o.delivery_count))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_ihB(o.partition_index, o.error_code, n) if n < 128 else put_ih(o.partition_index, o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_ihB(o.partition_index, o.error_code, n) if n < 128 else put_ih(o.partition_index, o.error_code) + STRING_LENGTH[n])
+        add(s)
         s = b"" if o.acknowledge_error_message is None else o.acknowledge_error_message.encode()
         n = 0 if o.acknowledge_error_message is None else len(s) + 1
-        out += put_hB(o.acknowledge_error_code, n) if n < 128 else put_h(o.acknowledge_error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.acknowledge_error_code, n) if n < 128 else put_h(o.acknowledge_error_code) + STRING_LENGTH[n])
+        add(s)
         encode_leader_id_and_epoch_0_array((o.current_leader,), out)
         records = o.records
         n = 0 if records is None else len(records) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if records:
-            out += records
+            add(records)
         acquired_records = o.acquired_records
         n = len(acquired_records) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if acquired_records:
             encode_acquired_records_0_array(acquired_records, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_share_fetchable_topic_response_0_array(items: Iterable[ShareFetchableTopicResponse], out: bytearray) -> None:
+def encode_share_fetchable_topic_response_0_array(items: Iterable[ShareFetchableTopicResponse], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_partition_data_0_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_partition_data_0_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_node_endpoint_0_array(items: Iterable[NodeEndpoint], out: bytearray) -> None:
+def encode_node_endpoint_0_array(items: Iterable[NodeEndpoint], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
         s = o.host.encode()
         n = len(s) + 1
-        out += put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + STRING_LENGTH[n]
-        out += s
+        add(put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + STRING_LENGTH[n])
+        add(s)
         s = b"" if o.rack is None else o.rack.encode()
         n = 0 if o.rack is None else len(s) + 1
-        out += put_iB(o.port, n) if n < 128 else put_i(o.port) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_iB(o.port, n) if n < 128 else put_i(o.port) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -562,90 +589,98 @@ def encode_share_fetch_response_0(o: ShareFetchResponse) -> bytes:
     # Versions 0.
     if o.acquisition_lock_timeout_ms:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = 0 if o.error_message is None else len(s) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n])
+    add(s)
     responses = o.responses
     n = len(responses) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if responses:
         encode_share_fetchable_topic_response_0_array(responses, out)
     node_endpoints = o.node_endpoints
     n = len(node_endpoints) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if node_endpoints:
         encode_node_endpoint_0_array(node_endpoints, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_partition_data_1_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 1-2.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_ihB(o.partition_index, o.error_code, n) if n < 128 else put_ih(o.partition_index, o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_ihB(o.partition_index, o.error_code, n) if n < 128 else put_ih(o.partition_index, o.error_code) + STRING_LENGTH[n])
+        add(s)
         s = b"" if o.acknowledge_error_message is None else o.acknowledge_error_message.encode()
         n = 0 if o.acknowledge_error_message is None else len(s) + 1
-        out += put_hB(o.acknowledge_error_code, n) if n < 128 else put_h(o.acknowledge_error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.acknowledge_error_code, n) if n < 128 else put_h(o.acknowledge_error_code) + STRING_LENGTH[n])
+        add(s)
         encode_leader_id_and_epoch_0_array((o.current_leader,), out)
         records = o.records
         n = len(records) + 1  # type: ignore[arg-type]
-        out += LENGTH[n]
+        add(LENGTH[n])
         if records:
-            out += records
+            add(records)
         acquired_records = o.acquired_records
         n = len(acquired_records) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if acquired_records:
             encode_acquired_records_0_array(acquired_records, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_share_fetchable_topic_response_1_array(items: Iterable[ShareFetchableTopicResponse], out: bytearray) -> None:
+def encode_share_fetchable_topic_response_1_array(items: Iterable[ShareFetchableTopicResponse], out: Parts) -> None:
     # Versions 1-2.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_partition_data_1_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_partition_data_1_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_share_fetch_response_1(o: ShareFetchResponse) -> bytes:
     # Versions 1-2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = 0 if o.error_message is None else len(s) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n])
+    add(s)
     responses = o.responses
     n = len(responses) + 1
-    out += put_iB(o.acquisition_lock_timeout_ms, n) if n < 128 else put_i(o.acquisition_lock_timeout_ms) + LENGTH[n]
+    add(put_iB(o.acquisition_lock_timeout_ms, n) if n < 128 else put_i(o.acquisition_lock_timeout_ms) + LENGTH[n])
     if responses:
         encode_share_fetchable_topic_response_1_array(responses, out)
     node_endpoints = o.node_endpoints
     n = len(node_endpoints) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if node_endpoints:
         encode_node_endpoint_0_array(node_endpoints, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ShareFetchResponse._DECODERS = {

@@ -16,6 +16,7 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
     compact_strings,
     long_length,
     long_string,
@@ -37,6 +38,7 @@ get_iB = Packer(">iB").unpack_from
 get_iiB = Packer(">iiB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_bx = Packer(">bx").pack
 put_h = Packer(">h").pack
 put_hB = Packer(">hB").pack
 put_i = Packer(">i").pack
@@ -180,16 +182,14 @@ def decode_topic_partitions_0_array(
     for _ in range(count):
         o: TopicPartitions = new(TopicPartitions)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 17, n)
+        o.topic_name = buf[pos + 17 : (pos := pos + 16 + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -226,10 +226,9 @@ def decode_assignment_0_array(
     for _ in range(count):
         o = new(Assignment)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topic_partitions, pos = decode_topic_partitions_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.topic_partitions, pos = decode_topic_partitions_0_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -249,30 +248,29 @@ def decode_member_0_array(
     for _ in range(count):
         o: Member = new(Member)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.rack_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.rack_id = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.rack_id = None
+            pos += 1
         o.member_epoch, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.client_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 5, n)
+        o.client_id = buf[pos + 5 : (pos := pos + 4 + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.client_host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.client_host = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.subscribed_topic_names, pos = compact_strings(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.subscribed_topic_names, pos = compact_strings(buf, pos + 1, n - 1)
         (o.assignment,), pos, left = decode_assignment_0_array(buf, pos, 1, left)
         n = buf[pos]
         pos += 1
@@ -293,30 +291,29 @@ def decode_described_group_0_array(
     for _ in range(count):
         o: DescribedGroup = new(DescribedGroup)
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 3
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_state = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_state = buf[pos + 1 : (pos := pos + n)].decode()
         o.group_epoch, o.assignment_epoch, n = get_iiB(buf, pos)
-        pos += 9
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.assignor_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 9, n)
+        o.assignor_name = buf[pos + 9 : (pos := pos + 8 + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.members, pos, left = decode_member_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.members, pos, left = decode_member_0_array(buf, pos + 1, n - 1, left)
         o.authorized_operations, n = get_iB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -330,10 +327,9 @@ def decode_share_group_describe_response_0(buf: bytes, pos: int, left: int) -> t
     # Versions 0-1.
     o: ShareGroupDescribeResponse = new(ShareGroupDescribeResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.groups, pos, left = decode_described_group_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.groups, pos, left = decode_described_group_0_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -342,109 +338,118 @@ def decode_share_group_describe_response_0(buf: bytes, pos: int, left: int) -> t
     return o, pos
 
 
-def encode_topic_partitions_0_array(items: Iterable[TopicPartitions], out: bytearray) -> None:
+def encode_topic_partitions_0_array(items: Iterable[TopicPartitions], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if len(o.topic_id) != 16:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + STRING_LENGTH[n]
-        out += s
+        add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+            add(PACK_i[len(partitions)](*partitions))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_assignment_0_array(items: Iterable[Assignment], out: bytearray) -> None:
+def encode_assignment_0_array(items: Iterable[Assignment], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         topic_partitions = o.topic_partitions
-        n = len(topic_partitions) + 1
-        out += LENGTH[n]
-        if topic_partitions:
-            encode_topic_partitions_0_array(topic_partitions, out)
-        out.append(0)
+        if not len(topic_partitions):
+            add(put_bx(1))
+        else:
+            topic_partitions = o.topic_partitions
+            n = len(topic_partitions) + 1
+            add(LENGTH[n])
+            if topic_partitions:
+                encode_topic_partitions_0_array(topic_partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_member_0_array(items: Iterable[Member], out: bytearray) -> None:
+def encode_member_0_array(items: Iterable[Member], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         s = o.member_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.rack_id is None else o.rack_id.encode()
         n = 0 if o.rack_id is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.client_id.encode()
         n = len(s) + 1
-        out += put_iB(o.member_epoch, n) if n < 128 else put_i(o.member_epoch) + STRING_LENGTH[n]
-        out += s
+        add(put_iB(o.member_epoch, n) if n < 128 else put_i(o.member_epoch) + STRING_LENGTH[n])
+        add(s)
         s = o.client_host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         subscribed_topic_names = o.subscribed_topic_names
         n = len(subscribed_topic_names) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if subscribed_topic_names:
             put_strings(subscribed_topic_names, out, True)
         encode_assignment_0_array((o.assignment,), out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_described_group_0_array(items: Iterable[DescribedGroup], out: bytearray) -> None:
+def encode_described_group_0_array(items: Iterable[DescribedGroup], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
         s = o.group_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.group_state.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.assignor_name.encode()
         n = len(s) + 1
-        out += put_iiB(o.group_epoch, o.assignment_epoch, n) if n < 128 else put_ii(o.group_epoch, o.assignment_epoch) + STRING_LENGTH[n]
-        out += s
+        add(put_iiB(o.group_epoch, o.assignment_epoch, n) if n < 128 else put_ii(o.group_epoch, o.assignment_epoch) + STRING_LENGTH[n])
+        add(s)
         members = o.members
         n = len(members) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if members:
             encode_member_0_array(members, out)
-        out += put_ix(o.authorized_operations)
+        add(put_ix(o.authorized_operations))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_share_group_describe_response_0(o: ShareGroupDescribeResponse) -> bytes:
     # Versions 0-1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if groups:
         encode_described_group_0_array(groups, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ShareGroupDescribeResponse._DECODERS = {

@@ -10,6 +10,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     compact_strings,
     long_length,
     long_string,
@@ -64,28 +65,29 @@ def decode_share_group_heartbeat_request_0(buf: bytes, pos: int, left: int) -> t
     # Versions 0-1.
     o: ShareGroupHeartbeatRequest = new(ShareGroupHeartbeatRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
     o.member_epoch, n = get_iB(buf, pos)
-    pos += 5
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.rack_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-    n = buf[pos]
-    pos += 1
-    if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_string(buf, pos, 5, n)
     if n:
-        o.subscribed_topic_names, pos = compact_strings(buf, pos, n - 1)
+        o.rack_id = buf[pos + 5 : (pos := pos + 4 + n)].decode()
+    else:
+        o.rack_id = None
+        pos += 5
+    n = buf[pos]
+    if n > 127:
+        n, pos = long_length(buf, pos, 1, n)
+    if n:
+        o.subscribed_topic_names, pos = compact_strings(buf, pos + 1, n - 1)
     else:
         o.subscribed_topic_names = None
+        pos += 1
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -96,28 +98,29 @@ def decode_share_group_heartbeat_request_0(buf: bytes, pos: int, left: int) -> t
 
 def encode_share_group_heartbeat_request_0(o: ShareGroupHeartbeatRequest) -> bytes:
     # Versions 0-1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.member_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = b"" if o.rack_id is None else o.rack_id.encode()
     n = 0 if o.rack_id is None else len(s) + 1
-    out += put_iB(o.member_epoch, n) if n < 128 else put_i(o.member_epoch) + STRING_LENGTH[n]
-    out += s
+    add(put_iB(o.member_epoch, n) if n < 128 else put_i(o.member_epoch) + STRING_LENGTH[n])
+    add(s)
     subscribed_topic_names = o.subscribed_topic_names
     n = 0 if subscribed_topic_names is None else len(subscribed_topic_names) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if subscribed_topic_names:
         put_strings(subscribed_topic_names, out, True)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ShareGroupHeartbeatRequest._DECODERS = {

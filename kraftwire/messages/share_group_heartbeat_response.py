@@ -17,6 +17,8 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
+    Rows,
     long_length,
     long_string,
     new,
@@ -35,9 +37,11 @@ get_ihB = Packer(">ihB").unpack_from
 get_iib = Packer(">iib").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_bx = Packer(">bx").pack
 put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
 put_iib = Packer(">iib").pack
+row_topic_partitions_0 = Rows(">16sb%dix")
 NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
@@ -138,11 +142,10 @@ def decode_topic_partitions_0_array(
     for _ in range(count):
         o = new(TopicPartitions)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 17))
+        pos += 4 * n + 13
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -179,10 +182,9 @@ def decode_assignment_0_array(
     for _ in range(count):
         o = new(Assignment)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topic_partitions, pos = decode_topic_partitions_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.topic_partitions, pos = decode_topic_partitions_0_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -196,21 +198,27 @@ def decode_share_group_heartbeat_response_0(buf: bytes, pos: int, left: int) -> 
     # Versions 0-1.
     o: ShareGroupHeartbeatResponse = new(ShareGroupHeartbeatResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 7, n)
+    if n:
+        o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 7
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.member_id = None
+        pos += 1
     o.member_epoch, o.heartbeat_interval_ms, n = get_iib(buf, pos)
-    pos += 9
     if n < 0:
         o.assignment = None
+        pos += 9
     else:
-        (o.assignment,), pos, left = decode_assignment_0_array(buf, pos, 1, left)
+        (o.assignment,), pos, left = decode_assignment_0_array(buf, pos + 9, 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -219,52 +227,63 @@ def decode_share_group_heartbeat_response_0(buf: bytes, pos: int, left: int) -> 
     return o, pos
 
 
-def encode_topic_partitions_0_array(items: Iterable[TopicPartitions], out: bytearray) -> None:
+def encode_topic_partitions_0_array(items: Iterable[TopicPartitions], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+        if len(partitions) < 127:
+            add(row_topic_partitions_0[len(partitions)](o.topic_id, len(partitions) + 1, *partitions))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                add(PACK_i[len(partitions)](*partitions))
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_assignment_0_array(items: Iterable[Assignment], out: bytearray) -> None:
+def encode_assignment_0_array(items: Iterable[Assignment], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         topic_partitions = o.topic_partitions
-        n = len(topic_partitions) + 1
-        out += LENGTH[n]
-        if topic_partitions:
-            encode_topic_partitions_0_array(topic_partitions, out)
-        out.append(0)
+        if not len(topic_partitions):
+            add(put_bx(1))
+        else:
+            topic_partitions = o.topic_partitions
+            n = len(topic_partitions) + 1
+            add(LENGTH[n])
+            if topic_partitions:
+                encode_topic_partitions_0_array(topic_partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_share_group_heartbeat_response_0(o: ShareGroupHeartbeatResponse) -> bytes:
     # Versions 0-1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = 0 if o.error_message is None else len(s) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n])
+    add(s)
     s = b"" if o.member_id is None else o.member_id.encode()
     n = 0 if o.member_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_iib(o.member_epoch, o.heartbeat_interval_ms, -1 if o.assignment is None else 1)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_iib(o.member_epoch, o.heartbeat_interval_ms, -1 if o.assignment is None else 1))
     if o.assignment is not None:
         encode_assignment_0_array((o.assignment,), out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ShareGroupHeartbeatResponse._DECODERS = {

@@ -10,6 +10,7 @@ from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
     STRING_LENGTH,
+    Parts,
     compact_strings,
     long_length,
     long_string,
@@ -57,25 +58,25 @@ def decode_share_group_member_metadata_value_0(buf: bytes, pos: int, left: int) 
     # Versions 0.
     o: ShareGroupMemberMetadataValue = new(ShareGroupMemberMetadataValue)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.rack_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.rack_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.rack_id = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.client_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.client_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.client_host = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.client_host = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.subscribed_topic_names, pos = compact_strings(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.subscribed_topic_names, pos = compact_strings(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -86,28 +87,29 @@ def decode_share_group_member_metadata_value_0(buf: bytes, pos: int, left: int) 
 
 def encode_share_group_member_metadata_value_0(o: ShareGroupMemberMetadataValue) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.rack_id is None else o.rack_id.encode()
     n = 0 if o.rack_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.client_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.client_host.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     subscribed_topic_names = o.subscribed_topic_names
     n = len(subscribed_topic_names) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if subscribed_topic_names:
         put_strings(subscribed_topic_names, out, True)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ShareGroupMemberMetadataValue._DECODERS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -59,11 +60,12 @@ def decode_share_group_metadata_value_0(buf: bytes, pos: int, left: int) -> tupl
 
 def encode_share_group_metadata_value_0(o: ShareGroupMetadataValue) -> bytes:
     # Versions 0.
-    out = bytearray()
-    out += put_iqx(o.epoch, o.metadata_hash)
+    out: Parts = []
+    add = out.append
+    add(put_iqx(o.epoch, o.metadata_hash))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ShareGroupMetadataValue._DECODERS = {

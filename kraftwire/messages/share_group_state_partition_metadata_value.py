@@ -16,6 +16,7 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -109,16 +110,14 @@ def decode_topic_partitions_info_0_array(
     for _ in range(count):
         o: TopicPartitionsInfo = new(TopicPartitionsInfo)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 17, n)
+        o.topic_name = buf[pos + 17 : (pos := pos + 16 + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -138,10 +137,9 @@ def decode_topic_info_0_array(
     for _ in range(count):
         o: TopicInfo = new(TopicInfo)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 17, n)
+        o.topic_name = buf[pos + 17 : (pos := pos + 16 + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -155,20 +153,17 @@ def decode_share_group_state_partition_metadata_value_0(buf: bytes, pos: int, le
     # Versions 0.
     o: ShareGroupStatePartitionMetadataValue = new(ShareGroupStatePartitionMetadataValue)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.initializing_topics, pos = decode_topic_partitions_info_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.initializing_topics, pos = decode_topic_partitions_info_0_array(buf, pos + 1, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.initialized_topics, pos = decode_topic_partitions_info_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.initialized_topics, pos = decode_topic_partitions_info_0_array(buf, pos + 1, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.deleting_topics, pos = decode_topic_info_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.deleting_topics, pos = decode_topic_info_0_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -177,61 +172,64 @@ def decode_share_group_state_partition_metadata_value_0(buf: bytes, pos: int, le
     return o, pos
 
 
-def encode_topic_partitions_info_0_array(items: Iterable[TopicPartitionsInfo], out: bytearray) -> None:
+def encode_topic_partitions_info_0_array(items: Iterable[TopicPartitionsInfo], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if len(o.topic_id) != 16:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + STRING_LENGTH[n]
-        out += s
+        add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+            add(PACK_i[len(partitions)](*partitions))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_info_0_array(items: Iterable[TopicInfo], out: bytearray) -> None:
+def encode_topic_info_0_array(items: Iterable[TopicInfo], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if len(o.topic_id) != 16:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_share_group_state_partition_metadata_value_0(o: ShareGroupStatePartitionMetadataValue) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     initializing_topics = o.initializing_topics
     n = len(initializing_topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if initializing_topics:
         encode_topic_partitions_info_0_array(initializing_topics, out)
     initialized_topics = o.initialized_topics
     n = len(initialized_topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if initialized_topics:
         encode_topic_partitions_info_0_array(initialized_topics, out)
     deleting_topics = o.deleting_topics
     n = len(deleting_topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if deleting_topics:
         encode_topic_info_0_array(deleting_topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ShareGroupStatePartitionMetadataValue._DECODERS = {

@@ -16,6 +16,8 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
+    Rows,
     long_length,
     new,
     put_tags,
@@ -31,6 +33,7 @@ __all__ = [
 get_UB = Packer(">16sB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+row_topic_partition_0 = Rows(">16sb%dix")
 NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
@@ -102,11 +105,10 @@ def decode_topic_partition_0_array(
     for _ in range(count):
         o = new(TopicPartition)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 17))
+        pos += 4 * n + 13
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -120,10 +122,9 @@ def decode_share_group_target_assignment_member_value_0(buf: bytes, pos: int, le
     # Versions 0.
     o: ShareGroupTargetAssignmentMemberValue = new(ShareGroupTargetAssignmentMemberValue)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topic_partitions, pos = decode_topic_partition_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topic_partitions, pos = decode_topic_partition_0_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -132,33 +133,39 @@ def decode_share_group_target_assignment_member_value_0(buf: bytes, pos: int, le
     return o, pos
 
 
-def encode_topic_partition_0_array(items: Iterable[TopicPartition], out: bytearray) -> None:
+def encode_topic_partition_0_array(items: Iterable[TopicPartition], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+        if len(partitions) < 127:
+            add(row_topic_partition_0[len(partitions)](o.topic_id, len(partitions) + 1, *partitions))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                add(PACK_i[len(partitions)](*partitions))
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_share_group_target_assignment_member_value_0(o: ShareGroupTargetAssignmentMemberValue) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topic_partitions = o.topic_partitions
     n = len(topic_partitions) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topic_partitions:
         encode_topic_partition_0_array(topic_partitions, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 ShareGroupTargetAssignmentMemberValue._DECODERS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
 )
 from kraftwire.wire.message import Message
@@ -46,10 +47,9 @@ def decode_share_group_target_assignment_metadata_key_0(buf: bytes, pos: int, le
     # Versions 0.
     o: ShareGroupTargetAssignmentMetadataKey = new(ShareGroupTargetAssignmentMetadataKey)
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -58,12 +58,13 @@ def encode_share_group_target_assignment_metadata_key_0(o: ShareGroupTargetAssig
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
-    return bytes(out)
+    add(put_h(n))
+    add(s)
+    return b"".join(out)
 
 
 ShareGroupTargetAssignmentMetadataKey._DECODERS = {

@@ -9,6 +9,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     ZERO_UUID,
     Packer,
+    Parts,
     new,
 )
 from kraftwire.wire.message import Message
@@ -53,10 +54,9 @@ def decode_share_snapshot_key_0(buf: bytes, pos: int, left: int) -> tuple[ShareS
     # Versions 0.
     o: ShareSnapshotKey = new(ShareSnapshotKey)
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.topic_id, o.partition = get_Ui(buf, pos)
     pos += 20
     o.unknown_tagged_fields = None
@@ -67,15 +67,16 @@ def encode_share_snapshot_key_0(o: ShareSnapshotKey) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     if len(o.topic_id) != 16:
         raise ValueError
-    out += put_Ui(o.topic_id, o.partition)
-    return bytes(out)
+    add(put_Ui(o.topic_id, o.partition))
+    return b"".join(out)
 
 
 ShareSnapshotKey._DECODERS = {

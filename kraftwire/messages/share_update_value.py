@@ -12,6 +12,7 @@ from kraftwire.wire.fast import (
     EMPTY,
     LENGTH,
     Packer,
+    Parts,
     long_length,
     new,
     put_tags,
@@ -95,15 +96,16 @@ def decode_state_batch_0_array(
     if count * 20 > len(buf) - pos:
         raise ValueError
     out: list[StateBatch] = []
-    for row in sweep_qqbhB(buf[pos : pos + 20 * count]):
-        o: StateBatch = new(StateBatch)
-        o.first_offset, o.last_offset, o.delivery_state, o.delivery_count, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 20 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_qqbhB(buf[pos : pos + 20 * count]):
+            o: StateBatch = new(StateBatch)
+            o.first_offset, o.last_offset, o.delivery_state, o.delivery_count, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 20 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(StateBatch)
         o.first_offset, o.last_offset, o.delivery_state, o.delivery_count, n = get_qqbhB(buf, pos)
@@ -144,10 +146,9 @@ def decode_share_update_value_0(buf: bytes, pos: int, left: int) -> tuple[ShareU
     o: ShareUpdateValue = new(ShareUpdateValue)
     o.delivery_complete_count = -1
     o.snapshot_epoch, o.leader_epoch, o.start_offset, n = get_iiqB(buf, pos)
-    pos += 17
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.state_batches, pos = decode_state_batch_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 17, n)
+    o.state_batches, pos = decode_state_batch_0_array(buf, pos + 17, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -156,34 +157,38 @@ def decode_share_update_value_0(buf: bytes, pos: int, left: int) -> tuple[ShareU
     return o, pos
 
 
-def encode_state_batch_0_array(items: Iterable[StateBatch], out: bytearray) -> None:
+def encode_state_batch_0_array(items: Iterable[StateBatch], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        out += put_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count)
+        add(put_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_share_update_value_0_tags(o: ShareUpdateValue, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_share_update_value_0_tags(o: ShareUpdateValue, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.delivery_complete_count != -1:
-        tags[0] = out = bytearray()
-        out += put_i(o.delivery_complete_count)
+        out: Parts = []
+        add = out.append
+        add(put_i(o.delivery_complete_count))
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_share_update_value_0(o: ShareUpdateValue) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     state_batches = o.state_batches
     n = len(state_batches) + 1
-    out += put_iiqB(o.snapshot_epoch, o.leader_epoch, o.start_offset, n) if n < 128 else put_iiq(o.snapshot_epoch, o.leader_epoch, o.start_offset) + LENGTH[n]
+    add(put_iiqB(o.snapshot_epoch, o.leader_epoch, o.start_offset, n) if n < 128 else put_iiq(o.snapshot_epoch, o.leader_epoch, o.start_offset) + LENGTH[n])
     if state_batches:
         encode_state_batch_0_array(state_batches, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields or o.delivery_complete_count != -1:
         encode_share_update_value_0_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 ShareUpdateValue._DECODERS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -57,11 +58,12 @@ def decode_snapshot_footer_record_0(buf: bytes, pos: int, left: int) -> tuple[Sn
 
 def encode_snapshot_footer_record_0(o: SnapshotFooterRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
-    out += put_hx(o.version)
+    out: Parts = []
+    add = out.append
+    add(put_hx(o.version))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 SnapshotFooterRecord._DECODERS = {

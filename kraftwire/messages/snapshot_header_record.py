@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -59,11 +60,12 @@ def decode_snapshot_header_record_0(buf: bytes, pos: int, left: int) -> tuple[Sn
 
 def encode_snapshot_header_record_0(o: SnapshotHeaderRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
-    out += put_hqx(o.version, o.last_contained_log_timestamp)
+    out: Parts = []
+    add = out.append
+    add(put_hqx(o.version, o.last_contained_log_timestamp))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 SnapshotHeaderRecord._DECODERS = {

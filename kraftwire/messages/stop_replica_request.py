@@ -15,6 +15,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -175,10 +176,9 @@ def decode_stop_replica_partition_v0_0_array(
     for _ in range(count):
         o: StopReplicaPartitionV0 = new(StopReplicaPartitionV0)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic_name = buf[pos : (pos := pos + n)].decode()
+        o.topic_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.partition_index, = get_i(buf, pos)
         pos += 4
         o.unknown_tagged_fields = None
@@ -194,10 +194,9 @@ def decode_stop_replica_request_0(buf: bytes, pos: int, left: int) -> tuple[Stop
     o.topics = []
     o.topic_states = []
     o.controller_id, o.controller_epoch, o.delete_partitions, n = get_iioi(buf, pos)
-    pos += 13
     if n < 0:
         raise ValueError
-    o.ungrouped_partitions, pos, left = decode_stop_replica_partition_v0_0_array(buf, pos, n, left)
+    o.ungrouped_partitions, pos, left = decode_stop_replica_partition_v0_0_array(buf, pos + 13, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -213,16 +212,14 @@ def decode_stop_replica_topic_v1_1_array(
     for _ in range(count):
         o: StopReplicaTopicV1 = new(StopReplicaTopicV1)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partition_indexes = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.partition_indexes = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -235,10 +232,9 @@ def decode_stop_replica_request_1(buf: bytes, pos: int, left: int) -> tuple[Stop
     o.ungrouped_partitions = []
     o.topic_states = []
     o.controller_id, o.controller_epoch, o.broker_epoch, o.delete_partitions, n = get_iiqoi(buf, pos)
-    pos += 21
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_stop_replica_topic_v1_1_array(buf, pos, n, left)
+    o.topics, pos, left = decode_stop_replica_topic_v1_1_array(buf, pos + 21, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -254,16 +250,14 @@ def decode_stop_replica_topic_v1_2_array(
     for _ in range(count):
         o: StopReplicaTopicV1 = new(StopReplicaTopicV1)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -280,10 +274,9 @@ def decode_stop_replica_request_2(buf: bytes, pos: int, left: int) -> tuple[Stop
     o.ungrouped_partitions = []
     o.topic_states = []
     o.controller_id, o.controller_epoch, o.broker_epoch, o.delete_partitions, n = get_iiqoB(buf, pos)
-    pos += 18
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_stop_replica_topic_v1_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 18, n)
+    o.topics, pos, left = decode_stop_replica_topic_v1_2_array(buf, pos + 18, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -299,15 +292,16 @@ def decode_stop_replica_partition_state_3_array(
     if count * 10 > len(buf) - pos:
         raise ValueError
     out: list[StopReplicaPartitionState] = []
-    for row in sweep_iioB(buf[pos : pos + 10 * count]):
-        o: StopReplicaPartitionState = new(StopReplicaPartitionState)
-        o.partition_index, o.leader_epoch, o.delete_partition, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 10 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iioB(buf[pos : pos + 10 * count]):
+            o: StopReplicaPartitionState = new(StopReplicaPartitionState)
+            o.partition_index, o.leader_epoch, o.delete_partition, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 10 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(StopReplicaPartitionState)
         o.partition_index, o.leader_epoch, o.delete_partition, n = get_iioB(buf, pos)
@@ -330,15 +324,13 @@ def decode_stop_replica_topic_state_3_array(
     for _ in range(count):
         o: StopReplicaTopicState = new(StopReplicaTopicState)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_states, pos = decode_stop_replica_partition_state_3_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partition_states, pos = decode_stop_replica_partition_state_3_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -356,10 +348,9 @@ def decode_stop_replica_request_3(buf: bytes, pos: int, left: int) -> tuple[Stop
     o.ungrouped_partitions = []
     o.topics = []
     o.controller_id, o.controller_epoch, o.broker_epoch, n = get_iiqB(buf, pos)
-    pos += 17
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topic_states, pos, left = decode_stop_replica_topic_state_3_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 17, n)
+    o.topic_states, pos, left = decode_stop_replica_topic_state_3_array(buf, pos + 17, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -375,10 +366,9 @@ def decode_stop_replica_request_4(buf: bytes, pos: int, left: int) -> tuple[Stop
     o.ungrouped_partitions = []
     o.topics = []
     o.controller_id, o.is_kraft_controller, o.controller_epoch, o.broker_epoch, n = get_ioiqB(buf, pos)
-    pos += 18
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topic_states, pos, left = decode_stop_replica_topic_state_3_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 18, n)
+    o.topic_states, pos, left = decode_stop_replica_topic_state_3_array(buf, pos + 18, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -387,73 +377,78 @@ def decode_stop_replica_request_4(buf: bytes, pos: int, left: int) -> tuple[Stop
     return o, pos
 
 
-def encode_stop_replica_partition_v0_0_array(items: Iterable[StopReplicaPartitionV0], out: bytearray) -> None:
+def encode_stop_replica_partition_v0_0_array(items: Iterable[StopReplicaPartitionV0], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
-        out += put_i(o.partition_index)
+        add(put_h(n))
+        add(s)
+        add(put_i(o.partition_index))
 
 
 def encode_stop_replica_request_0(o: StopReplicaRequest) -> bytes:
     # Versions 0.
     if o.is_kraft_controller or o.topics or o.topic_states or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     ungrouped_partitions = o.ungrouped_partitions
     n = len(ungrouped_partitions)
-    out += put_iioi(o.controller_id, o.controller_epoch, o.delete_partitions, n)
+    add(put_iioi(o.controller_id, o.controller_epoch, o.delete_partitions, n))
     if ungrouped_partitions:
         encode_stop_replica_partition_v0_0_array(ungrouped_partitions, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_stop_replica_topic_v1_1_array(items: Iterable[StopReplicaTopicV1], out: bytearray) -> None:
+def encode_stop_replica_topic_v1_1_array(items: Iterable[StopReplicaTopicV1], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partition_indexes = o.partition_indexes
         n = len(partition_indexes)
-        out += put_i(n)
+        add(put_i(n))
         if partition_indexes:
-            out += PACK_i[len(partition_indexes)](*partition_indexes)
+            add(PACK_i[len(partition_indexes)](*partition_indexes))
 
 
 def encode_stop_replica_request_1(o: StopReplicaRequest) -> bytes:
     # Versions 1.
     if o.is_kraft_controller or o.ungrouped_partitions or o.topic_states or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_iiqoi(o.controller_id, o.controller_epoch, o.broker_epoch, o.delete_partitions, n)
+    add(put_iiqoi(o.controller_id, o.controller_epoch, o.broker_epoch, o.delete_partitions, n))
     if topics:
         encode_stop_replica_topic_v1_1_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_stop_replica_topic_v1_2_array(items: Iterable[StopReplicaTopicV1], out: bytearray) -> None:
+def encode_stop_replica_topic_v1_2_array(items: Iterable[StopReplicaTopicV1], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partition_indexes = o.partition_indexes
         n = len(partition_indexes) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partition_indexes:
-            out += PACK_i[len(partition_indexes)](*partition_indexes)
-        out.append(0)
+            add(PACK_i[len(partition_indexes)](*partition_indexes))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -462,39 +457,42 @@ def encode_stop_replica_request_2(o: StopReplicaRequest) -> bytes:
     # Versions 2.
     if o.is_kraft_controller or o.ungrouped_partitions or o.topic_states:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iiqoB(o.controller_id, o.controller_epoch, o.broker_epoch, o.delete_partitions, n) if n < 128 else put_iiqo(o.controller_id, o.controller_epoch, o.broker_epoch, o.delete_partitions) + LENGTH[n]
+    add(put_iiqoB(o.controller_id, o.controller_epoch, o.broker_epoch, o.delete_partitions, n) if n < 128 else put_iiqo(o.controller_id, o.controller_epoch, o.broker_epoch, o.delete_partitions) + LENGTH[n])
     if topics:
         encode_stop_replica_topic_v1_2_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_stop_replica_partition_state_3_array(items: Iterable[StopReplicaPartitionState], out: bytearray) -> None:
+def encode_stop_replica_partition_state_3_array(items: Iterable[StopReplicaPartitionState], out: Parts) -> None:
     # Versions 3-4.
+    add = out.append
     for o in items:
-        out += put_iiox(o.partition_index, o.leader_epoch, o.delete_partition)
+        add(put_iiox(o.partition_index, o.leader_epoch, o.delete_partition))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_stop_replica_topic_state_3_array(items: Iterable[StopReplicaTopicState], out: bytearray) -> None:
+def encode_stop_replica_topic_state_3_array(items: Iterable[StopReplicaTopicState], out: Parts) -> None:
     # Versions 3-4.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partition_states = o.partition_states
         n = len(partition_states) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partition_states:
             encode_stop_replica_partition_state_3_array(partition_states, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -503,32 +501,34 @@ def encode_stop_replica_request_3(o: StopReplicaRequest) -> bytes:
     # Versions 3.
     if o.is_kraft_controller or o.delete_partitions or o.ungrouped_partitions or o.topics:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topic_states = o.topic_states
     n = len(topic_states) + 1
-    out += put_iiqB(o.controller_id, o.controller_epoch, o.broker_epoch, n) if n < 128 else put_iiq(o.controller_id, o.controller_epoch, o.broker_epoch) + LENGTH[n]
+    add(put_iiqB(o.controller_id, o.controller_epoch, o.broker_epoch, n) if n < 128 else put_iiq(o.controller_id, o.controller_epoch, o.broker_epoch) + LENGTH[n])
     if topic_states:
         encode_stop_replica_topic_state_3_array(topic_states, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_stop_replica_request_4(o: StopReplicaRequest) -> bytes:
     # Versions 4.
     if o.delete_partitions or o.ungrouped_partitions or o.topics:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topic_states = o.topic_states
     n = len(topic_states) + 1
-    out += put_ioiqB(o.controller_id, o.is_kraft_controller, o.controller_epoch, o.broker_epoch, n) if n < 128 else put_ioiq(o.controller_id, o.is_kraft_controller, o.controller_epoch, o.broker_epoch) + LENGTH[n]
+    add(put_ioiqB(o.controller_id, o.is_kraft_controller, o.controller_epoch, o.broker_epoch, n) if n < 128 else put_ioiq(o.controller_id, o.is_kraft_controller, o.controller_epoch, o.broker_epoch) + LENGTH[n])
     if topic_states:
         encode_stop_replica_topic_state_3_array(topic_states, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 StopReplicaRequest._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -91,10 +92,9 @@ def decode_stop_replica_partition_error_0_array(
     for _ in range(count):
         o: StopReplicaPartitionError = new(StopReplicaPartitionError)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic_name = buf[pos : (pos := pos + n)].decode()
+        o.topic_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.partition_index, o.error_code = get_ih(buf, pos)
         pos += 6
         o.unknown_tagged_fields = None
@@ -106,10 +106,9 @@ def decode_stop_replica_response_0(buf: bytes, pos: int, left: int) -> tuple[Sto
     # Versions 0-1.
     o: StopReplicaResponse = new(StopReplicaResponse)
     o.error_code, n = get_hi(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.partition_errors, pos = decode_stop_replica_partition_error_0_array(buf, pos, n)
+    o.partition_errors, pos = decode_stop_replica_partition_error_0_array(buf, pos + 6, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -124,10 +123,9 @@ def decode_stop_replica_partition_error_2_array(
     for _ in range(count):
         o: StopReplicaPartitionError = new(StopReplicaPartitionError)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         o.partition_index, o.error_code, n = get_ihB(buf, pos)
         pos += 7
         o.unknown_tagged_fields = None
@@ -141,10 +139,9 @@ def decode_stop_replica_response_2(buf: bytes, pos: int, left: int) -> tuple[Sto
     # Versions 2-4.
     o: StopReplicaResponse = new(StopReplicaResponse)
     o.error_code, n = get_hB(buf, pos)
-    pos += 3
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.partition_errors, pos = decode_stop_replica_partition_error_2_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 3, n)
+    o.partition_errors, pos = decode_stop_replica_partition_error_2_array(buf, pos + 3, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -153,55 +150,59 @@ def decode_stop_replica_response_2(buf: bytes, pos: int, left: int) -> tuple[Sto
     return o, pos
 
 
-def encode_stop_replica_partition_error_0_array(items: Iterable[StopReplicaPartitionError], out: bytearray) -> None:
+def encode_stop_replica_partition_error_0_array(items: Iterable[StopReplicaPartitionError], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
-        out += put_ih(o.partition_index, o.error_code)
+        add(put_h(n))
+        add(s)
+        add(put_ih(o.partition_index, o.error_code))
 
 
 def encode_stop_replica_response_0(o: StopReplicaResponse) -> bytes:
     # Versions 0-1.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     partition_errors = o.partition_errors
     n = len(partition_errors)
-    out += put_hi(o.error_code, n)
+    add(put_hi(o.error_code, n))
     if partition_errors:
         encode_stop_replica_partition_error_0_array(partition_errors, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_stop_replica_partition_error_2_array(items: Iterable[StopReplicaPartitionError], out: bytearray) -> None:
+def encode_stop_replica_partition_error_2_array(items: Iterable[StopReplicaPartitionError], out: Parts) -> None:
     # Versions 2-4.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_ihx(o.partition_index, o.error_code)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_ihx(o.partition_index, o.error_code))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_stop_replica_response_2(o: StopReplicaResponse) -> bytes:
     # Versions 2-4.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     partition_errors = o.partition_errors
     n = len(partition_errors) + 1
-    out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n]
+    add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n])
     if partition_errors:
         encode_stop_replica_partition_error_2_array(partition_errors, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 StopReplicaResponse._DECODERS = {

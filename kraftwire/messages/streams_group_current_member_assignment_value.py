@@ -15,6 +15,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -109,14 +110,14 @@ def decode_task_ids_0_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.assignment_epochs = list(UNPACK_i[n - 1](buf, pos))
-                pos += 4 * (n - 1)
+                o.assignment_epochs = list(UNPACK_i[n - 1](buf, pos + 1))
+                pos += 4 * n - 3
             else:
                 o.assignment_epochs = None
+                pos += 1
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -139,16 +140,14 @@ def decode_task_ids_0_array(
         o: TaskIds = new(TaskIds)
         o.assignment_epochs = []
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.subtopology_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -162,35 +161,29 @@ def decode_streams_group_current_member_assignment_value_0(buf: bytes, pos: int,
     # Versions 0.
     o: StreamsGroupCurrentMemberAssignmentValue = new(StreamsGroupCurrentMemberAssignmentValue)
     o.member_epoch, o.previous_member_epoch, o.state, n = get_iibB(buf, pos)
-    pos += 10
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.active_tasks, pos, left = decode_task_ids_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 10, n)
+    o.active_tasks, pos, left = decode_task_ids_0_array(buf, pos + 10, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.standby_tasks, pos, left = decode_task_ids_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.standby_tasks, pos, left = decode_task_ids_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.warmup_tasks, pos, left = decode_task_ids_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.warmup_tasks, pos, left = decode_task_ids_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.active_tasks_pending_revocation, pos, left = decode_task_ids_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.active_tasks_pending_revocation, pos, left = decode_task_ids_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.standby_tasks_pending_revocation, pos, left = decode_task_ids_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.standby_tasks_pending_revocation, pos, left = decode_task_ids_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.warmup_tasks_pending_revocation, pos, left = decode_task_ids_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.warmup_tasks_pending_revocation, pos, left = decode_task_ids_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -199,72 +192,76 @@ def decode_streams_group_current_member_assignment_value_0(buf: bytes, pos: int,
     return o, pos
 
 
-def encode_task_ids_0_tags(o: TaskIds, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_task_ids_0_tags(o: TaskIds, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.assignment_epochs != []:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         assignment_epochs = o.assignment_epochs
         n = 0 if assignment_epochs is None else len(assignment_epochs) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if assignment_epochs:
-            out += PACK_i[len(assignment_epochs)](*assignment_epochs)
+            add(PACK_i[len(assignment_epochs)](*assignment_epochs))
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_task_ids_0_array(items: Iterable[TaskIds], out: bytearray) -> None:
+def encode_task_ids_0_array(items: Iterable[TaskIds], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.subtopology_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+            add(PACK_i[len(partitions)](*partitions))
+        add(b"\0")
         if o.unknown_tagged_fields or o.assignment_epochs != []:
             encode_task_ids_0_tags(o, out)
 
 
 def encode_streams_group_current_member_assignment_value_0(o: StreamsGroupCurrentMemberAssignmentValue) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     active_tasks = o.active_tasks
     n = len(active_tasks) + 1
-    out += put_iibB(o.member_epoch, o.previous_member_epoch, o.state, n) if n < 128 else put_iib(o.member_epoch, o.previous_member_epoch, o.state) + LENGTH[n]
+    add(put_iibB(o.member_epoch, o.previous_member_epoch, o.state, n) if n < 128 else put_iib(o.member_epoch, o.previous_member_epoch, o.state) + LENGTH[n])
     if active_tasks:
         encode_task_ids_0_array(active_tasks, out)
     standby_tasks = o.standby_tasks
     n = len(standby_tasks) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if standby_tasks:
         encode_task_ids_0_array(standby_tasks, out)
     warmup_tasks = o.warmup_tasks
     n = len(warmup_tasks) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if warmup_tasks:
         encode_task_ids_0_array(warmup_tasks, out)
     active_tasks_pending_revocation = o.active_tasks_pending_revocation
     n = len(active_tasks_pending_revocation) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if active_tasks_pending_revocation:
         encode_task_ids_0_array(active_tasks_pending_revocation, out)
     standby_tasks_pending_revocation = o.standby_tasks_pending_revocation
     n = len(standby_tasks_pending_revocation) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if standby_tasks_pending_revocation:
         encode_task_ids_0_array(standby_tasks_pending_revocation, out)
     warmup_tasks_pending_revocation = o.warmup_tasks_pending_revocation
     n = len(warmup_tasks_pending_revocation) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if warmup_tasks_pending_revocation:
         encode_task_ids_0_array(warmup_tasks_pending_revocation, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 StreamsGroupCurrentMemberAssignmentValue._DECODERS = {

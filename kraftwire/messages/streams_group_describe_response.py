@@ -15,6 +15,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
     compact_strings,
     long_length,
     long_string,
@@ -41,10 +42,12 @@ get_iqB = Packer(">iqB").unpack_from
 get_oB = Packer(">?B").unpack_from
 put_Hx = Packer(">Hx").pack
 put_b = Packer(">b").pack
+put_bbbx = Packer(">bbbx").pack
 put_h = Packer(">h").pack
 put_hB = Packer(">hB").pack
 put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
+put_ibx = Packer(">ibx").pack
 put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
 put_iib = Packer(">iib").pack
@@ -329,15 +332,13 @@ def decode_key_value_0_array(
     for _ in range(count):
         o: KeyValue = new(KeyValue)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.key = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.key = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.value = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.value = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -357,15 +358,13 @@ def decode_topic_info_0_array(
     for _ in range(count):
         o: TopicInfo = new(TopicInfo)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.partitions, o.replication_factor, n = get_ihB(buf, pos)
-        pos += 7
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topic_configs, pos, left = decode_key_value_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 7, n)
+        o.topic_configs, pos, left = decode_key_value_0_array(buf, pos + 7, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -386,30 +385,25 @@ def decode_subtopology_0_array(
     for _ in range(count):
         o: Subtopology = new(Subtopology)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.subtopology_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.source_topics, pos = compact_strings(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.source_topics, pos = compact_strings(buf, pos + 1, n - 1)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.repartition_sink_topics, pos = compact_strings(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.repartition_sink_topics, pos = compact_strings(buf, pos + 1, n - 1)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.state_changelog_topics, pos, left = decode_topic_info_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.state_changelog_topics, pos, left = decode_topic_info_0_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.repartition_source_topics, pos, left = decode_topic_info_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.repartition_source_topics, pos, left = decode_topic_info_0_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -446,13 +440,13 @@ def decode_topology_0_array(
     for _ in range(count):
         o = new(Topology)
         o.epoch, n = get_iB(buf, pos)
-        pos += 5
         if n > 127:
-            n, pos = long_length(buf, pos, n)
+            n, pos = long_length(buf, pos, 5, n)
         if n:
-            o.subtopologies, pos, left = decode_subtopology_0_array(buf, pos, n - 1, left)
+            o.subtopologies, pos, left = decode_subtopology_0_array(buf, pos + 5, n - 1, left)
         else:
             o.subtopologies = None
+            pos += 5
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -473,10 +467,9 @@ def decode_endpoint_0_array(
     for _ in range(count):
         o: Endpoint = new(Endpoint)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.host = buf[pos + 1 : (pos := pos + n)].decode()
         o.port, n = get_HB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -496,10 +489,9 @@ def decode_task_offset_0_array(
     for _ in range(count):
         o: TaskOffset = new(TaskOffset)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.subtopology_id = buf[pos + 1 : (pos := pos + n)].decode()
         o.partition, o.offset, n = get_iqB(buf, pos)
         pos += 13
         o.unknown_tagged_fields = None
@@ -520,16 +512,14 @@ def decode_task_ids_0_array(
     for _ in range(count):
         o: TaskIds = new(TaskIds)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.subtopology_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -570,20 +560,17 @@ def decode_assignment_0_array(
     for _ in range(count):
         o = new(Assignment)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.active_tasks, pos, left = decode_task_ids_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.active_tasks, pos, left = decode_task_ids_0_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.standby_tasks, pos, left = decode_task_ids_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.standby_tasks, pos, left = decode_task_ids_0_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.warmup_tasks, pos, left = decode_task_ids_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.warmup_tasks, pos, left = decode_task_ids_0_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -603,56 +590,55 @@ def decode_member_0_array(
     for _ in range(count):
         o: Member = new(Member)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
         o.member_epoch, n = get_iB(buf, pos)
-        pos += 5
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 5, n)
+        if n:
+            o.instance_id = buf[pos + 5 : (pos := pos + 4 + n)].decode()
+        else:
+            o.instance_id = None
+            pos += 5
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.rack_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.rack_id = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.rack_id = None
+            pos += 1
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.client_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.client_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.client_host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.client_host = buf[pos + 1 : (pos := pos + n)].decode()
         o.topology_epoch, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.process_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 5, n)
+        o.process_id = buf[pos + 5 : (pos := pos + 4 + n)].decode()
         n, = get_b(buf, pos)
-        pos += 1
         if n < 0:
             o.user_endpoint = None
+            pos += 1
         else:
-            (o.user_endpoint,), pos, left = decode_endpoint_0_array(buf, pos, 1, left)
+            (o.user_endpoint,), pos, left = decode_endpoint_0_array(buf, pos + 1, 1, left)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.client_tags, pos, left = decode_key_value_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.client_tags, pos, left = decode_key_value_0_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.task_offsets, pos = decode_task_offset_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.task_offsets, pos = decode_task_offset_0_array(buf, pos + 1, n - 1)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.task_end_offsets, pos = decode_task_offset_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.task_end_offsets, pos = decode_task_offset_0_array(buf, pos + 1, n - 1)
         (o.assignment,), pos, left = decode_assignment_0_array(buf, pos, 1, left)
         (o.target_assignment,), pos, left = decode_assignment_0_array(buf, pos, 1, left)
         o.is_classic, n = get_oB(buf, pos)
@@ -674,31 +660,31 @@ def decode_described_group_0_array(
     for _ in range(count):
         o: DescribedGroup = new(DescribedGroup)
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 3
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.group_state = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.group_state = buf[pos + 1 : (pos := pos + n)].decode()
         o.group_epoch, o.assignment_epoch, n = get_iib(buf, pos)
-        pos += 9
         if n < 0:
             o.topology = None
+            pos += 9
         else:
-            (o.topology,), pos, left = decode_topology_0_array(buf, pos, 1, left)
+            (o.topology,), pos, left = decode_topology_0_array(buf, pos + 9, 1, left)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.members, pos, left = decode_member_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.members, pos, left = decode_member_0_array(buf, pos + 1, n - 1, left)
         o.authorized_operations, n = get_iB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -712,10 +698,9 @@ def decode_streams_group_describe_response_0(buf: bytes, pos: int, left: int) ->
     # Versions 0.
     o: StreamsGroupDescribeResponse = new(StreamsGroupDescribeResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.groups, pos, left = decode_described_group_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.groups, pos, left = decode_described_group_0_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -724,240 +709,261 @@ def decode_streams_group_describe_response_0(buf: bytes, pos: int, left: int) ->
     return o, pos
 
 
-def encode_key_value_0_array(items: Iterable[KeyValue], out: bytearray) -> None:
+def encode_key_value_0_array(items: Iterable[KeyValue], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.key.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.value.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_info_0_array(items: Iterable[TopicInfo], out: bytearray) -> None:
+def encode_topic_info_0_array(items: Iterable[TopicInfo], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         topic_configs = o.topic_configs
         n = len(topic_configs) + 1
-        out += put_ihB(o.partitions, o.replication_factor, n) if n < 128 else put_ih(o.partitions, o.replication_factor) + LENGTH[n]
+        add(put_ihB(o.partitions, o.replication_factor, n) if n < 128 else put_ih(o.partitions, o.replication_factor) + LENGTH[n])
         if topic_configs:
             encode_key_value_0_array(topic_configs, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_subtopology_0_array(items: Iterable[Subtopology], out: bytearray) -> None:
+def encode_subtopology_0_array(items: Iterable[Subtopology], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.subtopology_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         source_topics = o.source_topics
         n = len(source_topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if source_topics:
             put_strings(source_topics, out, True)
         repartition_sink_topics = o.repartition_sink_topics
         n = len(repartition_sink_topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if repartition_sink_topics:
             put_strings(repartition_sink_topics, out, True)
         state_changelog_topics = o.state_changelog_topics
         n = len(state_changelog_topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if state_changelog_topics:
             encode_topic_info_0_array(state_changelog_topics, out)
         repartition_source_topics = o.repartition_source_topics
         n = len(repartition_source_topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if repartition_source_topics:
             encode_topic_info_0_array(repartition_source_topics, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topology_0_array(items: Iterable[Topology], out: bytearray) -> None:
+def encode_topology_0_array(items: Iterable[Topology], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         subtopologies = o.subtopologies
-        n = 0 if subtopologies is None else len(subtopologies) + 1
-        out += put_iB(o.epoch, n) if n < 128 else put_i(o.epoch) + LENGTH[n]
-        if subtopologies:
-            encode_subtopology_0_array(subtopologies, out)
-        out.append(0)
+        if not subtopologies:
+            add(put_ibx(o.epoch, 0 if subtopologies is None else 1))
+        else:
+            subtopologies = o.subtopologies
+            n = 0 if subtopologies is None else len(subtopologies) + 1
+            add(put_iB(o.epoch, n) if n < 128 else put_i(o.epoch) + LENGTH[n])
+            if subtopologies:
+                encode_subtopology_0_array(subtopologies, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_endpoint_0_array(items: Iterable[Endpoint], out: bytearray) -> None:
+def encode_endpoint_0_array(items: Iterable[Endpoint], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_Hx(o.port)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_Hx(o.port))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_task_offset_0_array(items: Iterable[TaskOffset], out: bytearray) -> None:
+def encode_task_offset_0_array(items: Iterable[TaskOffset], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.subtopology_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_iqx(o.partition, o.offset)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_iqx(o.partition, o.offset))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_task_ids_0_array(items: Iterable[TaskIds], out: bytearray) -> None:
+def encode_task_ids_0_array(items: Iterable[TaskIds], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.subtopology_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+            add(PACK_i[len(partitions)](*partitions))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_assignment_0_array(items: Iterable[Assignment], out: bytearray) -> None:
+def encode_assignment_0_array(items: Iterable[Assignment], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         active_tasks = o.active_tasks
-        n = len(active_tasks) + 1
-        out += LENGTH[n]
-        if active_tasks:
-            encode_task_ids_0_array(active_tasks, out)
         standby_tasks = o.standby_tasks
-        n = len(standby_tasks) + 1
-        out += LENGTH[n]
-        if standby_tasks:
-            encode_task_ids_0_array(standby_tasks, out)
         warmup_tasks = o.warmup_tasks
-        n = len(warmup_tasks) + 1
-        out += LENGTH[n]
-        if warmup_tasks:
-            encode_task_ids_0_array(warmup_tasks, out)
-        out.append(0)
+        if not len(active_tasks) and not len(standby_tasks) and not len(warmup_tasks):
+            add(put_bbbx(1, 1, 1))
+        else:
+            active_tasks = o.active_tasks
+            n = len(active_tasks) + 1
+            add(LENGTH[n])
+            if active_tasks:
+                encode_task_ids_0_array(active_tasks, out)
+            standby_tasks = o.standby_tasks
+            n = len(standby_tasks) + 1
+            add(LENGTH[n])
+            if standby_tasks:
+                encode_task_ids_0_array(standby_tasks, out)
+            warmup_tasks = o.warmup_tasks
+            n = len(warmup_tasks) + 1
+            add(LENGTH[n])
+            if warmup_tasks:
+                encode_task_ids_0_array(warmup_tasks, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_member_0_array(items: Iterable[Member], out: bytearray) -> None:
+def encode_member_0_array(items: Iterable[Member], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.member_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.instance_id is None else o.instance_id.encode()
         n = 0 if o.instance_id is None else len(s) + 1
-        out += put_iB(o.member_epoch, n) if n < 128 else put_i(o.member_epoch) + STRING_LENGTH[n]
-        out += s
+        add(put_iB(o.member_epoch, n) if n < 128 else put_i(o.member_epoch) + STRING_LENGTH[n])
+        add(s)
         s = b"" if o.rack_id is None else o.rack_id.encode()
         n = 0 if o.rack_id is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.client_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.client_host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.process_id.encode()
         n = len(s) + 1
-        out += put_iB(o.topology_epoch, n) if n < 128 else put_i(o.topology_epoch) + STRING_LENGTH[n]
-        out += s
-        out += put_b(-1 if o.user_endpoint is None else 1)
+        add(put_iB(o.topology_epoch, n) if n < 128 else put_i(o.topology_epoch) + STRING_LENGTH[n])
+        add(s)
+        add(put_b(-1 if o.user_endpoint is None else 1))
         if o.user_endpoint is not None:
             encode_endpoint_0_array((o.user_endpoint,), out)
         client_tags = o.client_tags
         n = len(client_tags) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if client_tags:
             encode_key_value_0_array(client_tags, out)
         task_offsets = o.task_offsets
         n = len(task_offsets) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if task_offsets:
             encode_task_offset_0_array(task_offsets, out)
         task_end_offsets = o.task_end_offsets
         n = len(task_end_offsets) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if task_end_offsets:
             encode_task_offset_0_array(task_end_offsets, out)
         encode_assignment_0_array((o.assignment,), out)
         encode_assignment_0_array((o.target_assignment,), out)
-        out += put_ox(o.is_classic)
+        add(put_ox(o.is_classic))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_described_group_0_array(items: Iterable[DescribedGroup], out: bytearray) -> None:
+def encode_described_group_0_array(items: Iterable[DescribedGroup], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
         s = o.group_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.group_state.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_iib(o.group_epoch, o.assignment_epoch, -1 if o.topology is None else 1)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_iib(o.group_epoch, o.assignment_epoch, -1 if o.topology is None else 1))
         if o.topology is not None:
             encode_topology_0_array((o.topology,), out)
         members = o.members
         n = len(members) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if members:
             encode_member_0_array(members, out)
-        out += put_ix(o.authorized_operations)
+        add(put_ix(o.authorized_operations))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_streams_group_describe_response_0(o: StreamsGroupDescribeResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     groups = o.groups
     n = len(groups) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if groups:
         encode_described_group_0_array(groups, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 StreamsGroupDescribeResponse._DECODERS = {

@@ -16,6 +16,8 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
+    Rows,
     compact_strings,
     long_length,
     long_string,
@@ -45,12 +47,14 @@ put_b = Packer(">b").pack
 put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
 put_ib = Packer(">ib").pack
+put_ibx = Packer(">ibx").pack
 put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
 put_ii = Packer(">ii").pack
 put_iiB = Packer(">iiB").pack
 put_iqx = Packer(">iqx").pack
 put_ox = Packer(">?x").pack
+row_copartition_group_0 = Rows(">b%dhb%dhb%dhx")
 NUMBERS_h = NUMBERS["h"]
 UNPACK_h = UNPACK["h"]
 PACK_h = PACK["h"]
@@ -290,15 +294,13 @@ def decode_key_value_0_array(
     for _ in range(count):
         o: KeyValue = new(KeyValue)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.key = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.key = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.value = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.value = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -318,15 +320,13 @@ def decode_topic_info_0_array(
     for _ in range(count):
         o: TopicInfo = new(TopicInfo)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.partitions, o.replication_factor, n = get_ihB(buf, pos)
-        pos += 7
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topic_configs, pos, left = decode_key_value_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 7, n)
+        o.topic_configs, pos, left = decode_key_value_0_array(buf, pos + 7, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -367,23 +367,20 @@ def decode_copartition_group_0_array(
     for _ in range(count):
         o = new(CopartitionGroup)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.source_topics = list(UNPACK_h[n - 1](buf, pos))
-        pos += 2 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.source_topics = list(UNPACK_h[n - 1](buf, pos + 1))
+        pos += 2 * n - 1
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.source_topic_regex = list(UNPACK_h[n - 1](buf, pos))
-        pos += 2 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.source_topic_regex = list(UNPACK_h[n - 1](buf, pos + 1))
+        pos += 2 * n - 1
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.repartition_source_topics = list(UNPACK_h[n - 1](buf, pos))
-        pos += 2 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.repartition_source_topics = list(UNPACK_h[n - 1](buf, pos + 1))
+        pos += 2 * n - 1
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -403,40 +400,33 @@ def decode_subtopology_0_array(
     for _ in range(count):
         o: Subtopology = new(Subtopology)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.subtopology_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.source_topics, pos = compact_strings(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.source_topics, pos = compact_strings(buf, pos + 1, n - 1)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.source_topic_regex, pos = compact_strings(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.source_topic_regex, pos = compact_strings(buf, pos + 1, n - 1)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.state_changelog_topics, pos, left = decode_topic_info_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.state_changelog_topics, pos, left = decode_topic_info_0_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.repartition_sink_topics, pos = compact_strings(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.repartition_sink_topics, pos = compact_strings(buf, pos + 1, n - 1)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.repartition_source_topics, pos, left = decode_topic_info_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.repartition_source_topics, pos, left = decode_topic_info_0_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.copartition_groups, pos, left = decode_copartition_group_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.copartition_groups, pos, left = decode_copartition_group_0_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -473,10 +463,9 @@ def decode_topology_0_array(
     for _ in range(count):
         o = new(Topology)
         o.epoch, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.subtopologies, pos, left = decode_subtopology_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 5, n)
+        o.subtopologies, pos, left = decode_subtopology_0_array(buf, pos + 5, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -497,16 +486,14 @@ def decode_task_ids_0_array(
     for _ in range(count):
         o: TaskIds = new(TaskIds)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.subtopology_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -527,10 +514,9 @@ def decode_endpoint_0_array(
     for _ in range(count):
         o: Endpoint = new(Endpoint)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.host = buf[pos + 1 : (pos := pos + n)].decode()
         o.port, n = get_HB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -550,10 +536,9 @@ def decode_task_offset_0_array(
     for _ in range(count):
         o: TaskOffset = new(TaskOffset)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.subtopology_id = buf[pos + 1 : (pos := pos + n)].decode()
         o.partition, o.offset, n = get_iqB(buf, pos)
         pos += 13
         o.unknown_tagged_fields = None
@@ -567,90 +552,97 @@ def decode_streams_group_heartbeat_request_0(buf: bytes, pos: int, left: int) ->
     # Versions 0.
     o: StreamsGroupHeartbeatRequest = new(StreamsGroupHeartbeatRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
     o.member_epoch, o.endpoint_information_epoch, n = get_iiB(buf, pos)
-    pos += 9
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 9, n)
+    if n:
+        o.instance_id = buf[pos + 9 : (pos := pos + 8 + n)].decode()
+    else:
+        o.instance_id = None
+        pos += 9
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.rack_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.rack_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.rack_id = None
+        pos += 1
     o.rebalance_timeout_ms, n = get_ib(buf, pos)
-    pos += 5
     if n < 0:
         o.topology = None
+        pos += 5
     else:
-        (o.topology,), pos, left = decode_topology_0_array(buf, pos, 1, left)
+        (o.topology,), pos, left = decode_topology_0_array(buf, pos + 5, 1, left)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 1, n)
     if n:
-        o.active_tasks, pos, left = decode_task_ids_0_array(buf, pos, n - 1, left)
+        o.active_tasks, pos, left = decode_task_ids_0_array(buf, pos + 1, n - 1, left)
     else:
         o.active_tasks = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 1, n)
     if n:
-        o.standby_tasks, pos, left = decode_task_ids_0_array(buf, pos, n - 1, left)
+        o.standby_tasks, pos, left = decode_task_ids_0_array(buf, pos + 1, n - 1, left)
     else:
         o.standby_tasks = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 1, n)
     if n:
-        o.warmup_tasks, pos, left = decode_task_ids_0_array(buf, pos, n - 1, left)
+        o.warmup_tasks, pos, left = decode_task_ids_0_array(buf, pos + 1, n - 1, left)
     else:
         o.warmup_tasks = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.process_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.process_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.process_id = None
+        pos += 1
     n, = get_b(buf, pos)
-    pos += 1
     if n < 0:
         o.user_endpoint = None
+        pos += 1
     else:
-        (o.user_endpoint,), pos, left = decode_endpoint_0_array(buf, pos, 1, left)
+        (o.user_endpoint,), pos, left = decode_endpoint_0_array(buf, pos + 1, 1, left)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 1, n)
     if n:
-        o.client_tags, pos, left = decode_key_value_0_array(buf, pos, n - 1, left)
+        o.client_tags, pos, left = decode_key_value_0_array(buf, pos + 1, n - 1, left)
     else:
         o.client_tags = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 1, n)
     if n:
-        o.task_offsets, pos = decode_task_offset_0_array(buf, pos, n - 1)
+        o.task_offsets, pos = decode_task_offset_0_array(buf, pos + 1, n - 1)
     else:
         o.task_offsets = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 1, n)
     if n:
-        o.task_end_offsets, pos = decode_task_offset_0_array(buf, pos, n - 1)
+        o.task_end_offsets, pos = decode_task_offset_0_array(buf, pos + 1, n - 1)
     else:
         o.task_end_offsets = None
+        pos += 1
     o.shutdown_application, n = get_oB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -659,221 +651,240 @@ def decode_streams_group_heartbeat_request_0(buf: bytes, pos: int, left: int) ->
     return o, pos
 
 
-def encode_key_value_0_array(items: Iterable[KeyValue], out: bytearray) -> None:
+def encode_key_value_0_array(items: Iterable[KeyValue], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.key.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.value.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_info_0_array(items: Iterable[TopicInfo], out: bytearray) -> None:
+def encode_topic_info_0_array(items: Iterable[TopicInfo], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         topic_configs = o.topic_configs
         n = len(topic_configs) + 1
-        out += put_ihB(o.partitions, o.replication_factor, n) if n < 128 else put_ih(o.partitions, o.replication_factor) + LENGTH[n]
+        add(put_ihB(o.partitions, o.replication_factor, n) if n < 128 else put_ih(o.partitions, o.replication_factor) + LENGTH[n])
         if topic_configs:
             encode_key_value_0_array(topic_configs, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_copartition_group_0_array(items: Iterable[CopartitionGroup], out: bytearray) -> None:
+def encode_copartition_group_0_array(items: Iterable[CopartitionGroup], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         source_topics = o.source_topics
-        n = len(source_topics) + 1
-        out += LENGTH[n]
-        if source_topics:
-            out += PACK_h[len(source_topics)](*source_topics)
         source_topic_regex = o.source_topic_regex
-        n = len(source_topic_regex) + 1
-        out += LENGTH[n]
-        if source_topic_regex:
-            out += PACK_h[len(source_topic_regex)](*source_topic_regex)
         repartition_source_topics = o.repartition_source_topics
-        n = len(repartition_source_topics) + 1
-        out += LENGTH[n]
-        if repartition_source_topics:
-            out += PACK_h[len(repartition_source_topics)](*repartition_source_topics)
-        out.append(0)
+        if len(source_topics) < 127 and len(source_topic_regex) < 127 and len(repartition_source_topics) < 127:
+            add(row_copartition_group_0[len(source_topics), len(source_topic_regex), len(repartition_source_topics)](len(source_topics) + 1, *source_topics, len(source_topic_regex) + 1, *source_topic_regex, len(repartition_source_topics) + 1, *repartition_source_topics))
+        else:
+            source_topics = o.source_topics
+            n = len(source_topics) + 1
+            add(LENGTH[n])
+            if source_topics:
+                add(PACK_h[len(source_topics)](*source_topics))
+            source_topic_regex = o.source_topic_regex
+            n = len(source_topic_regex) + 1
+            add(LENGTH[n])
+            if source_topic_regex:
+                add(PACK_h[len(source_topic_regex)](*source_topic_regex))
+            repartition_source_topics = o.repartition_source_topics
+            n = len(repartition_source_topics) + 1
+            add(LENGTH[n])
+            if repartition_source_topics:
+                add(PACK_h[len(repartition_source_topics)](*repartition_source_topics))
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_subtopology_0_array(items: Iterable[Subtopology], out: bytearray) -> None:
+def encode_subtopology_0_array(items: Iterable[Subtopology], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.subtopology_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         source_topics = o.source_topics
         n = len(source_topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if source_topics:
             put_strings(source_topics, out, True)
         source_topic_regex = o.source_topic_regex
         n = len(source_topic_regex) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if source_topic_regex:
             put_strings(source_topic_regex, out, True)
         state_changelog_topics = o.state_changelog_topics
         n = len(state_changelog_topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if state_changelog_topics:
             encode_topic_info_0_array(state_changelog_topics, out)
         repartition_sink_topics = o.repartition_sink_topics
         n = len(repartition_sink_topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if repartition_sink_topics:
             put_strings(repartition_sink_topics, out, True)
         repartition_source_topics = o.repartition_source_topics
         n = len(repartition_source_topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if repartition_source_topics:
             encode_topic_info_0_array(repartition_source_topics, out)
         copartition_groups = o.copartition_groups
         n = len(copartition_groups) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if copartition_groups:
             encode_copartition_group_0_array(copartition_groups, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topology_0_array(items: Iterable[Topology], out: bytearray) -> None:
+def encode_topology_0_array(items: Iterable[Topology], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         subtopologies = o.subtopologies
-        n = len(subtopologies) + 1
-        out += put_iB(o.epoch, n) if n < 128 else put_i(o.epoch) + LENGTH[n]
-        if subtopologies:
-            encode_subtopology_0_array(subtopologies, out)
-        out.append(0)
+        if not len(subtopologies):
+            add(put_ibx(o.epoch, 1))
+        else:
+            subtopologies = o.subtopologies
+            n = len(subtopologies) + 1
+            add(put_iB(o.epoch, n) if n < 128 else put_i(o.epoch) + LENGTH[n])
+            if subtopologies:
+                encode_subtopology_0_array(subtopologies, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_task_ids_0_array(items: Iterable[TaskIds], out: bytearray) -> None:
+def encode_task_ids_0_array(items: Iterable[TaskIds], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.subtopology_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+            add(PACK_i[len(partitions)](*partitions))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_endpoint_0_array(items: Iterable[Endpoint], out: bytearray) -> None:
+def encode_endpoint_0_array(items: Iterable[Endpoint], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_Hx(o.port)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_Hx(o.port))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_task_offset_0_array(items: Iterable[TaskOffset], out: bytearray) -> None:
+def encode_task_offset_0_array(items: Iterable[TaskOffset], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.subtopology_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_iqx(o.partition, o.offset)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_iqx(o.partition, o.offset))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_streams_group_heartbeat_request_0(o: StreamsGroupHeartbeatRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.member_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = b"" if o.instance_id is None else o.instance_id.encode()
     n = 0 if o.instance_id is None else len(s) + 1
-    out += put_iiB(o.member_epoch, o.endpoint_information_epoch, n) if n < 128 else put_ii(o.member_epoch, o.endpoint_information_epoch) + STRING_LENGTH[n]
-    out += s
+    add(put_iiB(o.member_epoch, o.endpoint_information_epoch, n) if n < 128 else put_ii(o.member_epoch, o.endpoint_information_epoch) + STRING_LENGTH[n])
+    add(s)
     s = b"" if o.rack_id is None else o.rack_id.encode()
     n = 0 if o.rack_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_ib(o.rebalance_timeout_ms, -1 if o.topology is None else 1)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_ib(o.rebalance_timeout_ms, -1 if o.topology is None else 1))
     if o.topology is not None:
         encode_topology_0_array((o.topology,), out)
     active_tasks = o.active_tasks
     n = 0 if active_tasks is None else len(active_tasks) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if active_tasks:
         encode_task_ids_0_array(active_tasks, out)
     standby_tasks = o.standby_tasks
     n = 0 if standby_tasks is None else len(standby_tasks) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if standby_tasks:
         encode_task_ids_0_array(standby_tasks, out)
     warmup_tasks = o.warmup_tasks
     n = 0 if warmup_tasks is None else len(warmup_tasks) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if warmup_tasks:
         encode_task_ids_0_array(warmup_tasks, out)
     s = b"" if o.process_id is None else o.process_id.encode()
     n = 0 if o.process_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
-    out += put_b(-1 if o.user_endpoint is None else 1)
+    add(STRING_LENGTH[n])
+    add(s)
+    add(put_b(-1 if o.user_endpoint is None else 1))
     if o.user_endpoint is not None:
         encode_endpoint_0_array((o.user_endpoint,), out)
     client_tags = o.client_tags
     n = 0 if client_tags is None else len(client_tags) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if client_tags:
         encode_key_value_0_array(client_tags, out)
     task_offsets = o.task_offsets
     n = 0 if task_offsets is None else len(task_offsets) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if task_offsets:
         encode_task_offset_0_array(task_offsets, out)
     task_end_offsets = o.task_end_offsets
     n = 0 if task_end_offsets is None else len(task_end_offsets) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if task_end_offsets:
         encode_task_offset_0_array(task_end_offsets, out)
-    out += put_ox(o.shutdown_application)
+    add(put_ox(o.shutdown_application))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 StreamsGroupHeartbeatRequest._DECODERS = {

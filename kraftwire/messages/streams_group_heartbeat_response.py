@@ -15,6 +15,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -200,10 +201,9 @@ def decode_status_0_array(
     for _ in range(count):
         o: Status = new(Status)
         o.status_code, n = get_bB(buf, pos)
-        pos += 2
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.status_detail = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 2, n)
+        o.status_detail = buf[pos + 2 : (pos := pos + 1 + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -224,16 +224,14 @@ def decode_task_ids_0_array(
     for _ in range(count):
         o: TaskIds = new(TaskIds)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.subtopology_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -254,10 +252,9 @@ def decode_endpoint_0_array(
     for _ in range(count):
         o: Endpoint = new(Endpoint)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.host = buf[pos + 1 : (pos := pos + n)].decode()
         o.port, n = get_HB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -278,16 +275,14 @@ def decode_topic_partition_0_array(
     for _ in range(count):
         o: TopicPartition = new(TopicPartition)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -309,15 +304,13 @@ def decode_endpoint_to_partitions_0_array(
         o: EndpointToPartitions = new(EndpointToPartitions)
         (o.user_endpoint,), pos, left = decode_endpoint_0_array(buf, pos, 1, left)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.active_partitions, pos, left = decode_topic_partition_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.active_partitions, pos, left = decode_topic_partition_0_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.standby_partitions, pos, left = decode_topic_partition_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.standby_partitions, pos, left = decode_topic_partition_0_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -331,55 +324,57 @@ def decode_streams_group_heartbeat_response_0(buf: bytes, pos: int, left: int) -
     # Versions 0.
     o: StreamsGroupHeartbeatResponse = new(StreamsGroupHeartbeatResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-    n = buf[pos]
-    pos += 1
-    if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode()
-    o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag, o.task_offset_interval_ms, n = get_iiiiB(buf, pos)
-    pos += 17
-    if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_string(buf, pos, 7, n)
     if n:
-        o.status, pos, left = decode_status_0_array(buf, pos, n - 1, left)
+        o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 7
+    n = buf[pos]
+    if not 0 < n < 128:
+        n, pos = long_string(buf, pos, 1, n)
+    o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
+    o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag, o.task_offset_interval_ms, n = get_iiiiB(buf, pos)
+    if n > 127:
+        n, pos = long_length(buf, pos, 17, n)
+    if n:
+        o.status, pos, left = decode_status_0_array(buf, pos + 17, n - 1, left)
     else:
         o.status = None
+        pos += 17
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 1, n)
     if n:
-        o.active_tasks, pos, left = decode_task_ids_0_array(buf, pos, n - 1, left)
+        o.active_tasks, pos, left = decode_task_ids_0_array(buf, pos + 1, n - 1, left)
     else:
         o.active_tasks = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 1, n)
     if n:
-        o.standby_tasks, pos, left = decode_task_ids_0_array(buf, pos, n - 1, left)
+        o.standby_tasks, pos, left = decode_task_ids_0_array(buf, pos + 1, n - 1, left)
     else:
         o.standby_tasks = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 1, n)
     if n:
-        o.warmup_tasks, pos, left = decode_task_ids_0_array(buf, pos, n - 1, left)
+        o.warmup_tasks, pos, left = decode_task_ids_0_array(buf, pos + 1, n - 1, left)
     else:
         o.warmup_tasks = None
+        pos += 1
     o.endpoint_information_epoch, n = get_iB(buf, pos)
-    pos += 5
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 5, n)
     if n:
-        o.partitions_by_user_endpoint, pos, left = decode_endpoint_to_partitions_0_array(buf, pos, n - 1, left)
+        o.partitions_by_user_endpoint, pos, left = decode_endpoint_to_partitions_0_array(buf, pos + 5, n - 1, left)
     else:
         o.partitions_by_user_endpoint = None
+        pos += 5
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -388,123 +383,129 @@ def decode_streams_group_heartbeat_response_0(buf: bytes, pos: int, left: int) -
     return o, pos
 
 
-def encode_status_0_array(items: Iterable[Status], out: bytearray) -> None:
+def encode_status_0_array(items: Iterable[Status], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.status_detail.encode()
         n = len(s) + 1
-        out += put_bB(o.status_code, n) if n < 128 else put_b(o.status_code) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_bB(o.status_code, n) if n < 128 else put_b(o.status_code) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_task_ids_0_array(items: Iterable[TaskIds], out: bytearray) -> None:
+def encode_task_ids_0_array(items: Iterable[TaskIds], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.subtopology_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+            add(PACK_i[len(partitions)](*partitions))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_endpoint_0_array(items: Iterable[Endpoint], out: bytearray) -> None:
+def encode_endpoint_0_array(items: Iterable[Endpoint], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_Hx(o.port)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_Hx(o.port))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_partition_0_array(items: Iterable[TopicPartition], out: bytearray) -> None:
+def encode_topic_partition_0_array(items: Iterable[TopicPartition], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.topic.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+            add(PACK_i[len(partitions)](*partitions))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_endpoint_to_partitions_0_array(items: Iterable[EndpointToPartitions], out: bytearray) -> None:
+def encode_endpoint_to_partitions_0_array(items: Iterable[EndpointToPartitions], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         encode_endpoint_0_array((o.user_endpoint,), out)
         active_partitions = o.active_partitions
         n = len(active_partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if active_partitions:
             encode_topic_partition_0_array(active_partitions, out)
         standby_partitions = o.standby_partitions
         n = len(standby_partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if standby_partitions:
             encode_topic_partition_0_array(standby_partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_streams_group_heartbeat_response_0(o: StreamsGroupHeartbeatResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = 0 if o.error_message is None else len(s) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n])
+    add(s)
     s = o.member_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     status = o.status
     n = 0 if status is None else len(status) + 1
-    out += put_iiiiB(o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag, o.task_offset_interval_ms, n) if n < 128 else put_iiii(o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag, o.task_offset_interval_ms) + LENGTH[n]
+    add(put_iiiiB(o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag, o.task_offset_interval_ms, n) if n < 128 else put_iiii(o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag, o.task_offset_interval_ms) + LENGTH[n])
     if status:
         encode_status_0_array(status, out)
     active_tasks = o.active_tasks
     n = 0 if active_tasks is None else len(active_tasks) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if active_tasks:
         encode_task_ids_0_array(active_tasks, out)
     standby_tasks = o.standby_tasks
     n = 0 if standby_tasks is None else len(standby_tasks) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if standby_tasks:
         encode_task_ids_0_array(standby_tasks, out)
     warmup_tasks = o.warmup_tasks
     n = 0 if warmup_tasks is None else len(warmup_tasks) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if warmup_tasks:
         encode_task_ids_0_array(warmup_tasks, out)
     partitions_by_user_endpoint = o.partitions_by_user_endpoint
     n = 0 if partitions_by_user_endpoint is None else len(partitions_by_user_endpoint) + 1
-    out += put_iB(o.endpoint_information_epoch, n) if n < 128 else put_i(o.endpoint_information_epoch) + LENGTH[n]
+    add(put_iB(o.endpoint_information_epoch, n) if n < 128 else put_i(o.endpoint_information_epoch) + LENGTH[n])
     if partitions_by_user_endpoint:
         encode_endpoint_to_partitions_0_array(partitions_by_user_endpoint, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 StreamsGroupHeartbeatResponse._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -120,10 +121,9 @@ def decode_endpoint_0_array(
     for _ in range(count):
         o: Endpoint = new(Endpoint)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.host = buf[pos + 1 : (pos := pos + n)].decode()
         o.port, n = get_HB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -144,15 +144,13 @@ def decode_key_value_0_array(
     for _ in range(count):
         o: KeyValue = new(KeyValue)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.key = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.key = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.value = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.value = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -166,41 +164,43 @@ def decode_streams_group_member_metadata_value_0(buf: bytes, pos: int, left: int
     # Versions 0.
     o: StreamsGroupMemberMetadataValue = new(StreamsGroupMemberMetadataValue)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.instance_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.instance_id = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.rack_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.rack_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.rack_id = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.client_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.client_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.client_host = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.client_host = buf[pos + 1 : (pos := pos + n)].decode()
     o.rebalance_timeout_ms, o.topology_epoch, n = get_iiB(buf, pos)
-    pos += 9
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.process_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 9, n)
+    o.process_id = buf[pos + 9 : (pos := pos + 8 + n)].decode()
     n, = get_b(buf, pos)
-    pos += 1
     if n < 0:
         o.user_endpoint = None
+        pos += 1
     else:
-        (o.user_endpoint,), pos, left = decode_endpoint_0_array(buf, pos, 1, left)
+        (o.user_endpoint,), pos, left = decode_endpoint_0_array(buf, pos + 1, 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.client_tags, pos, left = decode_key_value_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.client_tags, pos, left = decode_key_value_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -209,69 +209,72 @@ def decode_streams_group_member_metadata_value_0(buf: bytes, pos: int, left: int
     return o, pos
 
 
-def encode_endpoint_0_array(items: Iterable[Endpoint], out: bytearray) -> None:
+def encode_endpoint_0_array(items: Iterable[Endpoint], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_Hx(o.port)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_Hx(o.port))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_key_value_0_array(items: Iterable[KeyValue], out: bytearray) -> None:
+def encode_key_value_0_array(items: Iterable[KeyValue], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.key.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.value.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_streams_group_member_metadata_value_0(o: StreamsGroupMemberMetadataValue) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.instance_id is None else o.instance_id.encode()
     n = 0 if o.instance_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = b"" if o.rack_id is None else o.rack_id.encode()
     n = 0 if o.rack_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.client_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.client_host.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.process_id.encode()
     n = len(s) + 1
-    out += put_iiB(o.rebalance_timeout_ms, o.topology_epoch, n) if n < 128 else put_ii(o.rebalance_timeout_ms, o.topology_epoch) + STRING_LENGTH[n]
-    out += s
-    out += put_b(-1 if o.user_endpoint is None else 1)
+    add(put_iiB(o.rebalance_timeout_ms, o.topology_epoch, n) if n < 128 else put_ii(o.rebalance_timeout_ms, o.topology_epoch) + STRING_LENGTH[n])
+    add(s)
+    add(put_b(-1 if o.user_endpoint is None else 1))
     if o.user_endpoint is not None:
         encode_endpoint_0_array((o.user_endpoint,), out)
     client_tags = o.client_tags
     n = len(client_tags) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if client_tags:
         encode_key_value_0_array(client_tags, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 StreamsGroupMemberMetadataValue._DECODERS = {

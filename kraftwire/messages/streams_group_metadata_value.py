@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -91,15 +92,13 @@ def decode_last_assignment_config_0_array(
     for _ in range(count):
         o: LastAssignmentConfig = new(LastAssignmentConfig)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.key = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.key = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.value = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.value = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -125,13 +124,13 @@ def decode_streams_group_metadata_value_0_tags(
             pos += 4
         elif tag == 1:
             n = buf[pos]
-            pos += 1
             if n > 127:
-                n, pos = long_length(buf, pos, n)
+                n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.last_assignment_configs, pos, left = decode_last_assignment_config_0_array(buf, pos, n - 1, left)
+                o.last_assignment_configs, pos, left = decode_last_assignment_config_0_array(buf, pos + 1, n - 1, left)
             else:
                 o.last_assignment_configs = None
+                pos += 1
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -155,44 +154,50 @@ def decode_streams_group_metadata_value_0(buf: bytes, pos: int, left: int) -> tu
     return o, pos
 
 
-def encode_last_assignment_config_0_array(items: Iterable[LastAssignmentConfig], out: bytearray) -> None:
+def encode_last_assignment_config_0_array(items: Iterable[LastAssignmentConfig], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.key.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.value.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_streams_group_metadata_value_0_tags(o: StreamsGroupMetadataValue, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_streams_group_metadata_value_0_tags(o: StreamsGroupMetadataValue, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.validated_topology_epoch != -1:
-        tags[0] = out = bytearray()
-        out += put_i(o.validated_topology_epoch)
+        out: Parts = []
+        add = out.append
+        add(put_i(o.validated_topology_epoch))
+        tags[0] = b"".join(out)
     if o.last_assignment_configs != []:
-        tags[1] = out = bytearray()
+        out = []
+        add = out.append
         last_assignment_configs = o.last_assignment_configs
         n = 0 if last_assignment_configs is None else len(last_assignment_configs) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if last_assignment_configs:
             encode_last_assignment_config_0_array(last_assignment_configs, out)
+        tags[1] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_streams_group_metadata_value_0(o: StreamsGroupMetadataValue) -> bytes:
     # Versions 0.
-    out = bytearray()
-    out += put_iqx(o.epoch, o.metadata_hash)
+    out: Parts = []
+    add = out.append
+    add(put_iqx(o.epoch, o.metadata_hash))
     if o.unknown_tagged_fields or o.validated_topology_epoch != -1 or o.last_assignment_configs != []:
         encode_streams_group_metadata_value_0_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 StreamsGroupMetadataValue._DECODERS = {

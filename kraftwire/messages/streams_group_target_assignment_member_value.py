@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     PACK,
     STRING_LENGTH,
     UNPACK,
+    Parts,
     long_length,
     long_string,
     new,
@@ -85,16 +86,14 @@ def decode_task_ids_0_array(
     for _ in range(count):
         o: TaskIds = new(TaskIds)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.subtopology_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -108,20 +107,17 @@ def decode_streams_group_target_assignment_member_value_0(buf: bytes, pos: int, 
     # Versions 0.
     o: StreamsGroupTargetAssignmentMemberValue = new(StreamsGroupTargetAssignmentMemberValue)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.active_tasks, pos, left = decode_task_ids_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.active_tasks, pos, left = decode_task_ids_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.standby_tasks, pos, left = decode_task_ids_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.standby_tasks, pos, left = decode_task_ids_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.warmup_tasks, pos, left = decode_task_ids_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.warmup_tasks, pos, left = decode_task_ids_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -130,45 +126,47 @@ def decode_streams_group_target_assignment_member_value_0(buf: bytes, pos: int, 
     return o, pos
 
 
-def encode_task_ids_0_array(items: Iterable[TaskIds], out: bytearray) -> None:
+def encode_task_ids_0_array(items: Iterable[TaskIds], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.subtopology_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
-            out += PACK_i[len(partitions)](*partitions)
-        out.append(0)
+            add(PACK_i[len(partitions)](*partitions))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_streams_group_target_assignment_member_value_0(o: StreamsGroupTargetAssignmentMemberValue) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     active_tasks = o.active_tasks
     n = len(active_tasks) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if active_tasks:
         encode_task_ids_0_array(active_tasks, out)
     standby_tasks = o.standby_tasks
     n = len(standby_tasks) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if standby_tasks:
         encode_task_ids_0_array(standby_tasks, out)
     warmup_tasks = o.warmup_tasks
     n = len(warmup_tasks) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if warmup_tasks:
         encode_task_ids_0_array(warmup_tasks, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 StreamsGroupTargetAssignmentMemberValue._DECODERS = {

@@ -16,6 +16,8 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
+    Rows,
     compact_strings,
     long_length,
     long_string,
@@ -37,6 +39,7 @@ put_i = Packer(">i").pack
 put_iB = Packer(">iB").pack
 put_ih = Packer(">ih").pack
 put_ihB = Packer(">ihB").pack
+row_copartition_group_0 = Rows(">b%dhb%dhb%dhx")
 NUMBERS_h = NUMBERS["h"]
 UNPACK_h = UNPACK["h"]
 PACK_h = PACK["h"]
@@ -167,15 +170,13 @@ def decode_topic_config_0_array(
     for _ in range(count):
         o: TopicConfig = new(TopicConfig)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.key = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.key = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.value = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.value = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -195,15 +196,13 @@ def decode_topic_info_0_array(
     for _ in range(count):
         o: TopicInfo = new(TopicInfo)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         o.partitions, o.replication_factor, n = get_ihB(buf, pos)
-        pos += 7
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topic_configs, pos, left = decode_topic_config_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 7, n)
+        o.topic_configs, pos, left = decode_topic_config_0_array(buf, pos + 7, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -244,23 +243,20 @@ def decode_copartition_group_0_array(
     for _ in range(count):
         o = new(CopartitionGroup)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.source_topics = list(UNPACK_h[n - 1](buf, pos))
-        pos += 2 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.source_topics = list(UNPACK_h[n - 1](buf, pos + 1))
+        pos += 2 * n - 1
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.source_topic_regex = list(UNPACK_h[n - 1](buf, pos))
-        pos += 2 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.source_topic_regex = list(UNPACK_h[n - 1](buf, pos + 1))
+        pos += 2 * n - 1
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.repartition_source_topics = list(UNPACK_h[n - 1](buf, pos))
-        pos += 2 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.repartition_source_topics = list(UNPACK_h[n - 1](buf, pos + 1))
+        pos += 2 * n - 1
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -280,40 +276,33 @@ def decode_subtopology_0_array(
     for _ in range(count):
         o: Subtopology = new(Subtopology)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.subtopology_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.source_topics, pos = compact_strings(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.source_topics, pos = compact_strings(buf, pos + 1, n - 1)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.source_topic_regex, pos = compact_strings(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.source_topic_regex, pos = compact_strings(buf, pos + 1, n - 1)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.state_changelog_topics, pos, left = decode_topic_info_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.state_changelog_topics, pos, left = decode_topic_info_0_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.repartition_sink_topics, pos = compact_strings(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.repartition_sink_topics, pos = compact_strings(buf, pos + 1, n - 1)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.repartition_source_topics, pos, left = decode_topic_info_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.repartition_source_topics, pos, left = decode_topic_info_0_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.copartition_groups, pos, left = decode_copartition_group_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.copartition_groups, pos, left = decode_copartition_group_0_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -327,10 +316,9 @@ def decode_streams_group_topology_value_0(buf: bytes, pos: int, left: int) -> tu
     # Versions 0.
     o: StreamsGroupTopologyValue = new(StreamsGroupTopologyValue)
     o.epoch, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.subtopologies, pos, left = decode_subtopology_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.subtopologies, pos, left = decode_subtopology_0_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -339,116 +327,127 @@ def decode_streams_group_topology_value_0(buf: bytes, pos: int, left: int) -> tu
     return o, pos
 
 
-def encode_topic_config_0_array(items: Iterable[TopicConfig], out: bytearray) -> None:
+def encode_topic_config_0_array(items: Iterable[TopicConfig], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.key.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.value.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_info_0_array(items: Iterable[TopicInfo], out: bytearray) -> None:
+def encode_topic_info_0_array(items: Iterable[TopicInfo], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         topic_configs = o.topic_configs
         n = len(topic_configs) + 1
-        out += put_ihB(o.partitions, o.replication_factor, n) if n < 128 else put_ih(o.partitions, o.replication_factor) + LENGTH[n]
+        add(put_ihB(o.partitions, o.replication_factor, n) if n < 128 else put_ih(o.partitions, o.replication_factor) + LENGTH[n])
         if topic_configs:
             encode_topic_config_0_array(topic_configs, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_copartition_group_0_array(items: Iterable[CopartitionGroup], out: bytearray) -> None:
+def encode_copartition_group_0_array(items: Iterable[CopartitionGroup], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         source_topics = o.source_topics
-        n = len(source_topics) + 1
-        out += LENGTH[n]
-        if source_topics:
-            out += PACK_h[len(source_topics)](*source_topics)
         source_topic_regex = o.source_topic_regex
-        n = len(source_topic_regex) + 1
-        out += LENGTH[n]
-        if source_topic_regex:
-            out += PACK_h[len(source_topic_regex)](*source_topic_regex)
         repartition_source_topics = o.repartition_source_topics
-        n = len(repartition_source_topics) + 1
-        out += LENGTH[n]
-        if repartition_source_topics:
-            out += PACK_h[len(repartition_source_topics)](*repartition_source_topics)
-        out.append(0)
+        if len(source_topics) < 127 and len(source_topic_regex) < 127 and len(repartition_source_topics) < 127:
+            add(row_copartition_group_0[len(source_topics), len(source_topic_regex), len(repartition_source_topics)](len(source_topics) + 1, *source_topics, len(source_topic_regex) + 1, *source_topic_regex, len(repartition_source_topics) + 1, *repartition_source_topics))
+        else:
+            source_topics = o.source_topics
+            n = len(source_topics) + 1
+            add(LENGTH[n])
+            if source_topics:
+                add(PACK_h[len(source_topics)](*source_topics))
+            source_topic_regex = o.source_topic_regex
+            n = len(source_topic_regex) + 1
+            add(LENGTH[n])
+            if source_topic_regex:
+                add(PACK_h[len(source_topic_regex)](*source_topic_regex))
+            repartition_source_topics = o.repartition_source_topics
+            n = len(repartition_source_topics) + 1
+            add(LENGTH[n])
+            if repartition_source_topics:
+                add(PACK_h[len(repartition_source_topics)](*repartition_source_topics))
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_subtopology_0_array(items: Iterable[Subtopology], out: bytearray) -> None:
+def encode_subtopology_0_array(items: Iterable[Subtopology], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.subtopology_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         source_topics = o.source_topics
         n = len(source_topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if source_topics:
             put_strings(source_topics, out, True)
         source_topic_regex = o.source_topic_regex
         n = len(source_topic_regex) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if source_topic_regex:
             put_strings(source_topic_regex, out, True)
         state_changelog_topics = o.state_changelog_topics
         n = len(state_changelog_topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if state_changelog_topics:
             encode_topic_info_0_array(state_changelog_topics, out)
         repartition_sink_topics = o.repartition_sink_topics
         n = len(repartition_sink_topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if repartition_sink_topics:
             put_strings(repartition_sink_topics, out, True)
         repartition_source_topics = o.repartition_source_topics
         n = len(repartition_source_topics) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if repartition_source_topics:
             encode_topic_info_0_array(repartition_source_topics, out)
         copartition_groups = o.copartition_groups
         n = len(copartition_groups) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if copartition_groups:
             encode_copartition_group_0_array(copartition_groups, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_streams_group_topology_value_0(o: StreamsGroupTopologyValue) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     subtopologies = o.subtopologies
     n = len(subtopologies) + 1
-    out += put_iB(o.epoch, n) if n < 128 else put_i(o.epoch) + LENGTH[n]
+    add(put_iB(o.epoch, n) if n < 128 else put_i(o.epoch) + LENGTH[n])
     if subtopologies:
         encode_subtopology_0_array(subtopologies, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 StreamsGroupTopologyValue._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -99,15 +100,13 @@ def decode_sync_group_request_assignment_0_array(
     for _ in range(count):
         o: SyncGroupRequestAssignment = new(SyncGroupRequestAssignment)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.member_id = buf[pos : (pos := pos + n)].decode()
+        o.member_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.assignment = buf[pos : (pos := pos + n)]
+        o.assignment = buf[pos + 4 : (pos := pos + 4 + n)]
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -120,20 +119,17 @@ def decode_sync_group_request_0(buf: bytes, pos: int, left: int) -> tuple[SyncGr
     o.protocol_type = None
     o.protocol_name = None
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.generation_id, n = get_ih(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.member_id = buf[pos : (pos := pos + n)].decode()
+    o.member_id = buf[pos + 6 : (pos := pos + 6 + n)].decode()
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.assignments, pos, left = decode_sync_group_request_assignment_0_array(buf, pos, n, left)
+    o.assignments, pos, left = decode_sync_group_request_assignment_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -144,23 +140,23 @@ def decode_sync_group_request_3(buf: bytes, pos: int, left: int) -> tuple[SyncGr
     o.protocol_type = None
     o.protocol_name = None
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.generation_id, n = get_ih(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.member_id = buf[pos : (pos := pos + n)].decode()
+    o.member_id = buf[pos + 6 : (pos := pos + 6 + n)].decode()
     n, = get_h(buf, pos)
-    pos += 2
-    o.group_instance_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+    if n >= 0:
+        o.group_instance_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+    else:
+        o.group_instance_id = None
+        pos += 2
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.assignments, pos, left = decode_sync_group_request_assignment_0_array(buf, pos, n, left)
+    o.assignments, pos, left = decode_sync_group_request_assignment_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -176,15 +172,13 @@ def decode_sync_group_request_assignment_4_array(
     for _ in range(count):
         o: SyncGroupRequestAssignment = new(SyncGroupRequestAssignment)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.member_id = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.assignment = buf[pos : (pos := pos + n - 1)]
+            n, pos = long_length(buf, pos, 1, n)
+        o.assignment = buf[pos + 1 : (pos := pos + n)]
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -200,25 +194,25 @@ def decode_sync_group_request_4(buf: bytes, pos: int, left: int) -> tuple[SyncGr
     o.protocol_type = None
     o.protocol_name = None
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     o.generation_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 5, n)
+    o.member_id = buf[pos + 5 : (pos := pos + 4 + n)].decode()
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.group_instance_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.group_instance_id = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.assignments, pos, left = decode_sync_group_request_assignment_4_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.assignments, pos, left = decode_sync_group_request_assignment_4_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -231,35 +225,41 @@ def decode_sync_group_request_5(buf: bytes, pos: int, left: int) -> tuple[SyncGr
     # Versions 5.
     o: SyncGroupRequest = new(SyncGroupRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     o.generation_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 5, n)
+    o.member_id = buf[pos + 5 : (pos := pos + 4 + n)].decode()
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.group_instance_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.group_instance_id = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.protocol_type = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.protocol_type = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.protocol_type = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.protocol_name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.protocol_name = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.protocol_name = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.assignments, pos, left = decode_sync_group_request_assignment_4_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.assignments, pos, left = decode_sync_group_request_assignment_4_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -268,143 +268,149 @@ def decode_sync_group_request_5(buf: bytes, pos: int, left: int) -> tuple[SyncGr
     return o, pos
 
 
-def encode_sync_group_request_assignment_0_array(items: Iterable[SyncGroupRequestAssignment], out: bytearray) -> None:
+def encode_sync_group_request_assignment_0_array(items: Iterable[SyncGroupRequestAssignment], out: Parts) -> None:
     # Versions 0-3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.member_id.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         assignment = o.assignment
         n = len(assignment)
-        out += put_i(n)
+        add(put_i(n))
         if assignment:
-            out += assignment
+            add(assignment)
 
 
 def encode_sync_group_request_0(o: SyncGroupRequest) -> bytes:
     # Versions 0-2.
     if o.group_instance_id is not None or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.member_id.encode()
     n = len(s)
-    out += put_ih(o.generation_id, n)
-    out += s
+    add(put_ih(o.generation_id, n))
+    add(s)
     assignments = o.assignments
     n = len(assignments)
-    out += put_i(n)
+    add(put_i(n))
     if assignments:
         encode_sync_group_request_assignment_0_array(assignments, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_sync_group_request_3(o: SyncGroupRequest) -> bytes:
     # Versions 3.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.member_id.encode()
     n = len(s)
-    out += put_ih(o.generation_id, n)
-    out += s
+    add(put_ih(o.generation_id, n))
+    add(s)
     s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
     n = -1 if o.group_instance_id is None else len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     assignments = o.assignments
     n = len(assignments)
-    out += put_i(n)
+    add(put_i(n))
     if assignments:
         encode_sync_group_request_assignment_0_array(assignments, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_sync_group_request_assignment_4_array(items: Iterable[SyncGroupRequestAssignment], out: bytearray) -> None:
+def encode_sync_group_request_assignment_4_array(items: Iterable[SyncGroupRequestAssignment], out: Parts) -> None:
     # Versions 4-5.
+    add = out.append
     for o in items:
         s = o.member_id.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         assignment = o.assignment
         n = len(assignment) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if assignment:
-            out += assignment
-        out.append(0)
+            add(assignment)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_sync_group_request_4(o: SyncGroupRequest) -> bytes:
     # Versions 4.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.member_id.encode()
     n = len(s) + 1
-    out += put_iB(o.generation_id, n) if n < 128 else put_i(o.generation_id) + STRING_LENGTH[n]
-    out += s
+    add(put_iB(o.generation_id, n) if n < 128 else put_i(o.generation_id) + STRING_LENGTH[n])
+    add(s)
     s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
     n = 0 if o.group_instance_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     assignments = o.assignments
     n = len(assignments) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if assignments:
         encode_sync_group_request_assignment_4_array(assignments, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_sync_group_request_5(o: SyncGroupRequest) -> bytes:
     # Versions 5.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.member_id.encode()
     n = len(s) + 1
-    out += put_iB(o.generation_id, n) if n < 128 else put_i(o.generation_id) + STRING_LENGTH[n]
-    out += s
+    add(put_iB(o.generation_id, n) if n < 128 else put_i(o.generation_id) + STRING_LENGTH[n])
+    add(s)
     s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
     n = 0 if o.group_instance_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = b"" if o.protocol_type is None else o.protocol_type.encode()
     n = 0 if o.protocol_type is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = b"" if o.protocol_name is None else o.protocol_name.encode()
     n = 0 if o.protocol_name is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     assignments = o.assignments
     n = len(assignments) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if assignments:
         encode_sync_group_request_assignment_4_array(assignments, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 SyncGroupRequest._DECODERS = {

@@ -10,6 +10,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -69,10 +70,9 @@ def decode_sync_group_response_0(buf: bytes, pos: int, left: int) -> tuple[SyncG
     o.protocol_type = None
     o.protocol_name = None
     o.error_code, n = get_hi(buf, pos)
-    pos += 6
     if n < 0:
         raise ValueError
-    o.assignment = buf[pos : (pos := pos + n)]
+    o.assignment = buf[pos + 6 : (pos := pos + 6 + n)]
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -83,10 +83,9 @@ def decode_sync_group_response_1(buf: bytes, pos: int, left: int) -> tuple[SyncG
     o.protocol_type = None
     o.protocol_name = None
     o.throttle_time_ms, o.error_code, n = get_ihi(buf, pos)
-    pos += 10
     if n < 0:
         raise ValueError
-    o.assignment = buf[pos : (pos := pos + n)]
+    o.assignment = buf[pos + 10 : (pos := pos + 10 + n)]
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -97,10 +96,9 @@ def decode_sync_group_response_4(buf: bytes, pos: int, left: int) -> tuple[SyncG
     o.protocol_type = None
     o.protocol_name = None
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.assignment = buf[pos : (pos := pos + n - 1)]
+        n, pos = long_length(buf, pos, 7, n)
+    o.assignment = buf[pos + 7 : (pos := pos + 6 + n)]
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -113,20 +111,25 @@ def decode_sync_group_response_5(buf: bytes, pos: int, left: int) -> tuple[SyncG
     # Versions 5.
     o: SyncGroupResponse = new(SyncGroupResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.protocol_type = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 7, n)
+    if n:
+        o.protocol_type = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+    else:
+        o.protocol_type = None
+        pos += 7
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.protocol_name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.protocol_name = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.protocol_name = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.assignment = buf[pos : (pos := pos + n - 1)]
+        n, pos = long_length(buf, pos, 1, n)
+    o.assignment = buf[pos + 1 : (pos := pos + n)]
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -139,62 +142,66 @@ def encode_sync_group_response_0(o: SyncGroupResponse) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     assignment = o.assignment
     n = len(assignment)
-    out += put_hi(o.error_code, n)
+    add(put_hi(o.error_code, n))
     if assignment:
-        out += assignment
-    return bytes(out)
+        add(assignment)
+    return b"".join(out)
 
 
 def encode_sync_group_response_1(o: SyncGroupResponse) -> bytes:
     # Versions 1-3.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     assignment = o.assignment
     n = len(assignment)
-    out += put_ihi(o.throttle_time_ms, o.error_code, n)
+    add(put_ihi(o.throttle_time_ms, o.error_code, n))
     if assignment:
-        out += assignment
-    return bytes(out)
+        add(assignment)
+    return b"".join(out)
 
 
 def encode_sync_group_response_4(o: SyncGroupResponse) -> bytes:
     # Versions 4.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     assignment = o.assignment
     n = len(assignment) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n]
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if assignment:
-        out += assignment
-    out.append(0)
+        add(assignment)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_sync_group_response_5(o: SyncGroupResponse) -> bytes:
     # Versions 5.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.protocol_type is None else o.protocol_type.encode()
     n = 0 if o.protocol_type is None else len(s) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n])
+    add(s)
     s = b"" if o.protocol_name is None else o.protocol_name.encode()
     n = 0 if o.protocol_name is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     assignment = o.assignment
     n = len(assignment) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if assignment:
-        out += assignment
-    out.append(0)
+        add(assignment)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 SyncGroupResponse._DECODERS = {

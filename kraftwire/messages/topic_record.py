@@ -10,6 +10,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_string,
     new,
     put_tags,
@@ -53,10 +54,9 @@ def decode_topic_record_0(buf: bytes, pos: int, left: int) -> tuple[TopicRecord,
     # Versions 0.
     o: TopicRecord = new(TopicRecord)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.name = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.name = buf[pos + 1 : (pos := pos + n)].decode()
     o.topic_id, n = get_UB(buf, pos)
     pos += 17
     o.unknown_tagged_fields = None
@@ -67,17 +67,18 @@ def decode_topic_record_0(buf: bytes, pos: int, left: int) -> tuple[TopicRecord,
 
 def encode_topic_record_0(o: TopicRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.name.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     if len(o.topic_id) != 16:
         raise ValueError
-    out += put_Ux(o.topic_id)
+    add(put_Ux(o.topic_id))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 TopicRecord._DECODERS = {

@@ -15,6 +15,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -122,16 +123,14 @@ def decode_partitions_schema_0_array(
     for _ in range(count):
         o: PartitionsSchema = new(PartitionsSchema)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic = buf[pos : (pos := pos + n)].decode()
+        o.topic = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partition_ids = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.partition_ids = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -145,11 +144,11 @@ def decode_transaction_log_value_0(buf: bytes, pos: int, left: int) -> tuple[Tra
     o.next_producer_epoch = -1
     o.client_transaction_version = 0
     o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status, n = get_qhibi(buf, pos)
-    pos += 19
     if n >= 0:
-        o.transaction_partitions, pos, left = decode_partitions_schema_0_array(buf, pos, n, left)
+        o.transaction_partitions, pos, left = decode_partitions_schema_0_array(buf, pos + 19, n, left)
     else:
         o.transaction_partitions = None
+        pos += 19
     o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms = get_qq(buf, pos)
     pos += 16
     o.unknown_tagged_fields = None
@@ -167,16 +166,14 @@ def decode_partitions_schema_1_array(
     for _ in range(count):
         o: PartitionsSchema = new(PartitionsSchema)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_ids = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partition_ids = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -227,13 +224,13 @@ def decode_transaction_log_value_1(buf: bytes, pos: int, left: int) -> tuple[Tra
     o.client_transaction_version = 0
     o.next_producer_epoch = -1
     o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status, n = get_qhibB(buf, pos)
-    pos += 16
     if n > 127:
-        n, pos = long_length(buf, pos, n)
+        n, pos = long_length(buf, pos, 16, n)
     if n:
-        o.transaction_partitions, pos, left = decode_partitions_schema_1_array(buf, pos, n - 1, left)
+        o.transaction_partitions, pos, left = decode_partitions_schema_1_array(buf, pos + 16, n - 1, left)
     else:
         o.transaction_partitions = None
+        pos += 16
     o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms, n = get_qqB(buf, pos)
     pos += 17
     o.unknown_tagged_fields = None
@@ -242,82 +239,94 @@ def decode_transaction_log_value_1(buf: bytes, pos: int, left: int) -> tuple[Tra
     return o, pos
 
 
-def encode_partitions_schema_0_array(items: Iterable[PartitionsSchema], out: bytearray) -> None:
+def encode_partitions_schema_0_array(items: Iterable[PartitionsSchema], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partition_ids = o.partition_ids
         n = len(partition_ids)
-        out += put_i(n)
+        add(put_i(n))
         if partition_ids:
-            out += PACK_i[len(partition_ids)](*partition_ids)
+            add(PACK_i[len(partition_ids)](*partition_ids))
 
 
 def encode_transaction_log_value_0(o: TransactionLogValue) -> bytes:
     # Versions 0.
     if o.previous_producer_id != -1 or o.next_producer_id != -1 or o.next_producer_epoch != -1 or o.client_transaction_version or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     transaction_partitions = o.transaction_partitions
     n = -1 if transaction_partitions is None else len(transaction_partitions)
-    out += put_qhibi(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status, n)
+    add(put_qhibi(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status, n))
     if transaction_partitions:
         encode_partitions_schema_0_array(transaction_partitions, out)
-    out += put_qq(o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms)
-    return bytes(out)
+    add(put_qq(o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms))
+    return b"".join(out)
 
 
-def encode_partitions_schema_1_array(items: Iterable[PartitionsSchema], out: bytearray) -> None:
+def encode_partitions_schema_1_array(items: Iterable[PartitionsSchema], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.topic.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partition_ids = o.partition_ids
         n = len(partition_ids) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partition_ids:
-            out += PACK_i[len(partition_ids)](*partition_ids)
-        out.append(0)
+            add(PACK_i[len(partition_ids)](*partition_ids))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_transaction_log_value_1_tags(o: TransactionLogValue, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_transaction_log_value_1_tags(o: TransactionLogValue, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.previous_producer_id != -1:
-        tags[0] = out = bytearray()
-        out += put_q(o.previous_producer_id)
+        out: Parts = []
+        add = out.append
+        add(put_q(o.previous_producer_id))
+        tags[0] = b"".join(out)
     if o.next_producer_id != -1:
-        tags[1] = out = bytearray()
-        out += put_q(o.next_producer_id)
+        out = []
+        add = out.append
+        add(put_q(o.next_producer_id))
+        tags[1] = b"".join(out)
     if o.client_transaction_version:
-        tags[2] = out = bytearray()
-        out += put_h(o.client_transaction_version)
+        out = []
+        add = out.append
+        add(put_h(o.client_transaction_version))
+        tags[2] = b"".join(out)
     if o.next_producer_epoch != -1:
-        tags[3] = out = bytearray()
-        out += put_h(o.next_producer_epoch)
+        out = []
+        add = out.append
+        add(put_h(o.next_producer_epoch))
+        tags[3] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_transaction_log_value_1(o: TransactionLogValue) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     transaction_partitions = o.transaction_partitions
     n = 0 if transaction_partitions is None else len(transaction_partitions) + 1
-    out += put_qhibB(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status, n) if n < 128 else put_qhib(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status) + LENGTH[n]
+    add(put_qhibB(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status, n) if n < 128 else put_qhib(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status) + LENGTH[n])
     if transaction_partitions:
         encode_partitions_schema_1_array(transaction_partitions, out)
-    out += put_qqx(o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms)
+    add(put_qqx(o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms))
     if o.unknown_tagged_fields or o.previous_producer_id != -1 or o.next_producer_id != -1 or o.client_transaction_version or o.next_producer_epoch != -1:
         encode_transaction_log_value_1_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 TransactionLogValue._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -131,8 +132,11 @@ def decode_txn_offset_commit_request_partition_0_array(
         o: TxnOffsetCommitRequestPartition = new(TxnOffsetCommitRequestPartition)
         o.committed_leader_epoch = -1
         o.partition_index, o.committed_offset, n = get_iqh(buf, pos)
-        pos += 14
-        o.committed_metadata = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.committed_metadata = buf[pos + 14 : (pos := pos + 14 + n)].decode()
+        else:
+            o.committed_metadata = None
+            pos += 14
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -149,15 +153,13 @@ def decode_txn_offset_commit_request_topic_0_array(
     for _ in range(count):
         o: TxnOffsetCommitRequestTopic = new(TxnOffsetCommitRequestTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_txn_offset_commit_request_partition_0_array(buf, pos, n)
+        o.partitions, pos = decode_txn_offset_commit_request_partition_0_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -170,20 +172,17 @@ def decode_txn_offset_commit_request_0(buf: bytes, pos: int, left: int) -> tuple
     o.member_id = ""
     o.group_instance_id = None
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.transactional_id = buf[pos : (pos := pos + n)].decode()
+    o.transactional_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.producer_id, o.producer_epoch, n = get_qhi(buf, pos)
-    pos += 14
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_txn_offset_commit_request_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_txn_offset_commit_request_topic_0_array(buf, pos + 14, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -198,8 +197,11 @@ def decode_txn_offset_commit_request_partition_2_array(
     for _ in range(count):
         o: TxnOffsetCommitRequestPartition = new(TxnOffsetCommitRequestPartition)
         o.partition_index, o.committed_offset, o.committed_leader_epoch, n = get_iqih(buf, pos)
-        pos += 18
-        o.committed_metadata = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.committed_metadata = buf[pos + 18 : (pos := pos + 18 + n)].decode()
+        else:
+            o.committed_metadata = None
+            pos += 18
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -216,15 +218,13 @@ def decode_txn_offset_commit_request_topic_2_array(
     for _ in range(count):
         o: TxnOffsetCommitRequestTopic = new(TxnOffsetCommitRequestTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos = decode_txn_offset_commit_request_partition_2_array(buf, pos, n)
+        o.partitions, pos = decode_txn_offset_commit_request_partition_2_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -237,20 +237,17 @@ def decode_txn_offset_commit_request_2(buf: bytes, pos: int, left: int) -> tuple
     o.member_id = ""
     o.group_instance_id = None
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.transactional_id = buf[pos : (pos := pos + n)].decode()
+    o.transactional_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     n, = get_h(buf, pos)
-    pos += 2
     if n < 0:
         raise ValueError
-    o.group_id = buf[pos : (pos := pos + n)].decode()
+    o.group_id = buf[pos + 2 : (pos := pos + 2 + n)].decode()
     o.producer_id, o.producer_epoch, n = get_qhi(buf, pos)
-    pos += 14
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_txn_offset_commit_request_topic_2_array(buf, pos, n, left)
+    o.topics, pos, left = decode_txn_offset_commit_request_topic_2_array(buf, pos + 14, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -265,10 +262,13 @@ def decode_txn_offset_commit_request_partition_3_array(
     for _ in range(count):
         o: TxnOffsetCommitRequestPartition = new(TxnOffsetCommitRequestPartition)
         o.partition_index, o.committed_offset, o.committed_leader_epoch, n = get_iqiB(buf, pos)
-        pos += 17
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.committed_metadata = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 17, n)
+        if n:
+            o.committed_metadata = buf[pos + 17 : (pos := pos + 16 + n)].decode()
+        else:
+            o.committed_metadata = None
+            pos += 17
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -289,15 +289,13 @@ def decode_txn_offset_commit_request_topic_3_array(
     for _ in range(count):
         o: TxnOffsetCommitRequestTopic = new(TxnOffsetCommitRequestTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_txn_offset_commit_request_partition_3_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_txn_offset_commit_request_partition_3_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -311,30 +309,29 @@ def decode_txn_offset_commit_request_3(buf: bytes, pos: int, left: int) -> tuple
     # Versions 3-5.
     o: TxnOffsetCommitRequest = new(TxnOffsetCommitRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.transactional_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     o.producer_id, o.producer_epoch, o.generation_id, n = get_qhiB(buf, pos)
-    pos += 15
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.member_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 15, n)
+    o.member_id = buf[pos + 15 : (pos := pos + 14 + n)].decode()
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.group_instance_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.group_instance_id = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_txn_offset_commit_request_topic_3_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos, left = decode_txn_offset_commit_request_topic_3_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -343,29 +340,31 @@ def decode_txn_offset_commit_request_3(buf: bytes, pos: int, left: int) -> tuple
     return o, pos
 
 
-def encode_txn_offset_commit_request_partition_0_array(items: Iterable[TxnOffsetCommitRequestPartition], out: bytearray) -> None:
+def encode_txn_offset_commit_request_partition_0_array(items: Iterable[TxnOffsetCommitRequestPartition], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.committed_metadata is None else o.committed_metadata.encode()
         n = -1 if o.committed_metadata is None else len(s)
-        out += put_iqh(o.partition_index, o.committed_offset, n)
-        out += s
+        add(put_iqh(o.partition_index, o.committed_offset, n))
+        add(s)
 
 
-def encode_txn_offset_commit_request_topic_0_array(items: Iterable[TxnOffsetCommitRequestTopic], out: bytearray) -> None:
+def encode_txn_offset_commit_request_topic_0_array(items: Iterable[TxnOffsetCommitRequestTopic], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_txn_offset_commit_request_partition_0_array(partitions, out)
 
@@ -374,46 +373,49 @@ def encode_txn_offset_commit_request_0(o: TxnOffsetCommitRequest) -> bytes:
     # Versions 0-1.
     if o.generation_id != -1 or o.member_id or o.group_instance_id is not None or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.transactional_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     topics = o.topics
     n = len(topics)
-    out += put_qhi(o.producer_id, o.producer_epoch, n)
+    add(put_qhi(o.producer_id, o.producer_epoch, n))
     if topics:
         encode_txn_offset_commit_request_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_txn_offset_commit_request_partition_2_array(items: Iterable[TxnOffsetCommitRequestPartition], out: bytearray) -> None:
+def encode_txn_offset_commit_request_partition_2_array(items: Iterable[TxnOffsetCommitRequestPartition], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = b"" if o.committed_metadata is None else o.committed_metadata.encode()
         n = -1 if o.committed_metadata is None else len(s)
-        out += put_iqih(o.partition_index, o.committed_offset, o.committed_leader_epoch, n)
-        out += s
+        add(put_iqih(o.partition_index, o.committed_offset, o.committed_leader_epoch, n))
+        add(s)
 
 
-def encode_txn_offset_commit_request_topic_2_array(items: Iterable[TxnOffsetCommitRequestTopic], out: bytearray) -> None:
+def encode_txn_offset_commit_request_topic_2_array(items: Iterable[TxnOffsetCommitRequestTopic], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_txn_offset_commit_request_partition_2_array(partitions, out)
 
@@ -422,80 +424,84 @@ def encode_txn_offset_commit_request_2(o: TxnOffsetCommitRequest) -> bytes:
     # Versions 2.
     if o.generation_id != -1 or o.member_id or o.group_instance_id is not None or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.transactional_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     s = o.group_id.encode()
     n = len(s)
-    out += put_h(n)
-    out += s
+    add(put_h(n))
+    add(s)
     topics = o.topics
     n = len(topics)
-    out += put_qhi(o.producer_id, o.producer_epoch, n)
+    add(put_qhi(o.producer_id, o.producer_epoch, n))
     if topics:
         encode_txn_offset_commit_request_topic_2_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_txn_offset_commit_request_partition_3_array(items: Iterable[TxnOffsetCommitRequestPartition], out: bytearray) -> None:
+def encode_txn_offset_commit_request_partition_3_array(items: Iterable[TxnOffsetCommitRequestPartition], out: Parts) -> None:
     # Versions 3-5.
+    add = out.append
     for o in items:
         s = b"" if o.committed_metadata is None else o.committed_metadata.encode()
         n = 0 if o.committed_metadata is None else len(s) + 1
-        out += put_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n) if n < 128 else put_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n) if n < 128 else put_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_txn_offset_commit_request_topic_3_array(items: Iterable[TxnOffsetCommitRequestTopic], out: bytearray) -> None:
+def encode_txn_offset_commit_request_topic_3_array(items: Iterable[TxnOffsetCommitRequestTopic], out: Parts) -> None:
     # Versions 3-5.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_txn_offset_commit_request_partition_3_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_txn_offset_commit_request_3(o: TxnOffsetCommitRequest) -> bytes:
     # Versions 3-5.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.transactional_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     s = o.member_id.encode()
     n = len(s) + 1
-    out += put_qhiB(o.producer_id, o.producer_epoch, o.generation_id, n) if n < 128 else put_qhi(o.producer_id, o.producer_epoch, o.generation_id) + STRING_LENGTH[n]
-    out += s
+    add(put_qhiB(o.producer_id, o.producer_epoch, o.generation_id, n) if n < 128 else put_qhi(o.producer_id, o.producer_epoch, o.generation_id) + STRING_LENGTH[n])
+    add(s)
     s = b"" if o.group_instance_id is None else o.group_instance_id.encode()
     n = 0 if o.group_instance_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_txn_offset_commit_request_topic_3_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 TxnOffsetCommitRequest._DECODERS = {

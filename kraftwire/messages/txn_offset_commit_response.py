@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -109,12 +110,20 @@ def decode_txn_offset_commit_response_partition_0_array(
         raise ValueError
     left -= count
     out: list[TxnOffsetCommitResponsePartition] = []
-    for row in sweep_ih(buf[pos : pos + 6 * count]):
-        o: TxnOffsetCommitResponsePartition = new(TxnOffsetCommitResponsePartition)
-        o.partition_index, o.error_code = row
+    if count > 1:
+        for row in sweep_ih(buf[pos : pos + 6 * count]):
+            o: TxnOffsetCommitResponsePartition = new(TxnOffsetCommitResponsePartition)
+            o.partition_index, o.error_code = row
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 6 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(TxnOffsetCommitResponsePartition)
+        o.partition_index, o.error_code = get_ih(buf, pos)
+        pos += 6
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 6 * len(out)
     return out, pos, left
 
 
@@ -129,15 +138,13 @@ def decode_txn_offset_commit_response_topic_0_array(
     for _ in range(count):
         o: TxnOffsetCommitResponseTopic = new(TxnOffsetCommitResponseTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos, left = decode_txn_offset_commit_response_partition_0_array(buf, pos, n, left)
+        o.partitions, pos, left = decode_txn_offset_commit_response_partition_0_array(buf, pos + 4, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -147,10 +154,9 @@ def decode_txn_offset_commit_response_0(buf: bytes, pos: int, left: int) -> tupl
     # Versions 0-2.
     o: TxnOffsetCommitResponse = new(TxnOffsetCommitResponse)
     o.throttle_time_ms, n = get_ii(buf, pos)
-    pos += 8
     if n < 0:
         raise ValueError
-    o.topics, pos, left = decode_txn_offset_commit_response_topic_0_array(buf, pos, n, left)
+    o.topics, pos, left = decode_txn_offset_commit_response_topic_0_array(buf, pos + 8, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -163,15 +169,16 @@ def decode_txn_offset_commit_response_partition_3_array(
         raise ValueError
     left -= count
     out: list[TxnOffsetCommitResponsePartition] = []
-    for row in sweep_ihB(buf[pos : pos + 7 * count]):
-        o: TxnOffsetCommitResponsePartition = new(TxnOffsetCommitResponsePartition)
-        o.partition_index, o.error_code, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 7 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_ihB(buf[pos : pos + 7 * count]):
+            o: TxnOffsetCommitResponsePartition = new(TxnOffsetCommitResponsePartition)
+            o.partition_index, o.error_code, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 7 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(TxnOffsetCommitResponsePartition)
         o.partition_index, o.error_code, n = get_ihB(buf, pos)
@@ -194,15 +201,13 @@ def decode_txn_offset_commit_response_topic_3_array(
     for _ in range(count):
         o: TxnOffsetCommitResponseTopic = new(TxnOffsetCommitResponseTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos, left = decode_txn_offset_commit_response_partition_3_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos, left = decode_txn_offset_commit_response_partition_3_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -216,10 +221,9 @@ def decode_txn_offset_commit_response_3(buf: bytes, pos: int, left: int) -> tupl
     # Versions 3-5.
     o: TxnOffsetCommitResponse = new(TxnOffsetCommitResponse)
     o.throttle_time_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_txn_offset_commit_response_topic_3_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos, left = decode_txn_offset_commit_response_topic_3_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -228,26 +232,28 @@ def decode_txn_offset_commit_response_3(buf: bytes, pos: int, left: int) -> tupl
     return o, pos
 
 
-def encode_txn_offset_commit_response_partition_0_array(items: Iterable[TxnOffsetCommitResponsePartition], out: bytearray) -> None:
+def encode_txn_offset_commit_response_partition_0_array(items: Iterable[TxnOffsetCommitResponsePartition], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        out += put_ih(o.partition_index, o.error_code)
+        add(put_ih(o.partition_index, o.error_code))
 
 
-def encode_txn_offset_commit_response_topic_0_array(items: Iterable[TxnOffsetCommitResponseTopic], out: bytearray) -> None:
+def encode_txn_offset_commit_response_topic_0_array(items: Iterable[TxnOffsetCommitResponseTopic], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_txn_offset_commit_response_partition_0_array(partitions, out)
 
@@ -256,52 +262,56 @@ def encode_txn_offset_commit_response_0(o: TxnOffsetCommitResponse) -> bytes:
     # Versions 0-2.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics)
-    out += put_ii(o.throttle_time_ms, n)
+    add(put_ii(o.throttle_time_ms, n))
     if topics:
         encode_txn_offset_commit_response_topic_0_array(topics, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_txn_offset_commit_response_partition_3_array(items: Iterable[TxnOffsetCommitResponsePartition], out: bytearray) -> None:
+def encode_txn_offset_commit_response_partition_3_array(items: Iterable[TxnOffsetCommitResponsePartition], out: Parts) -> None:
     # Versions 3-5.
+    add = out.append
     for o in items:
-        out += put_ihx(o.partition_index, o.error_code)
+        add(put_ihx(o.partition_index, o.error_code))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_txn_offset_commit_response_topic_3_array(items: Iterable[TxnOffsetCommitResponseTopic], out: bytearray) -> None:
+def encode_txn_offset_commit_response_topic_3_array(items: Iterable[TxnOffsetCommitResponseTopic], out: Parts) -> None:
     # Versions 3-5.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_txn_offset_commit_response_partition_3_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_txn_offset_commit_response_3(o: TxnOffsetCommitResponse) -> bytes:
     # Versions 3-5.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n]
+    add(put_iB(o.throttle_time_ms, n) if n < 128 else put_i(o.throttle_time_ms) + LENGTH[n])
     if topics:
         encode_txn_offset_commit_response_topic_3_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 TxnOffsetCommitResponse._DECODERS = {

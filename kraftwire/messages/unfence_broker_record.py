@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -59,11 +60,12 @@ def decode_unfence_broker_record_0(buf: bytes, pos: int, left: int) -> tuple[Unf
 
 def encode_unfence_broker_record_0(o: UnfenceBrokerRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
-    out += put_iqx(o.id, o.epoch)
+    out: Parts = []
+    add = out.append
+    add(put_iqx(o.id, o.epoch))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 UnfenceBrokerRecord._DECODERS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -59,11 +60,12 @@ def decode_unregister_broker_record_0(buf: bytes, pos: int, left: int) -> tuple[
 
 def encode_unregister_broker_record_0(o: UnregisterBrokerRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
-    out += put_iqx(o.broker_id, o.broker_epoch)
+    out: Parts = []
+    add = out.append
+    add(put_iqx(o.broker_id, o.broker_epoch))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 UnregisterBrokerRecord._DECODERS = {

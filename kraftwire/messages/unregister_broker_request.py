@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -57,11 +58,12 @@ def decode_unregister_broker_request_0(buf: bytes, pos: int, left: int) -> tuple
 
 def encode_unregister_broker_request_0(o: UnregisterBrokerRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
-    out += put_ix(o.broker_id)
+    out: Parts = []
+    add = out.append
+    add(put_ix(o.broker_id))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 UnregisterBrokerRequest._DECODERS = {

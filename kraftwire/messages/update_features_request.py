@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -96,10 +97,9 @@ def decode_feature_update_key_0_array(
         o: FeatureUpdateKey = new(FeatureUpdateKey)
         o.upgrade_type = 1
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.feature = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.feature = buf[pos + 1 : (pos := pos + n)].decode()
         o.max_version_level, o.allow_downgrade, n = get_hoB(buf, pos)
         pos += 4
         o.unknown_tagged_fields = None
@@ -114,10 +114,9 @@ def decode_update_features_request_0(buf: bytes, pos: int, left: int) -> tuple[U
     o: UpdateFeaturesRequest = new(UpdateFeaturesRequest)
     o.validate_only = False
     o.timeout_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.feature_updates, pos, left = decode_feature_update_key_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.feature_updates, pos, left = decode_feature_update_key_0_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -138,10 +137,9 @@ def decode_feature_update_key_1_array(
         o: FeatureUpdateKey = new(FeatureUpdateKey)
         o.allow_downgrade = False
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.feature = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.feature = buf[pos + 1 : (pos := pos + n)].decode()
         o.max_version_level, o.upgrade_type, n = get_hbB(buf, pos)
         pos += 4
         o.unknown_tagged_fields = None
@@ -155,10 +153,9 @@ def decode_update_features_request_1(buf: bytes, pos: int, left: int) -> tuple[U
     # Versions 1-2.
     o: UpdateFeaturesRequest = new(UpdateFeaturesRequest)
     o.timeout_ms, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.feature_updates, pos, left = decode_feature_update_key_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.feature_updates, pos, left = decode_feature_update_key_1_array(buf, pos + 5, n - 1, left)
     o.validate_only, n = get_oB(buf, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -167,16 +164,17 @@ def decode_update_features_request_1(buf: bytes, pos: int, left: int) -> tuple[U
     return o, pos
 
 
-def encode_feature_update_key_0_array(items: Iterable[FeatureUpdateKey], out: bytearray) -> None:
+def encode_feature_update_key_0_array(items: Iterable[FeatureUpdateKey], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.upgrade_type != 1:
             raise ValueError
         s = o.feature.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_hox(o.max_version_level, o.allow_downgrade)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_hox(o.max_version_level, o.allow_downgrade))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -185,44 +183,47 @@ def encode_update_features_request_0(o: UpdateFeaturesRequest) -> bytes:
     # Versions 0.
     if o.validate_only:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     feature_updates = o.feature_updates
     n = len(feature_updates) + 1
-    out += put_iB(o.timeout_ms, n) if n < 128 else put_i(o.timeout_ms) + LENGTH[n]
+    add(put_iB(o.timeout_ms, n) if n < 128 else put_i(o.timeout_ms) + LENGTH[n])
     if feature_updates:
         encode_feature_update_key_0_array(feature_updates, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_feature_update_key_1_array(items: Iterable[FeatureUpdateKey], out: bytearray) -> None:
+def encode_feature_update_key_1_array(items: Iterable[FeatureUpdateKey], out: Parts) -> None:
     # Versions 1-2.
+    add = out.append
     for o in items:
         if o.allow_downgrade:
             raise ValueError
         s = o.feature.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_hbx(o.max_version_level, o.upgrade_type)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_hbx(o.max_version_level, o.upgrade_type))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_update_features_request_1(o: UpdateFeaturesRequest) -> bytes:
     # Versions 1-2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     feature_updates = o.feature_updates
     n = len(feature_updates) + 1
-    out += put_iB(o.timeout_ms, n) if n < 128 else put_i(o.timeout_ms) + LENGTH[n]
+    add(put_iB(o.timeout_ms, n) if n < 128 else put_i(o.timeout_ms) + LENGTH[n])
     if feature_updates:
         encode_feature_update_key_1_array(feature_updates, out)
-    out += put_ox(o.validate_only)
+    add(put_ox(o.validate_only))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 UpdateFeaturesRequest._DECODERS = {

@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -92,15 +93,17 @@ def decode_updatable_feature_result_0_array(
     for _ in range(count):
         o: UpdatableFeatureResult = new(UpdatableFeatureResult)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.feature = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.feature = buf[pos + 1 : (pos := pos + n)].decode()
         o.error_code, n = get_hB(buf, pos)
-        pos += 3
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 3, n)
+        if n:
+            o.error_message = buf[pos + 3 : (pos := pos + 2 + n)].decode()
+        else:
+            o.error_message = None
+            pos += 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -114,15 +117,17 @@ def decode_update_features_response_0(buf: bytes, pos: int, left: int) -> tuple[
     # Versions 0-1.
     o: UpdateFeaturesResponse = new(UpdateFeaturesResponse)
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 7, n)
+    if n:
+        o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 7
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.results, pos, left = decode_updatable_feature_result_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.results, pos, left = decode_updatable_feature_result_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -136,10 +141,13 @@ def decode_update_features_response_2(buf: bytes, pos: int, left: int) -> tuple[
     o: UpdateFeaturesResponse = new(UpdateFeaturesResponse)
     o.results = []
     o.throttle_time_ms, o.error_code, n = get_ihB(buf, pos)
-    pos += 7
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 7, n)
+    if n:
+        o.error_message = buf[pos + 7 : (pos := pos + 6 + n)].decode()
+    else:
+        o.error_message = None
+        pos += 7
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -148,51 +156,54 @@ def decode_update_features_response_2(buf: bytes, pos: int, left: int) -> tuple[
     return o, pos
 
 
-def encode_updatable_feature_result_0_array(items: Iterable[UpdatableFeatureResult], out: bytearray) -> None:
+def encode_updatable_feature_result_0_array(items: Iterable[UpdatableFeatureResult], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
         s = o.feature.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = b"" if o.error_message is None else o.error_message.encode()
         n = 0 if o.error_message is None else len(s) + 1
-        out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_update_features_response_0(o: UpdateFeaturesResponse) -> bytes:
     # Versions 0-1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = 0 if o.error_message is None else len(s) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n]
-    out += s
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n])
+    add(s)
     results = o.results
     n = len(results) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if results:
         encode_updatable_feature_result_0_array(results, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 def encode_update_features_response_2(o: UpdateFeaturesResponse) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()
     n = 0 if o.error_message is None else len(s) + 1
-    out += put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n]
-    out += s
-    out.append(0)
+    add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + STRING_LENGTH[n])
+    add(s)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 UpdateFeaturesResponse._DECODERS = {

@@ -17,6 +17,8 @@ from kraftwire.wire.fast import (
     UNPACK,
     ZERO_UUID,
     Packer,
+    Parts,
+    Rows,
     long_length,
     long_string,
     new,
@@ -65,6 +67,8 @@ put_iiqB = Packer(">iiqB").pack
 put_iiqi = Packer(">iiqi").pack
 put_ioiq = Packer(">i?iq").pack
 put_ioiqB = Packer(">i?iqB").pack
+row_update_metadata_partition_state_5 = Rows(">iiiii%diii%dii%di")
+row_update_metadata_partition_state_6 = Rows(">iiiib%diib%dib%dix")
 NUMBERS_i = NUMBERS["i"]
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
@@ -217,22 +221,19 @@ def decode_update_metadata_partition_state_0_array(
         o: UpdateMetadataPartitionState = new(UpdateMetadataPartitionState)
         o.offline_replicas = []
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic_name = buf[pos : (pos := pos + n)].decode()
+        o.topic_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiii(buf, pos)
-        pos += 20
         if n < 0:
             raise ValueError
-        o.isr = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.isr = list(UNPACK_i[n](buf, pos + 20))
+        pos += 4 * n + 20
         o.zk_version, n = get_ii(buf, pos)
-        pos += 8
         if n < 0:
             raise ValueError
-        o.replicas = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.replicas = list(UNPACK_i[n](buf, pos + 8))
+        pos += 4 * n + 8
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -250,10 +251,9 @@ def decode_update_metadata_broker_0_array(
         o.endpoints = []
         o.rack = ""
         o.id, n = get_ih(buf, pos)
-        pos += 6
         if n < 0:
             raise ValueError
-        o.v0_host = buf[pos : (pos := pos + n)].decode()
+        o.v0_host = buf[pos + 6 : (pos := pos + 6 + n)].decode()
         o.v0_port, = get_i(buf, pos)
         pos += 4
         o.unknown_tagged_fields = None
@@ -269,15 +269,13 @@ def decode_update_metadata_request_0(buf: bytes, pos: int, left: int) -> tuple[U
     o.broker_epoch = -1
     o.topic_states = []
     o.controller_id, o.controller_epoch, n = get_iii(buf, pos)
-    pos += 12
     if n < 0:
         raise ValueError
-    o.ungrouped_partition_states, pos = decode_update_metadata_partition_state_0_array(buf, pos, n)
+    o.ungrouped_partition_states, pos = decode_update_metadata_partition_state_0_array(buf, pos + 12, n)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.live_brokers, pos = decode_update_metadata_broker_0_array(buf, pos, n)
+    o.live_brokers, pos = decode_update_metadata_broker_0_array(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -293,10 +291,9 @@ def decode_update_metadata_endpoint_1_array(
         o: UpdateMetadataEndpoint = new(UpdateMetadataEndpoint)
         o.listener = ""
         o.port, n = get_ih(buf, pos)
-        pos += 6
         if n < 0:
             raise ValueError
-        o.host = buf[pos : (pos := pos + n)].decode()
+        o.host = buf[pos + 6 : (pos := pos + 6 + n)].decode()
         o.security_protocol, = get_h(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -336,10 +333,9 @@ def decode_update_metadata_broker_1_array(
         o.v0_port = 0
         o.rack = ""
         o.id, n = get_ii(buf, pos)
-        pos += 8
         if n < 0:
             raise ValueError
-        o.endpoints, pos = decode_update_metadata_endpoint_1_array(buf, pos, n)
+        o.endpoints, pos = decode_update_metadata_endpoint_1_array(buf, pos + 8, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -353,15 +349,13 @@ def decode_update_metadata_request_1(buf: bytes, pos: int, left: int) -> tuple[U
     o.broker_epoch = -1
     o.topic_states = []
     o.controller_id, o.controller_epoch, n = get_iii(buf, pos)
-    pos += 12
     if n < 0:
         raise ValueError
-    o.ungrouped_partition_states, pos = decode_update_metadata_partition_state_0_array(buf, pos, n)
+    o.ungrouped_partition_states, pos = decode_update_metadata_partition_state_0_array(buf, pos + 12, n)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.live_brokers, pos = decode_update_metadata_broker_1_array(buf, pos, n)
+    o.live_brokers, pos = decode_update_metadata_broker_1_array(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -378,13 +372,15 @@ def decode_update_metadata_broker_2_array(
         o.v0_host = ""
         o.v0_port = 0
         o.id, n = get_ii(buf, pos)
-        pos += 8
         if n < 0:
             raise ValueError
-        o.endpoints, pos = decode_update_metadata_endpoint_1_array(buf, pos, n)
+        o.endpoints, pos = decode_update_metadata_endpoint_1_array(buf, pos + 8, n)
         n, = get_h(buf, pos)
-        pos += 2
-        o.rack = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.rack = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.rack = None
+            pos += 2
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -398,15 +394,13 @@ def decode_update_metadata_request_2(buf: bytes, pos: int, left: int) -> tuple[U
     o.broker_epoch = -1
     o.topic_states = []
     o.controller_id, o.controller_epoch, n = get_iii(buf, pos)
-    pos += 12
     if n < 0:
         raise ValueError
-    o.ungrouped_partition_states, pos = decode_update_metadata_partition_state_0_array(buf, pos, n)
+    o.ungrouped_partition_states, pos = decode_update_metadata_partition_state_0_array(buf, pos + 12, n)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.live_brokers, pos = decode_update_metadata_broker_2_array(buf, pos, n)
+    o.live_brokers, pos = decode_update_metadata_broker_2_array(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -421,15 +415,13 @@ def decode_update_metadata_endpoint_3_array(
     for _ in range(count):
         o: UpdateMetadataEndpoint = new(UpdateMetadataEndpoint)
         o.port, n = get_ih(buf, pos)
-        pos += 6
         if n < 0:
             raise ValueError
-        o.host = buf[pos : (pos := pos + n)].decode()
+        o.host = buf[pos + 6 : (pos := pos + 6 + n)].decode()
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.listener = buf[pos : (pos := pos + n)].decode()
+        o.listener = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.security_protocol, = get_h(buf, pos)
         pos += 2
         o.unknown_tagged_fields = None
@@ -449,13 +441,15 @@ def decode_update_metadata_broker_3_array(
         o.v0_host = ""
         o.v0_port = 0
         o.id, n = get_ii(buf, pos)
-        pos += 8
         if n < 0:
             raise ValueError
-        o.endpoints, pos = decode_update_metadata_endpoint_3_array(buf, pos, n)
+        o.endpoints, pos = decode_update_metadata_endpoint_3_array(buf, pos + 8, n)
         n, = get_h(buf, pos)
-        pos += 2
-        o.rack = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        if n >= 0:
+            o.rack = buf[pos + 2 : (pos := pos + 2 + n)].decode()
+        else:
+            o.rack = None
+            pos += 2
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -469,15 +463,13 @@ def decode_update_metadata_request_3(buf: bytes, pos: int, left: int) -> tuple[U
     o.broker_epoch = -1
     o.topic_states = []
     o.controller_id, o.controller_epoch, n = get_iii(buf, pos)
-    pos += 12
     if n < 0:
         raise ValueError
-    o.ungrouped_partition_states, pos = decode_update_metadata_partition_state_0_array(buf, pos, n)
+    o.ungrouped_partition_states, pos = decode_update_metadata_partition_state_0_array(buf, pos + 12, n)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.live_brokers, pos = decode_update_metadata_broker_3_array(buf, pos, n)
+    o.live_brokers, pos = decode_update_metadata_broker_3_array(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -492,28 +484,24 @@ def decode_update_metadata_partition_state_4_array(
     for _ in range(count):
         o: UpdateMetadataPartitionState = new(UpdateMetadataPartitionState)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic_name = buf[pos : (pos := pos + n)].decode()
+        o.topic_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiii(buf, pos)
-        pos += 20
         if n < 0:
             raise ValueError
-        o.isr = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.isr = list(UNPACK_i[n](buf, pos + 20))
+        pos += 4 * n + 20
         o.zk_version, n = get_ii(buf, pos)
-        pos += 8
         if n < 0:
             raise ValueError
-        o.replicas = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.replicas = list(UNPACK_i[n](buf, pos + 8))
+        pos += 4 * n + 8
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.offline_replicas = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.offline_replicas = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -527,15 +515,13 @@ def decode_update_metadata_request_4(buf: bytes, pos: int, left: int) -> tuple[U
     o.broker_epoch = -1
     o.topic_states = []
     o.controller_id, o.controller_epoch, n = get_iii(buf, pos)
-    pos += 12
     if n < 0:
         raise ValueError
-    o.ungrouped_partition_states, pos = decode_update_metadata_partition_state_4_array(buf, pos, n)
+    o.ungrouped_partition_states, pos = decode_update_metadata_partition_state_4_array(buf, pos + 12, n)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.live_brokers, pos = decode_update_metadata_broker_3_array(buf, pos, n)
+    o.live_brokers, pos = decode_update_metadata_broker_3_array(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -572,23 +558,20 @@ def decode_update_metadata_partition_state_5_array(
         o = new(UpdateMetadataPartitionState)
         o.topic_name = ""
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiii(buf, pos)
-        pos += 20
         if n < 0:
             raise ValueError
-        o.isr = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.isr = list(UNPACK_i[n](buf, pos + 20))
+        pos += 4 * n + 20
         o.zk_version, n = get_ii(buf, pos)
-        pos += 8
         if n < 0:
             raise ValueError
-        o.replicas = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.replicas = list(UNPACK_i[n](buf, pos + 8))
+        pos += 4 * n + 8
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.offline_replicas = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.offline_replicas = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos
@@ -606,15 +589,13 @@ def decode_update_metadata_topic_state_5_array(
         o: UpdateMetadataTopicState = new(UpdateMetadataTopicState)
         o.topic_id = ZERO_UUID
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.topic_name = buf[pos : (pos := pos + n)].decode()
+        o.topic_name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partition_states, pos = decode_update_metadata_partition_state_5_array(buf, pos, n)
+        o.partition_states, pos = decode_update_metadata_partition_state_5_array(buf, pos + 4, n)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -627,15 +608,13 @@ def decode_update_metadata_request_5(buf: bytes, pos: int, left: int) -> tuple[U
     o.type = 0
     o.ungrouped_partition_states = []
     o.controller_id, o.controller_epoch, o.broker_epoch, n = get_iiqi(buf, pos)
-    pos += 20
     if n < 0:
         raise ValueError
-    o.topic_states, pos, left = decode_update_metadata_topic_state_5_array(buf, pos, n, left)
+    o.topic_states, pos, left = decode_update_metadata_topic_state_5_array(buf, pos + 20, n, left)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.live_brokers, pos = decode_update_metadata_broker_3_array(buf, pos, n)
+    o.live_brokers, pos = decode_update_metadata_broker_3_array(buf, pos + 4, n)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -672,23 +651,20 @@ def decode_update_metadata_partition_state_6_array(
         o = new(UpdateMetadataPartitionState)
         o.topic_name = ""
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiiB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.isr = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.isr = list(UNPACK_i[n - 1](buf, pos + 17))
+        pos += 4 * n + 13
         o.zk_version, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.replicas = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 5, n)
+        o.replicas = list(UNPACK_i[n - 1](buf, pos + 5))
+        pos += 4 * n + 1
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.offline_replicas = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.offline_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -710,15 +686,13 @@ def decode_update_metadata_topic_state_6_array(
         o: UpdateMetadataTopicState = new(UpdateMetadataTopicState)
         o.topic_id = ZERO_UUID
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_states, pos = decode_update_metadata_partition_state_6_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partition_states, pos = decode_update_metadata_partition_state_6_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -738,15 +712,13 @@ def decode_update_metadata_endpoint_6_array(
     for _ in range(count):
         o: UpdateMetadataEndpoint = new(UpdateMetadataEndpoint)
         o.port, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 5, n)
+        o.host = buf[pos + 5 : (pos := pos + 4 + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.listener = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.listener = buf[pos + 1 : (pos := pos + n)].decode()
         o.security_protocol, n = get_hB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -769,15 +741,17 @@ def decode_update_metadata_broker_6_array(
         o.v0_host = ""
         o.v0_port = 0
         o.id, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.endpoints, pos = decode_update_metadata_endpoint_6_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 5, n)
+        o.endpoints, pos = decode_update_metadata_endpoint_6_array(buf, pos + 5, n - 1)
         n = buf[pos]
-        pos += 1
         if n > 127:
-            n, pos = long_string(buf, pos, n)
-        o.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            n, pos = long_string(buf, pos, 1, n)
+        if n:
+            o.rack = buf[pos + 1 : (pos := pos + n)].decode()
+        else:
+            o.rack = None
+            pos += 1
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -794,15 +768,13 @@ def decode_update_metadata_request_6(buf: bytes, pos: int, left: int) -> tuple[U
     o.type = 0
     o.ungrouped_partition_states = []
     o.controller_id, o.controller_epoch, o.broker_epoch, n = get_iiqB(buf, pos)
-    pos += 17
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topic_states, pos, left = decode_update_metadata_topic_state_6_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 17, n)
+    o.topic_states, pos, left = decode_update_metadata_topic_state_6_array(buf, pos + 17, n - 1, left)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.live_brokers, pos, left = decode_update_metadata_broker_6_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.live_brokers, pos, left = decode_update_metadata_broker_6_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -821,15 +793,13 @@ def decode_update_metadata_topic_state_7_array(
     for _ in range(count):
         o: UpdateMetadataTopicState = new(UpdateMetadataTopicState)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_states, pos = decode_update_metadata_partition_state_6_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partition_states, pos = decode_update_metadata_partition_state_6_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -846,15 +816,13 @@ def decode_update_metadata_request_7(buf: bytes, pos: int, left: int) -> tuple[U
     o.type = 0
     o.ungrouped_partition_states = []
     o.controller_id, o.controller_epoch, o.broker_epoch, n = get_iiqB(buf, pos)
-    pos += 17
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topic_states, pos = decode_update_metadata_topic_state_7_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 17, n)
+    o.topic_states, pos = decode_update_metadata_topic_state_7_array(buf, pos + 17, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.live_brokers, pos, left = decode_update_metadata_broker_6_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.live_brokers, pos, left = decode_update_metadata_broker_6_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -893,15 +861,13 @@ def decode_update_metadata_request_8(buf: bytes, pos: int, left: int) -> tuple[U
     o.ungrouped_partition_states = []
     o.type = 0
     o.controller_id, o.is_kraft_controller, o.controller_epoch, o.broker_epoch, n = get_ioiqB(buf, pos)
-    pos += 18
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topic_states, pos = decode_update_metadata_topic_state_7_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 18, n)
+    o.topic_states, pos = decode_update_metadata_topic_state_7_array(buf, pos + 18, n - 1)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.live_brokers, pos, left = decode_update_metadata_broker_6_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.live_brokers, pos, left = decode_update_metadata_broker_6_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -910,261 +876,286 @@ def decode_update_metadata_request_8(buf: bytes, pos: int, left: int) -> tuple[U
     return o, pos
 
 
-def encode_update_metadata_partition_state_0_array(items: Iterable[UpdateMetadataPartitionState], out: bytearray) -> None:
+def encode_update_metadata_partition_state_0_array(items: Iterable[UpdateMetadataPartitionState], out: Parts) -> None:
     # Versions 0-3.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         isr = o.isr
         n = len(isr)
-        out += put_iiiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n)
+        add(put_iiiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n))
         if isr:
-            out += PACK_i[len(isr)](*isr)
+            add(PACK_i[len(isr)](*isr))
         replicas = o.replicas
         n = len(replicas)
-        out += put_ii(o.zk_version, n)
+        add(put_ii(o.zk_version, n))
         if replicas:
-            out += PACK_i[len(replicas)](*replicas)
+            add(PACK_i[len(replicas)](*replicas))
 
 
-def encode_update_metadata_broker_0_array(items: Iterable[UpdateMetadataBroker], out: bytearray) -> None:
+def encode_update_metadata_broker_0_array(items: Iterable[UpdateMetadataBroker], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.v0_host.encode()
         n = len(s)
-        out += put_ih(o.id, n)
-        out += s
-        out += put_i(o.v0_port)
+        add(put_ih(o.id, n))
+        add(s)
+        add(put_i(o.v0_port))
 
 
 def encode_update_metadata_request_0(o: UpdateMetadataRequest) -> bytes:
     # Versions 0.
     if o.is_kraft_controller or o.type or o.topic_states or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     ungrouped_partition_states = o.ungrouped_partition_states
     n = len(ungrouped_partition_states)
-    out += put_iii(o.controller_id, o.controller_epoch, n)
+    add(put_iii(o.controller_id, o.controller_epoch, n))
     if ungrouped_partition_states:
         encode_update_metadata_partition_state_0_array(ungrouped_partition_states, out)
     live_brokers = o.live_brokers
     n = len(live_brokers)
-    out += put_i(n)
+    add(put_i(n))
     if live_brokers:
         encode_update_metadata_broker_0_array(live_brokers, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_update_metadata_endpoint_1_array(items: Iterable[UpdateMetadataEndpoint], out: bytearray) -> None:
+def encode_update_metadata_endpoint_1_array(items: Iterable[UpdateMetadataEndpoint], out: Parts) -> None:
     # Versions 1-2.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.host.encode()
         n = len(s)
-        out += put_ih(o.port, n)
-        out += s
-        out += put_h(o.security_protocol)
+        add(put_ih(o.port, n))
+        add(s)
+        add(put_h(o.security_protocol))
 
 
-def encode_update_metadata_broker_1_array(items: Iterable[UpdateMetadataBroker], out: bytearray) -> None:
+def encode_update_metadata_broker_1_array(items: Iterable[UpdateMetadataBroker], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         endpoints = o.endpoints
-        n = len(endpoints)
-        out += put_ii(o.id, n)
-        if endpoints:
-            encode_update_metadata_endpoint_1_array(endpoints, out)
+        if not len(endpoints):
+            add(put_ii(o.id, 0))
+        else:
+            endpoints = o.endpoints
+            n = len(endpoints)
+            add(put_ii(o.id, n))
+            if endpoints:
+                encode_update_metadata_endpoint_1_array(endpoints, out)
 
 
 def encode_update_metadata_request_1(o: UpdateMetadataRequest) -> bytes:
     # Versions 1.
     if o.is_kraft_controller or o.type or o.topic_states or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     ungrouped_partition_states = o.ungrouped_partition_states
     n = len(ungrouped_partition_states)
-    out += put_iii(o.controller_id, o.controller_epoch, n)
+    add(put_iii(o.controller_id, o.controller_epoch, n))
     if ungrouped_partition_states:
         encode_update_metadata_partition_state_0_array(ungrouped_partition_states, out)
     live_brokers = o.live_brokers
     n = len(live_brokers)
-    out += put_i(n)
+    add(put_i(n))
     if live_brokers:
         encode_update_metadata_broker_1_array(live_brokers, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_update_metadata_broker_2_array(items: Iterable[UpdateMetadataBroker], out: bytearray) -> None:
+def encode_update_metadata_broker_2_array(items: Iterable[UpdateMetadataBroker], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         endpoints = o.endpoints
         n = len(endpoints)
-        out += put_ii(o.id, n)
+        add(put_ii(o.id, n))
         if endpoints:
             encode_update_metadata_endpoint_1_array(endpoints, out)
         s = b"" if o.rack is None else o.rack.encode()
         n = -1 if o.rack is None else len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
 
 
 def encode_update_metadata_request_2(o: UpdateMetadataRequest) -> bytes:
     # Versions 2.
     if o.is_kraft_controller or o.type or o.topic_states or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     ungrouped_partition_states = o.ungrouped_partition_states
     n = len(ungrouped_partition_states)
-    out += put_iii(o.controller_id, o.controller_epoch, n)
+    add(put_iii(o.controller_id, o.controller_epoch, n))
     if ungrouped_partition_states:
         encode_update_metadata_partition_state_0_array(ungrouped_partition_states, out)
     live_brokers = o.live_brokers
     n = len(live_brokers)
-    out += put_i(n)
+    add(put_i(n))
     if live_brokers:
         encode_update_metadata_broker_2_array(live_brokers, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_update_metadata_endpoint_3_array(items: Iterable[UpdateMetadataEndpoint], out: bytearray) -> None:
+def encode_update_metadata_endpoint_3_array(items: Iterable[UpdateMetadataEndpoint], out: Parts) -> None:
     # Versions 3-5.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.host.encode()
         n = len(s)
-        out += put_ih(o.port, n)
-        out += s
+        add(put_ih(o.port, n))
+        add(s)
         s = o.listener.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
-        out += put_h(o.security_protocol)
+        add(put_h(n))
+        add(s)
+        add(put_h(o.security_protocol))
 
 
-def encode_update_metadata_broker_3_array(items: Iterable[UpdateMetadataBroker], out: bytearray) -> None:
+def encode_update_metadata_broker_3_array(items: Iterable[UpdateMetadataBroker], out: Parts) -> None:
     # Versions 3-5.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         endpoints = o.endpoints
         n = len(endpoints)
-        out += put_ii(o.id, n)
+        add(put_ii(o.id, n))
         if endpoints:
             encode_update_metadata_endpoint_3_array(endpoints, out)
         s = b"" if o.rack is None else o.rack.encode()
         n = -1 if o.rack is None else len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
 
 
 def encode_update_metadata_request_3(o: UpdateMetadataRequest) -> bytes:
     # Versions 3.
     if o.is_kraft_controller or o.type or o.topic_states or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     ungrouped_partition_states = o.ungrouped_partition_states
     n = len(ungrouped_partition_states)
-    out += put_iii(o.controller_id, o.controller_epoch, n)
+    add(put_iii(o.controller_id, o.controller_epoch, n))
     if ungrouped_partition_states:
         encode_update_metadata_partition_state_0_array(ungrouped_partition_states, out)
     live_brokers = o.live_brokers
     n = len(live_brokers)
-    out += put_i(n)
+    add(put_i(n))
     if live_brokers:
         encode_update_metadata_broker_3_array(live_brokers, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_update_metadata_partition_state_4_array(items: Iterable[UpdateMetadataPartitionState], out: bytearray) -> None:
+def encode_update_metadata_partition_state_4_array(items: Iterable[UpdateMetadataPartitionState], out: Parts) -> None:
     # Versions 4.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         isr = o.isr
         n = len(isr)
-        out += put_iiiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n)
+        add(put_iiiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n))
         if isr:
-            out += PACK_i[len(isr)](*isr)
+            add(PACK_i[len(isr)](*isr))
         replicas = o.replicas
         n = len(replicas)
-        out += put_ii(o.zk_version, n)
+        add(put_ii(o.zk_version, n))
         if replicas:
-            out += PACK_i[len(replicas)](*replicas)
+            add(PACK_i[len(replicas)](*replicas))
         offline_replicas = o.offline_replicas
         n = len(offline_replicas)
-        out += put_i(n)
+        add(put_i(n))
         if offline_replicas:
-            out += PACK_i[len(offline_replicas)](*offline_replicas)
+            add(PACK_i[len(offline_replicas)](*offline_replicas))
 
 
 def encode_update_metadata_request_4(o: UpdateMetadataRequest) -> bytes:
     # Versions 4.
     if o.is_kraft_controller or o.type or o.topic_states or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     ungrouped_partition_states = o.ungrouped_partition_states
     n = len(ungrouped_partition_states)
-    out += put_iii(o.controller_id, o.controller_epoch, n)
+    add(put_iii(o.controller_id, o.controller_epoch, n))
     if ungrouped_partition_states:
         encode_update_metadata_partition_state_4_array(ungrouped_partition_states, out)
     live_brokers = o.live_brokers
     n = len(live_brokers)
-    out += put_i(n)
+    add(put_i(n))
     if live_brokers:
         encode_update_metadata_broker_3_array(live_brokers, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_update_metadata_partition_state_5_array(items: Iterable[UpdateMetadataPartitionState], out: bytearray) -> None:
+def encode_update_metadata_partition_state_5_array(items: Iterable[UpdateMetadataPartitionState], out: Parts) -> None:
     # Versions 5.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         isr = o.isr
-        n = len(isr)
-        out += put_iiiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n)
-        if isr:
-            out += PACK_i[len(isr)](*isr)
         replicas = o.replicas
-        n = len(replicas)
-        out += put_ii(o.zk_version, n)
-        if replicas:
-            out += PACK_i[len(replicas)](*replicas)
         offline_replicas = o.offline_replicas
-        n = len(offline_replicas)
-        out += put_i(n)
-        if offline_replicas:
-            out += PACK_i[len(offline_replicas)](*offline_replicas)
+        if True and True and True:
+            add(row_update_metadata_partition_state_5[len(isr), len(replicas), len(offline_replicas)](o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, len(isr), *isr, o.zk_version, len(replicas), *replicas, len(offline_replicas), *offline_replicas))
+        else:
+            isr = o.isr
+            n = len(isr)
+            add(put_iiiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n))
+            if isr:
+                add(PACK_i[len(isr)](*isr))
+            replicas = o.replicas
+            n = len(replicas)
+            add(put_ii(o.zk_version, n))
+            if replicas:
+                add(PACK_i[len(replicas)](*replicas))
+            offline_replicas = o.offline_replicas
+            n = len(offline_replicas)
+            add(put_i(n))
+            if offline_replicas:
+                add(PACK_i[len(offline_replicas)](*offline_replicas))
 
 
-def encode_update_metadata_topic_state_5_array(items: Iterable[UpdateMetadataTopicState], out: bytearray) -> None:
+def encode_update_metadata_topic_state_5_array(items: Iterable[UpdateMetadataTopicState], out: Parts) -> None:
     # Versions 5.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partition_states = o.partition_states
         n = len(partition_states)
-        out += put_i(n)
+        add(put_i(n))
         if partition_states:
             encode_update_metadata_partition_state_5_array(partition_states, out)
 
@@ -1173,89 +1164,100 @@ def encode_update_metadata_request_5(o: UpdateMetadataRequest) -> bytes:
     # Versions 5.
     if o.is_kraft_controller or o.type or o.ungrouped_partition_states or o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topic_states = o.topic_states
     n = len(topic_states)
-    out += put_iiqi(o.controller_id, o.controller_epoch, o.broker_epoch, n)
+    add(put_iiqi(o.controller_id, o.controller_epoch, o.broker_epoch, n))
     if topic_states:
         encode_update_metadata_topic_state_5_array(topic_states, out)
     live_brokers = o.live_brokers
     n = len(live_brokers)
-    out += put_i(n)
+    add(put_i(n))
     if live_brokers:
         encode_update_metadata_broker_3_array(live_brokers, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_update_metadata_partition_state_6_array(items: Iterable[UpdateMetadataPartitionState], out: bytearray) -> None:
+def encode_update_metadata_partition_state_6_array(items: Iterable[UpdateMetadataPartitionState], out: Parts) -> None:
     # Versions 6-8.
+    add = out.append
     for o in items:
         isr = o.isr
-        n = len(isr) + 1
-        out += put_iiiiB(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n) if n < 128 else put_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch) + LENGTH[n]
-        if isr:
-            out += PACK_i[len(isr)](*isr)
         replicas = o.replicas
-        n = len(replicas) + 1
-        out += put_iB(o.zk_version, n) if n < 128 else put_i(o.zk_version) + LENGTH[n]
-        if replicas:
-            out += PACK_i[len(replicas)](*replicas)
         offline_replicas = o.offline_replicas
-        n = len(offline_replicas) + 1
-        out += LENGTH[n]
-        if offline_replicas:
-            out += PACK_i[len(offline_replicas)](*offline_replicas)
-        out.append(0)
+        if len(isr) < 127 and len(replicas) < 127 and len(offline_replicas) < 127:
+            add(row_update_metadata_partition_state_6[len(isr), len(replicas), len(offline_replicas)](o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, len(isr) + 1, *isr, o.zk_version, len(replicas) + 1, *replicas, len(offline_replicas) + 1, *offline_replicas))
+        else:
+            isr = o.isr
+            n = len(isr) + 1
+            add(put_iiiiB(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n) if n < 128 else put_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch) + LENGTH[n])
+            if isr:
+                add(PACK_i[len(isr)](*isr))
+            replicas = o.replicas
+            n = len(replicas) + 1
+            add(put_iB(o.zk_version, n) if n < 128 else put_i(o.zk_version) + LENGTH[n])
+            if replicas:
+                add(PACK_i[len(replicas)](*replicas))
+            offline_replicas = o.offline_replicas
+            n = len(offline_replicas) + 1
+            add(LENGTH[n])
+            if offline_replicas:
+                add(PACK_i[len(offline_replicas)](*offline_replicas))
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_update_metadata_topic_state_6_array(items: Iterable[UpdateMetadataTopicState], out: bytearray) -> None:
+def encode_update_metadata_topic_state_6_array(items: Iterable[UpdateMetadataTopicState], out: Parts) -> None:
     # Versions 6.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partition_states = o.partition_states
         n = len(partition_states) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partition_states:
             encode_update_metadata_partition_state_6_array(partition_states, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_update_metadata_endpoint_6_array(items: Iterable[UpdateMetadataEndpoint], out: bytearray) -> None:
+def encode_update_metadata_endpoint_6_array(items: Iterable[UpdateMetadataEndpoint], out: Parts) -> None:
     # Versions 6-8.
+    add = out.append
     for o in items:
         s = o.host.encode()
         n = len(s) + 1
-        out += put_iB(o.port, n) if n < 128 else put_i(o.port) + STRING_LENGTH[n]
-        out += s
+        add(put_iB(o.port, n) if n < 128 else put_i(o.port) + STRING_LENGTH[n])
+        add(s)
         s = o.listener.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_hx(o.security_protocol)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_hx(o.security_protocol))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_update_metadata_broker_6_array(items: Iterable[UpdateMetadataBroker], out: bytearray) -> None:
+def encode_update_metadata_broker_6_array(items: Iterable[UpdateMetadataBroker], out: Parts) -> None:
     # Versions 6-8.
+    add = out.append
     for o in items:
         endpoints = o.endpoints
         n = len(endpoints) + 1
-        out += put_iB(o.id, n) if n < 128 else put_i(o.id) + LENGTH[n]
+        add(put_iB(o.id, n) if n < 128 else put_i(o.id) + LENGTH[n])
         if endpoints:
             encode_update_metadata_endpoint_6_array(endpoints, out)
         s = b"" if o.rack is None else o.rack.encode()
         n = 0 if o.rack is None else len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out.append(0)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -1264,38 +1266,40 @@ def encode_update_metadata_request_6(o: UpdateMetadataRequest) -> bytes:
     # Versions 6.
     if o.is_kraft_controller or o.type or o.ungrouped_partition_states:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topic_states = o.topic_states
     n = len(topic_states) + 1
-    out += put_iiqB(o.controller_id, o.controller_epoch, o.broker_epoch, n) if n < 128 else put_iiq(o.controller_id, o.controller_epoch, o.broker_epoch) + LENGTH[n]
+    add(put_iiqB(o.controller_id, o.controller_epoch, o.broker_epoch, n) if n < 128 else put_iiq(o.controller_id, o.controller_epoch, o.broker_epoch) + LENGTH[n])
     if topic_states:
         encode_update_metadata_topic_state_6_array(topic_states, out)
     live_brokers = o.live_brokers
     n = len(live_brokers) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if live_brokers:
         encode_update_metadata_broker_6_array(live_brokers, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_update_metadata_topic_state_7_array(items: Iterable[UpdateMetadataTopicState], out: bytearray) -> None:
+def encode_update_metadata_topic_state_7_array(items: Iterable[UpdateMetadataTopicState], out: Parts) -> None:
     # Versions 7-8.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         if len(o.topic_id) != 16:
             raise ValueError
         partition_states = o.partition_states
         n = len(partition_states) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
+        add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
         if partition_states:
             encode_update_metadata_partition_state_6_array(partition_states, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -1304,28 +1308,31 @@ def encode_update_metadata_request_7(o: UpdateMetadataRequest) -> bytes:
     # Versions 7.
     if o.is_kraft_controller or o.type or o.ungrouped_partition_states:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topic_states = o.topic_states
     n = len(topic_states) + 1
-    out += put_iiqB(o.controller_id, o.controller_epoch, o.broker_epoch, n) if n < 128 else put_iiq(o.controller_id, o.controller_epoch, o.broker_epoch) + LENGTH[n]
+    add(put_iiqB(o.controller_id, o.controller_epoch, o.broker_epoch, n) if n < 128 else put_iiq(o.controller_id, o.controller_epoch, o.broker_epoch) + LENGTH[n])
     if topic_states:
         encode_update_metadata_topic_state_7_array(topic_states, out)
     live_brokers = o.live_brokers
     n = len(live_brokers) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if live_brokers:
         encode_update_metadata_broker_6_array(live_brokers, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_update_metadata_request_8_tags(o: UpdateMetadataRequest, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_update_metadata_request_8_tags(o: UpdateMetadataRequest, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.type:
-        tags[0] = out = bytearray()
-        out += put_b(o.type)
+        out: Parts = []
+        add = out.append
+        add(put_b(o.type))
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
@@ -1333,21 +1340,22 @@ def encode_update_metadata_request_8(o: UpdateMetadataRequest) -> bytes:
     # Versions 8.
     if o.ungrouped_partition_states:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topic_states = o.topic_states
     n = len(topic_states) + 1
-    out += put_ioiqB(o.controller_id, o.is_kraft_controller, o.controller_epoch, o.broker_epoch, n) if n < 128 else put_ioiq(o.controller_id, o.is_kraft_controller, o.controller_epoch, o.broker_epoch) + LENGTH[n]
+    add(put_ioiqB(o.controller_id, o.is_kraft_controller, o.controller_epoch, o.broker_epoch, n) if n < 128 else put_ioiq(o.controller_id, o.is_kraft_controller, o.controller_epoch, o.broker_epoch) + LENGTH[n])
     if topic_states:
         encode_update_metadata_topic_state_7_array(topic_states, out)
     live_brokers = o.live_brokers
     n = len(live_brokers) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if live_brokers:
         encode_update_metadata_broker_6_array(live_brokers, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields or o.type:
         encode_update_metadata_request_8_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 UpdateMetadataRequest._DECODERS = {

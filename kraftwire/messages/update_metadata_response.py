@@ -8,6 +8,7 @@ from __future__ import annotations
 from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     Packer,
+    Parts,
     new,
     put_tags,
     unknown_tags,
@@ -70,18 +71,20 @@ def encode_update_metadata_response_0(o: UpdateMetadataResponse) -> bytes:
     # Versions 0-5.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
-    out += put_h(o.error_code)
-    return bytes(out)
+    out: Parts = []
+    add = out.append
+    add(put_h(o.error_code))
+    return b"".join(out)
 
 
 def encode_update_metadata_response_6(o: UpdateMetadataResponse) -> bytes:
     # Versions 6-8.
-    out = bytearray()
-    out += put_hx(o.error_code)
+    out: Parts = []
+    add = out.append
+    add(put_hx(o.error_code))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 UpdateMetadataResponse._DECODERS = {

@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -118,15 +119,13 @@ def decode_listener_0_array(
     for _ in range(count):
         o: Listener = new(Listener)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.host = buf[pos + 1 : (pos := pos + n)].decode()
         o.port, n = get_HB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -144,15 +143,16 @@ def decode_kraft_version_feature_0_array(
         raise ValueError
     left -= count
     out: list[KRaftVersionFeature] = []
-    for row in sweep_hhB(buf[pos : pos + 5 * count]):
-        o: KRaftVersionFeature = new(KRaftVersionFeature)
-        o.min_supported_version, o.max_supported_version, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 5 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_hhB(buf[pos : pos + 5 * count]):
+            o: KRaftVersionFeature = new(KRaftVersionFeature)
+            o.min_supported_version, o.max_supported_version, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 5 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(KRaftVersionFeature)
         o.min_supported_version, o.max_supported_version, n = get_hhB(buf, pos)
@@ -168,15 +168,17 @@ def decode_update_raft_voter_request_0(buf: bytes, pos: int, left: int) -> tuple
     # Versions 0.
     o: UpdateRaftVoterRequest = new(UpdateRaftVoterRequest)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 1
     o.current_leader_epoch, o.voter_id, o.voter_directory_id, n = get_iiUB(buf, pos)
-    pos += 25
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.listeners, pos, left = decode_listener_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 25, n)
+    o.listeners, pos, left = decode_listener_0_array(buf, pos + 25, n - 1, left)
     (o.kraft_version_feature,), pos, left = decode_kraft_version_feature_0_array(buf, pos, 1, left)
     n = buf[pos]
     pos += 1
@@ -186,49 +188,52 @@ def decode_update_raft_voter_request_0(buf: bytes, pos: int, left: int) -> tuple
     return o, pos
 
 
-def encode_listener_0_array(items: Iterable[Listener], out: bytearray) -> None:
+def encode_listener_0_array(items: Iterable[Listener], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_Hx(o.port)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_Hx(o.port))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_kraft_version_feature_0_array(items: Iterable[KRaftVersionFeature], out: bytearray) -> None:
+def encode_kraft_version_feature_0_array(items: Iterable[KRaftVersionFeature], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        out += put_hhx(o.min_supported_version, o.max_supported_version)
+        add(put_hhx(o.min_supported_version, o.max_supported_version))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_update_raft_voter_request_0(o: UpdateRaftVoterRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = 0 if o.cluster_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     if len(o.voter_directory_id) != 16:
         raise ValueError
     listeners = o.listeners
     n = len(listeners) + 1
-    out += put_iiUB(o.current_leader_epoch, o.voter_id, o.voter_directory_id, n) if n < 128 else put_iiU(o.current_leader_epoch, o.voter_id, o.voter_directory_id) + LENGTH[n]
+    add(put_iiUB(o.current_leader_epoch, o.voter_id, o.voter_directory_id, n) if n < 128 else put_iiU(o.current_leader_epoch, o.voter_id, o.voter_directory_id) + LENGTH[n])
     if listeners:
         encode_listener_0_array(listeners, out)
     encode_kraft_version_feature_0_array((o.kraft_version_feature,), out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 UpdateRaftVoterRequest._DECODERS = {

@@ -11,6 +11,7 @@ from kraftwire.wire.facts import Versions
 from kraftwire.wire.fast import (
     STRING_LENGTH,
     Packer,
+    Parts,
     long_string,
     new,
     put_tags,
@@ -91,10 +92,9 @@ def decode_current_leader_0_array(
     for _ in range(count):
         o: CurrentLeader = new(CurrentLeader)
         o.leader_id, o.leader_epoch, n = get_iiB(buf, pos)
-        pos += 9
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 9, n)
+        o.host = buf[pos + 9 : (pos := pos + 8 + n)].decode()
         o.port, n = get_iB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -139,33 +139,37 @@ def decode_update_raft_voter_response_0(buf: bytes, pos: int, left: int) -> tupl
     return o, pos
 
 
-def encode_current_leader_0_array(items: Iterable[CurrentLeader], out: bytearray) -> None:
+def encode_current_leader_0_array(items: Iterable[CurrentLeader], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.host.encode()
         n = len(s) + 1
-        out += put_iiB(o.leader_id, o.leader_epoch, n) if n < 128 else put_ii(o.leader_id, o.leader_epoch) + STRING_LENGTH[n]
-        out += s
-        out += put_ix(o.port)
+        add(put_iiB(o.leader_id, o.leader_epoch, n) if n < 128 else put_ii(o.leader_id, o.leader_epoch) + STRING_LENGTH[n])
+        add(s)
+        add(put_ix(o.port))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_update_raft_voter_response_0_tags(o: UpdateRaftVoterResponse, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_update_raft_voter_response_0_tags(o: UpdateRaftVoterResponse, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if (o.current_leader is not None and o.current_leader != CurrentLeader()):
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         encode_current_leader_0_array((o.current_leader,), out)
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_update_raft_voter_response_0(o: UpdateRaftVoterResponse) -> bytes:
     # Versions 0.
-    out = bytearray()
-    out += put_ihx(o.throttle_time_ms, o.error_code)
+    out: Parts = []
+    add = out.append
+    add(put_ihx(o.throttle_time_ms, o.error_code))
     if o.unknown_tagged_fields or (o.current_leader is not None and o.current_leader != CurrentLeader()):
         encode_update_raft_voter_response_0_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 UpdateRaftVoterResponse._DECODERS = {

@@ -10,6 +10,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -66,25 +67,21 @@ def decode_user_scram_credential_record_0(buf: bytes, pos: int, left: int) -> tu
     # Versions 0.
     o: UserScramCredentialRecord = new(UserScramCredentialRecord)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.name = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.name = buf[pos + 1 : (pos := pos + n)].decode()
     o.mechanism, n = get_bB(buf, pos)
-    pos += 2
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.salt = buf[pos : (pos := pos + n - 1)]
+        n, pos = long_length(buf, pos, 2, n)
+    o.salt = buf[pos + 2 : (pos := pos + 1 + n)]
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.stored_key = buf[pos : (pos := pos + n - 1)]
+        n, pos = long_length(buf, pos, 1, n)
+    o.stored_key = buf[pos + 1 : (pos := pos + n)]
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.server_key = buf[pos : (pos := pos + n - 1)]
+        n, pos = long_length(buf, pos, 1, n)
+    o.server_key = buf[pos + 1 : (pos := pos + n)]
     o.iterations, n = get_iB(buf, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -95,30 +92,31 @@ def decode_user_scram_credential_record_0(buf: bytes, pos: int, left: int) -> tu
 
 def encode_user_scram_credential_record_0(o: UserScramCredentialRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.name.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     salt = o.salt
     n = len(salt) + 1
-    out += put_bB(o.mechanism, n) if n < 128 else put_b(o.mechanism) + LENGTH[n]
+    add(put_bB(o.mechanism, n) if n < 128 else put_b(o.mechanism) + LENGTH[n])
     if salt:
-        out += salt
+        add(salt)
     stored_key = o.stored_key
     n = len(stored_key) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if stored_key:
-        out += stored_key
+        add(stored_key)
     server_key = o.server_key
     n = len(server_key) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if server_key:
-        out += server_key
-    out += put_ix(o.iterations)
+        add(server_key)
+    add(put_ix(o.iterations))
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 UserScramCredentialRecord._DECODERS = {

@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -123,18 +124,19 @@ def decode_partition_data_0_array(
     if count * 25 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
-    for row in sweep_iiiiqB(buf[pos : pos + 25 * count]):
-        o: PartitionData = new(PartitionData)
-        o.partition_index, o.replica_epoch, o.replica_id, o.last_offset_epoch, o.last_offset, n = row
-        if n:
-            break
-        o.replica_directory_id = ZERO_UUID
-        o.voter_directory_id = ZERO_UUID
-        o.pre_vote = False
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 25 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iiiiqB(buf[pos : pos + 25 * count]):
+            o: PartitionData = new(PartitionData)
+            o.partition_index, o.replica_epoch, o.replica_id, o.last_offset_epoch, o.last_offset, n = row
+            if n:
+                break
+            o.replica_directory_id = ZERO_UUID
+            o.voter_directory_id = ZERO_UUID
+            o.pre_vote = False
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 25 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(PartitionData)
         o.replica_directory_id = ZERO_UUID
@@ -160,15 +162,13 @@ def decode_topic_data_0_array(
     for _ in range(count):
         o: TopicData = new(TopicData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_partition_data_0_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -183,15 +183,17 @@ def decode_vote_request_0(buf: bytes, pos: int, left: int) -> tuple[VoteRequest,
     o: VoteRequest = new(VoteRequest)
     o.voter_id = -1
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 1
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_data_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos, left = decode_topic_data_0_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -207,16 +209,17 @@ def decode_partition_data_1_array(
     if count * 57 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
-    for row in sweep_iiiUUiqB(buf[pos : pos + 57 * count]):
-        o: PartitionData = new(PartitionData)
-        o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset, n = row
-        if n:
-            break
-        o.pre_vote = False
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 57 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iiiUUiqB(buf[pos : pos + 57 * count]):
+            o: PartitionData = new(PartitionData)
+            o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset, n = row
+            if n:
+                break
+            o.pre_vote = False
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 57 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(PartitionData)
         o.pre_vote = False
@@ -240,15 +243,13 @@ def decode_topic_data_1_array(
     for _ in range(count):
         o: TopicData = new(TopicData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_partition_data_1_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -262,15 +263,17 @@ def decode_vote_request_1(buf: bytes, pos: int, left: int) -> tuple[VoteRequest,
     # Versions 1.
     o: VoteRequest = new(VoteRequest)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 1
     o.voter_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_data_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos, left = decode_topic_data_1_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -286,15 +289,16 @@ def decode_partition_data_2_array(
     if count * 58 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
-    for row in sweep_iiiUUiqoB(buf[pos : pos + 58 * count]):
-        o: PartitionData = new(PartitionData)
-        o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset, o.pre_vote, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 58 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_iiiUUiqoB(buf[pos : pos + 58 * count]):
+            o: PartitionData = new(PartitionData)
+            o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset, o.pre_vote, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 58 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(PartitionData)
         o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset, o.pre_vote, n = get_iiiUUiqoB(buf, pos)
@@ -317,15 +321,13 @@ def decode_topic_data_2_array(
     for _ in range(count):
         o: TopicData = new(TopicData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_2_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_partition_data_2_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -339,15 +341,17 @@ def decode_vote_request_2(buf: bytes, pos: int, left: int) -> tuple[VoteRequest,
     # Versions 2.
     o: VoteRequest = new(VoteRequest)
     n = buf[pos]
-    pos += 1
     if n > 127:
-        n, pos = long_string(buf, pos, n)
-    o.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+        n, pos = long_string(buf, pos, 1, n)
+    if n:
+        o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
+    else:
+        o.cluster_id = None
+        pos += 1
     o.voter_id, n = get_iB(buf, pos)
-    pos += 5
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_data_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 5, n)
+    o.topics, pos, left = decode_topic_data_2_array(buf, pos + 5, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -356,53 +360,57 @@ def decode_vote_request_2(buf: bytes, pos: int, left: int) -> tuple[VoteRequest,
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.pre_vote:
             raise ValueError
-        out += put_iiiiqx(o.partition_index, o.replica_epoch, o.replica_id, o.last_offset_epoch, o.last_offset)
+        add(put_iiiiqx(o.partition_index, o.replica_epoch, o.replica_id, o.last_offset_epoch, o.last_offset))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_data_0_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_vote_request_0(o: VoteRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = 0 if o.cluster_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_topic_data_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_partition_data_1_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         if o.pre_vote:
             raise ValueError
@@ -410,91 +418,96 @@ def encode_partition_data_1_array(items: Iterable[PartitionData], out: bytearray
             raise ValueError
         if len(o.voter_directory_id) != 16:
             raise ValueError
-        out += put_iiiUUiqx(o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset)
+        add(put_iiiUUiqx(o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_1_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_1_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_data_1_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_vote_request_1(o: VoteRequest) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = 0 if o.cluster_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.voter_id, n) if n < 128 else put_i(o.voter_id) + LENGTH[n]
+    add(put_iB(o.voter_id, n) if n < 128 else put_i(o.voter_id) + LENGTH[n])
     if topics:
         encode_topic_data_1_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_partition_data_2_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_2_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         if len(o.replica_directory_id) != 16:
             raise ValueError
         if len(o.voter_directory_id) != 16:
             raise ValueError
-        out += put_iiiUUiqox(o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset, o.pre_vote)
+        add(put_iiiUUiqox(o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset, o.pre_vote))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_2_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_2_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_data_2_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_vote_request_2(o: VoteRequest) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = b"" if o.cluster_id is None else o.cluster_id.encode()
     n = 0 if o.cluster_id is None else len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += put_iB(o.voter_id, n) if n < 128 else put_i(o.voter_id) + LENGTH[n]
+    add(put_iB(o.voter_id, n) if n < 128 else put_i(o.voter_id) + LENGTH[n])
     if topics:
         encode_topic_data_2_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 VoteRequest._DECODERS = {

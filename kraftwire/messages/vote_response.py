@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -136,15 +137,16 @@ def decode_partition_data_0_array(
     if count * 16 > len(buf) - pos:
         raise ValueError
     out: list[PartitionData] = []
-    for row in sweep_ihiioB(buf[pos : pos + 16 * count]):
-        o: PartitionData = new(PartitionData)
-        o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.vote_granted, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 16 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_ihiioB(buf[pos : pos + 16 * count]):
+            o: PartitionData = new(PartitionData)
+            o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.vote_granted, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 16 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(PartitionData)
         o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.vote_granted, n = get_ihiioB(buf, pos)
@@ -167,15 +169,13 @@ def decode_topic_data_0_array(
     for _ in range(count):
         o: TopicData = new(TopicData)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.topic_name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.topic_name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos = decode_partition_data_0_array(buf, pos + 1, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -190,10 +190,9 @@ def decode_vote_response_0(buf: bytes, pos: int, left: int) -> tuple[VoteRespons
     o: VoteResponse = new(VoteResponse)
     o.node_endpoints = []
     o.error_code, n = get_hB(buf, pos)
-    pos += 3
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_data_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 3, n)
+    o.topics, pos, left = decode_topic_data_0_array(buf, pos + 3, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -212,10 +211,9 @@ def decode_node_endpoint_1_array(
     for _ in range(count):
         o: NodeEndpoint = new(NodeEndpoint)
         o.node_id, n = get_iB(buf, pos)
-        pos += 5
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 5, n)
+        o.host = buf[pos + 5 : (pos := pos + 4 + n)].decode()
         o.port, n = get_HB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -238,10 +236,9 @@ def decode_vote_response_1_tags(
             raise ValueError
         if tag == 0:
             n = buf[pos]
-            pos += 1
             if not 0 < n < 128:
-                n, pos = long_length(buf, pos, n)
-            o.node_endpoints, pos = decode_node_endpoint_1_array(buf, pos, n - 1)
+                n, pos = long_length(buf, pos, 1, n)
+            o.node_endpoints, pos = decode_node_endpoint_1_array(buf, pos + 1, n - 1)
         else:
             unknown[tag] = buf[pos:end]
             pos = end
@@ -257,10 +254,9 @@ def decode_vote_response_1(buf: bytes, pos: int, left: int) -> tuple[VoteRespons
     o: VoteResponse = new(VoteResponse)
     o.node_endpoints = []
     o.error_code, n = get_hB(buf, pos)
-    pos += 3
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos, left = decode_topic_data_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 3, n)
+    o.topics, pos, left = decode_topic_data_0_array(buf, pos + 3, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -269,27 +265,29 @@ def decode_vote_response_1(buf: bytes, pos: int, left: int) -> tuple[VoteRespons
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
-        out += put_ihiiox(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.vote_granted)
+        add(put_ihiiox(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.vote_granted))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: bytearray) -> None:
+def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
     # Versions 0-2.
+    add = out.append
     for o in items:
         s = o.topic_name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_partition_data_0_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
@@ -298,54 +296,59 @@ def encode_vote_response_0(o: VoteResponse) -> bytes:
     # Versions 0.
     if o.node_endpoints:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n]
+    add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n])
     if topics:
         encode_topic_data_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_node_endpoint_1_array(items: Iterable[NodeEndpoint], out: bytearray) -> None:
+def encode_node_endpoint_1_array(items: Iterable[NodeEndpoint], out: Parts) -> None:
     # Versions 1-2.
+    add = out.append
     for o in items:
         s = o.host.encode()
         n = len(s) + 1
-        out += put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + STRING_LENGTH[n]
-        out += s
-        out += put_Hx(o.port)
+        add(put_iB(o.node_id, n) if n < 128 else put_i(o.node_id) + STRING_LENGTH[n])
+        add(s)
+        add(put_Hx(o.port))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_vote_response_1_tags(o: VoteResponse, parent: bytearray) -> None:
-    tags: dict[int, bytearray] = {}
+def encode_vote_response_1_tags(o: VoteResponse, parent: Parts) -> None:
+    tags: dict[int, bytes] = {}
     if o.node_endpoints:
-        tags[0] = out = bytearray()
+        out: Parts = []
+        add = out.append
         node_endpoints = o.node_endpoints
         n = len(node_endpoints) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if node_endpoints:
             encode_node_endpoint_1_array(node_endpoints, out)
+        tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_vote_response_1(o: VoteResponse) -> bytes:
     # Versions 1-2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     topics = o.topics
     n = len(topics) + 1
-    out += put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n]
+    add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + LENGTH[n])
     if topics:
         encode_topic_data_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields or o.node_endpoints:
         encode_vote_response_1_tags(o, out)
-    return bytes(out)
+    return b"".join(out)
 
 
 VoteResponse._DECODERS = {

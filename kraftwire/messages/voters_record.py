@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -135,15 +136,13 @@ def decode_endpoint_0_array(
     for _ in range(count):
         o: Endpoint = new(Endpoint)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.host = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.host = buf[pos + 1 : (pos := pos + n)].decode()
         o.port, n = get_HB(buf, pos)
         pos += 3
         o.unknown_tagged_fields = None
@@ -161,15 +160,16 @@ def decode_kraft_version_feature_0_array(
         raise ValueError
     left -= count
     out: list[KRaftVersionFeature] = []
-    for row in sweep_hhB(buf[pos : pos + 5 * count]):
-        o: KRaftVersionFeature = new(KRaftVersionFeature)
-        o.min_supported_version, o.max_supported_version, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 5 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_hhB(buf[pos : pos + 5 * count]):
+            o: KRaftVersionFeature = new(KRaftVersionFeature)
+            o.min_supported_version, o.max_supported_version, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 5 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(KRaftVersionFeature)
         o.min_supported_version, o.max_supported_version, n = get_hhB(buf, pos)
@@ -191,10 +191,9 @@ def decode_voter_0_array(
     for _ in range(count):
         o: Voter = new(Voter)
         o.voter_id, o.voter_directory_id, n = get_iUB(buf, pos)
-        pos += 21
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.endpoints, pos, left = decode_endpoint_0_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 21, n)
+        o.endpoints, pos, left = decode_endpoint_0_array(buf, pos + 21, n - 1, left)
         (o.kraft_version_feature,), pos, left = decode_kraft_version_feature_0_array(buf, pos, 1, left)
         n = buf[pos]
         pos += 1
@@ -209,10 +208,9 @@ def decode_voters_record_0(buf: bytes, pos: int, left: int) -> tuple[VotersRecor
     # Versions 0.
     o: VotersRecord = new(VotersRecord)
     o.version, n = get_hB(buf, pos)
-    pos += 3
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.voters, pos, left = decode_voter_0_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 3, n)
+    o.voters, pos, left = decode_voter_0_array(buf, pos + 3, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -221,58 +219,62 @@ def decode_voters_record_0(buf: bytes, pos: int, left: int) -> tuple[VotersRecor
     return o, pos
 
 
-def encode_endpoint_0_array(items: Iterable[Endpoint], out: bytearray) -> None:
+def encode_endpoint_0_array(items: Iterable[Endpoint], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         s = o.host.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
-        out += put_Hx(o.port)
+        add(STRING_LENGTH[n])
+        add(s)
+        add(put_Hx(o.port))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_kraft_version_feature_0_array(items: Iterable[KRaftVersionFeature], out: bytearray) -> None:
+def encode_kraft_version_feature_0_array(items: Iterable[KRaftVersionFeature], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        out += put_hhx(o.min_supported_version, o.max_supported_version)
+        add(put_hhx(o.min_supported_version, o.max_supported_version))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_voter_0_array(items: Iterable[Voter], out: bytearray) -> None:
+def encode_voter_0_array(items: Iterable[Voter], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if len(o.voter_directory_id) != 16:
             raise ValueError
         endpoints = o.endpoints
         n = len(endpoints) + 1
-        out += put_iUB(o.voter_id, o.voter_directory_id, n) if n < 128 else put_iU(o.voter_id, o.voter_directory_id) + LENGTH[n]
+        add(put_iUB(o.voter_id, o.voter_directory_id, n) if n < 128 else put_iU(o.voter_id, o.voter_directory_id) + LENGTH[n])
         if endpoints:
             encode_endpoint_0_array(endpoints, out)
         encode_kraft_version_feature_0_array((o.kraft_version_feature,), out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_voters_record_0(o: VotersRecord) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     voters = o.voters
     n = len(voters) + 1
-    out += put_hB(o.version, n) if n < 128 else put_h(o.version) + LENGTH[n]
+    add(put_hB(o.version, n) if n < 128 else put_h(o.version) + LENGTH[n])
     if voters:
         encode_voter_0_array(voters, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 VotersRecord._DECODERS = {

@@ -14,6 +14,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     ZERO_UUID,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -33,10 +34,13 @@ get_iiiqiB = Packer(">iiiqiB").unpack_from
 get_qqbhB = Packer(">qqbhB").unpack_from
 put_U = Packer(">16s").pack
 put_UB = Packer(">16sB").pack
+put_Ubx = Packer(">16sbx").pack
 put_iiiq = Packer(">iiiq").pack
 put_iiiqB = Packer(">iiiqB").pack
+put_iiiqbx = Packer(">iiiqbx").pack
 put_iiiqi = Packer(">iiiqi").pack
 put_iiiqiB = Packer(">iiiqiB").pack
+put_iiiqibx = Packer(">iiiqibx").pack
 put_qqbhx = Packer(">qqbhx").pack
 sweep_qqbhB = Packer(">qqbhB").iter_unpack
 
@@ -139,15 +143,16 @@ def decode_state_batch_0_array(
     if count * 20 > len(buf) - pos:
         raise ValueError
     out: list[StateBatch] = []
-    for row in sweep_qqbhB(buf[pos : pos + 20 * count]):
-        o: StateBatch = new(StateBatch)
-        o.first_offset, o.last_offset, o.delivery_state, o.delivery_count, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 20 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_qqbhB(buf[pos : pos + 20 * count]):
+            o: StateBatch = new(StateBatch)
+            o.first_offset, o.last_offset, o.delivery_state, o.delivery_count, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 20 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(StateBatch)
         o.first_offset, o.last_offset, o.delivery_state, o.delivery_count, n = get_qqbhB(buf, pos)
@@ -187,10 +192,9 @@ def decode_partition_data_0_array(
         o = new(PartitionData)
         o.delivery_complete_count = -1
         o.partition, o.state_epoch, o.leader_epoch, o.start_offset, n = get_iiiqB(buf, pos)
-        pos += 21
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.state_batches, pos = decode_state_batch_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 21, n)
+        o.state_batches, pos = decode_state_batch_0_array(buf, pos + 21, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -226,10 +230,9 @@ def decode_write_state_data_0_array(
     for _ in range(count):
         o = new(WriteStateData)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_partition_data_0_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -243,15 +246,13 @@ def decode_write_share_group_state_request_0(buf: bytes, pos: int, left: int) ->
     # Versions 0.
     o: WriteShareGroupStateRequest = new(WriteShareGroupStateRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = decode_write_state_data_0_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos = decode_write_state_data_0_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -286,10 +287,9 @@ def decode_partition_data_1_array(
     for _ in range(count):
         o = new(PartitionData)
         o.partition, o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count, n = get_iiiqiB(buf, pos)
-        pos += 25
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.state_batches, pos = decode_state_batch_0_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 25, n)
+        o.state_batches, pos = decode_state_batch_0_array(buf, pos + 25, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -325,10 +325,9 @@ def decode_write_state_data_1_array(
     for _ in range(count):
         o = new(WriteStateData)
         o.topic_id, n = get_UB(buf, pos)
-        pos += 17
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos = decode_partition_data_1_array(buf, pos, n - 1)
+            n, pos = long_length(buf, pos, 17, n)
+        o.partitions, pos = decode_partition_data_1_array(buf, pos + 17, n - 1)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -342,15 +341,13 @@ def decode_write_share_group_state_request_1(buf: bytes, pos: int, left: int) ->
     # Versions 1.
     o: WriteShareGroupStateRequest = new(WriteShareGroupStateRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_string(buf, pos, n)
-    o.group_id = buf[pos : (pos := pos + n - 1)].decode()
+        n, pos = long_string(buf, pos, 1, n)
+    o.group_id = buf[pos + 1 : (pos := pos + n)].decode()
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.topics, pos = decode_write_state_data_1_array(buf, pos, n - 1)
+        n, pos = long_length(buf, pos, 1, n)
+    o.topics, pos = decode_write_state_data_1_array(buf, pos + 1, n - 1)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -359,104 +356,127 @@ def decode_write_share_group_state_request_1(buf: bytes, pos: int, left: int) ->
     return o, pos
 
 
-def encode_state_batch_0_array(items: Iterable[StateBatch], out: bytearray) -> None:
+def encode_state_batch_0_array(items: Iterable[StateBatch], out: Parts) -> None:
     # Versions 0-1.
+    add = out.append
     for o in items:
-        out += put_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count)
+        add(put_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         state_batches = o.state_batches
-        n = len(state_batches) + 1
-        out += put_iiiqB(o.partition, o.state_epoch, o.leader_epoch, o.start_offset, n) if n < 128 else put_iiiq(o.partition, o.state_epoch, o.leader_epoch, o.start_offset) + LENGTH[n]
-        if state_batches:
-            encode_state_batch_0_array(state_batches, out)
-        out.append(0)
+        if not len(state_batches):
+            add(put_iiiqbx(o.partition, o.state_epoch, o.leader_epoch, o.start_offset, 1))
+        else:
+            state_batches = o.state_batches
+            n = len(state_batches) + 1
+            add(put_iiiqB(o.partition, o.state_epoch, o.leader_epoch, o.start_offset, n) if n < 128 else put_iiiq(o.partition, o.state_epoch, o.leader_epoch, o.start_offset) + LENGTH[n])
+            if state_batches:
+                encode_state_batch_0_array(state_batches, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_write_state_data_0_array(items: Iterable[WriteStateData], out: bytearray) -> None:
+def encode_write_state_data_0_array(items: Iterable[WriteStateData], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_partition_data_0_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_partition_data_0_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_write_share_group_state_request_0(o: WriteShareGroupStateRequest) -> bytes:
     # Versions 0.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_write_state_data_0_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_partition_data_1_array(items: Iterable[PartitionData], out: bytearray) -> None:
+def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         state_batches = o.state_batches
-        n = len(state_batches) + 1
-        out += put_iiiqiB(o.partition, o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count, n) if n < 128 else put_iiiqi(o.partition, o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count) + LENGTH[n]
-        if state_batches:
-            encode_state_batch_0_array(state_batches, out)
-        out.append(0)
+        if not len(state_batches):
+            add(put_iiiqibx(o.partition, o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count, 1))
+        else:
+            state_batches = o.state_batches
+            n = len(state_batches) + 1
+            add(put_iiiqiB(o.partition, o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count, n) if n < 128 else put_iiiqi(o.partition, o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count) + LENGTH[n])
+            if state_batches:
+                encode_state_batch_0_array(state_batches, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_write_state_data_1_array(items: Iterable[WriteStateData], out: bytearray) -> None:
+def encode_write_state_data_1_array(items: Iterable[WriteStateData], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
-        if len(o.topic_id) != 16:
-            raise ValueError
         partitions = o.partitions
-        n = len(partitions) + 1
-        out += put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n]
-        if partitions:
-            encode_partition_data_1_array(partitions, out)
-        out.append(0)
+        if not len(partitions):
+            add(put_Ubx(o.topic_id, 1))
+        else:
+            if len(o.topic_id) != 16:
+                raise ValueError
+            partitions = o.partitions
+            n = len(partitions) + 1
+            add(put_UB(o.topic_id, n) if n < 128 else put_U(o.topic_id) + LENGTH[n])
+            if partitions:
+                encode_partition_data_1_array(partitions, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_write_share_group_state_request_1(o: WriteShareGroupStateRequest) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     s = o.group_id.encode()
     n = len(s) + 1
-    out += STRING_LENGTH[n]
-    out += s
+    add(STRING_LENGTH[n])
+    add(s)
     topics = o.topics
     n = len(topics) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if topics:
         encode_write_state_data_1_array(topics, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 WriteShareGroupStateRequest._DECODERS = {

@@ -15,6 +15,7 @@ from kraftwire.wire.fast import (
     STRING_LENGTH,
     UNPACK,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -40,7 +41,10 @@ put_ibx = Packer(">ibx").pack
 put_ix = Packer(">ix").pack
 put_qho = Packer(">qh?").pack
 put_qhoB = Packer(">qh?B").pack
+put_qhobibx = Packer(">qh?bibx").pack
+put_qhobix = Packer(">qh?bix").pack
 put_qhoi = Packer(">qh?i").pack
+put_qhoii = Packer(">qh?ii").pack
 UNPACK_i = UNPACK["i"]
 PACK_i = PACK["i"]
 
@@ -123,16 +127,14 @@ def decode_writable_txn_marker_topic_0_array(
     for _ in range(count):
         o: WritableTxnMarkerTopic = new(WritableTxnMarkerTopic)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partition_indexes = list(UNPACK_i[n](buf, pos))
-        pos += 4 * n
+        o.partition_indexes = list(UNPACK_i[n](buf, pos + 4))
+        pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -166,10 +168,9 @@ def decode_writable_txn_marker_0_array(
         o = new(WritableTxnMarker)
         o.transaction_version = 0
         o.producer_id, o.producer_epoch, o.transaction_result, n = get_qhoi(buf, pos)
-        pos += 15
         if n < 0:
             raise ValueError
-        o.topics, pos, left = decode_writable_txn_marker_topic_0_array(buf, pos, n, left)
+        o.topics, pos, left = decode_writable_txn_marker_topic_0_array(buf, pos + 15, n, left)
         o.coordinator_epoch, = get_i(buf, pos)
         pos += 4
         o.unknown_tagged_fields = None
@@ -181,10 +182,9 @@ def decode_write_txn_markers_request_0(buf: bytes, pos: int, left: int) -> tuple
     # Versions 0.
     o: WriteTxnMarkersRequest = new(WriteTxnMarkersRequest)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.markers, pos, left = decode_writable_txn_marker_0_array(buf, pos, n, left)
+    o.markers, pos, left = decode_writable_txn_marker_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -200,16 +200,14 @@ def decode_writable_txn_marker_topic_1_array(
     for _ in range(count):
         o: WritableTxnMarkerTopic = new(WritableTxnMarkerTopic)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos))
-        pos += 4 * (n - 1)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos + 1))
+        pos += 4 * n - 3
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -247,10 +245,9 @@ def decode_writable_txn_marker_1_array(
         o = new(WritableTxnMarker)
         o.transaction_version = 0
         o.producer_id, o.producer_epoch, o.transaction_result, n = get_qhoB(buf, pos)
-        pos += 12
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topics, pos, left = decode_writable_txn_marker_topic_1_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 12, n)
+        o.topics, pos, left = decode_writable_txn_marker_topic_1_array(buf, pos + 12, n - 1, left)
         o.coordinator_epoch, n = get_iB(buf, pos)
         pos += 5
         o.unknown_tagged_fields = None
@@ -264,10 +261,9 @@ def decode_write_txn_markers_request_1(buf: bytes, pos: int, left: int) -> tuple
     # Versions 1.
     o: WriteTxnMarkersRequest = new(WriteTxnMarkersRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.markers, pos, left = decode_writable_txn_marker_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.markers, pos, left = decode_writable_txn_marker_1_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -302,10 +298,9 @@ def decode_writable_txn_marker_2_array(
     for _ in range(count):
         o = new(WritableTxnMarker)
         o.producer_id, o.producer_epoch, o.transaction_result, n = get_qhoB(buf, pos)
-        pos += 12
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topics, pos, left = decode_writable_txn_marker_topic_1_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 12, n)
+        o.topics, pos, left = decode_writable_txn_marker_topic_1_array(buf, pos + 12, n - 1, left)
         o.coordinator_epoch, o.transaction_version, n = get_ibB(buf, pos)
         pos += 6
         o.unknown_tagged_fields = None
@@ -319,10 +314,9 @@ def decode_write_txn_markers_request_2(buf: bytes, pos: int, left: int) -> tuple
     # Versions 2.
     o: WriteTxnMarkersRequest = new(WriteTxnMarkersRequest)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.markers, pos, left = decode_writable_txn_marker_2_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.markers, pos, left = decode_writable_txn_marker_2_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -331,117 +325,137 @@ def decode_write_txn_markers_request_2(buf: bytes, pos: int, left: int) -> tuple
     return o, pos
 
 
-def encode_writable_txn_marker_topic_0_array(items: Iterable[WritableTxnMarkerTopic], out: bytearray) -> None:
+def encode_writable_txn_marker_topic_0_array(items: Iterable[WritableTxnMarkerTopic], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partition_indexes = o.partition_indexes
         n = len(partition_indexes)
-        out += put_i(n)
+        add(put_i(n))
         if partition_indexes:
-            out += PACK_i[len(partition_indexes)](*partition_indexes)
+            add(PACK_i[len(partition_indexes)](*partition_indexes))
 
 
-def encode_writable_txn_marker_0_array(items: Iterable[WritableTxnMarker], out: bytearray) -> None:
+def encode_writable_txn_marker_0_array(items: Iterable[WritableTxnMarker], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         topics = o.topics
-        n = len(topics)
-        out += put_qhoi(o.producer_id, o.producer_epoch, o.transaction_result, n)
-        if topics:
-            encode_writable_txn_marker_topic_0_array(topics, out)
-        out += put_i(o.coordinator_epoch)
+        if not len(topics):
+            add(put_qhoii(o.producer_id, o.producer_epoch, o.transaction_result, 0, o.coordinator_epoch))
+        else:
+            topics = o.topics
+            n = len(topics)
+            add(put_qhoi(o.producer_id, o.producer_epoch, o.transaction_result, n))
+            if topics:
+                encode_writable_txn_marker_topic_0_array(topics, out)
+            add(put_i(o.coordinator_epoch))
 
 
 def encode_write_txn_markers_request_0(o: WriteTxnMarkersRequest) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     markers = o.markers
     n = len(markers)
-    out += put_i(n)
+    add(put_i(n))
     if markers:
         encode_writable_txn_marker_0_array(markers, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_writable_txn_marker_topic_1_array(items: Iterable[WritableTxnMarkerTopic], out: bytearray) -> None:
+def encode_writable_txn_marker_topic_1_array(items: Iterable[WritableTxnMarkerTopic], out: Parts) -> None:
     # Versions 1-2.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partition_indexes = o.partition_indexes
         n = len(partition_indexes) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partition_indexes:
-            out += PACK_i[len(partition_indexes)](*partition_indexes)
-        out.append(0)
+            add(PACK_i[len(partition_indexes)](*partition_indexes))
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_writable_txn_marker_1_array(items: Iterable[WritableTxnMarker], out: bytearray) -> None:
+def encode_writable_txn_marker_1_array(items: Iterable[WritableTxnMarker], out: Parts) -> None:
     # Versions 1.
+    add = out.append
     for o in items:
         topics = o.topics
-        n = len(topics) + 1
-        out += put_qhoB(o.producer_id, o.producer_epoch, o.transaction_result, n) if n < 128 else put_qho(o.producer_id, o.producer_epoch, o.transaction_result) + LENGTH[n]
-        if topics:
-            encode_writable_txn_marker_topic_1_array(topics, out)
-        out += put_ix(o.coordinator_epoch)
+        if not len(topics):
+            add(put_qhobix(o.producer_id, o.producer_epoch, o.transaction_result, 1, o.coordinator_epoch))
+        else:
+            topics = o.topics
+            n = len(topics) + 1
+            add(put_qhoB(o.producer_id, o.producer_epoch, o.transaction_result, n) if n < 128 else put_qho(o.producer_id, o.producer_epoch, o.transaction_result) + LENGTH[n])
+            if topics:
+                encode_writable_txn_marker_topic_1_array(topics, out)
+            add(put_ix(o.coordinator_epoch))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_write_txn_markers_request_1(o: WriteTxnMarkersRequest) -> bytes:
     # Versions 1.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     markers = o.markers
     n = len(markers) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if markers:
         encode_writable_txn_marker_1_array(markers, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_writable_txn_marker_2_array(items: Iterable[WritableTxnMarker], out: bytearray) -> None:
+def encode_writable_txn_marker_2_array(items: Iterable[WritableTxnMarker], out: Parts) -> None:
     # Versions 2.
+    add = out.append
     for o in items:
         topics = o.topics
-        n = len(topics) + 1
-        out += put_qhoB(o.producer_id, o.producer_epoch, o.transaction_result, n) if n < 128 else put_qho(o.producer_id, o.producer_epoch, o.transaction_result) + LENGTH[n]
-        if topics:
-            encode_writable_txn_marker_topic_1_array(topics, out)
-        out += put_ibx(o.coordinator_epoch, o.transaction_version)
+        if not len(topics):
+            add(put_qhobibx(o.producer_id, o.producer_epoch, o.transaction_result, 1, o.coordinator_epoch, o.transaction_version))
+        else:
+            topics = o.topics
+            n = len(topics) + 1
+            add(put_qhoB(o.producer_id, o.producer_epoch, o.transaction_result, n) if n < 128 else put_qho(o.producer_id, o.producer_epoch, o.transaction_result) + LENGTH[n])
+            if topics:
+                encode_writable_txn_marker_topic_1_array(topics, out)
+            add(put_ibx(o.coordinator_epoch, o.transaction_version))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_write_txn_markers_request_2(o: WriteTxnMarkersRequest) -> bytes:
     # Versions 2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     markers = o.markers
     n = len(markers) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if markers:
         encode_writable_txn_marker_2_array(markers, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 WriteTxnMarkersRequest._DECODERS = {

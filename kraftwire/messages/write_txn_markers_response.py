@@ -13,6 +13,7 @@ from kraftwire.wire.fast import (
     LENGTH,
     STRING_LENGTH,
     Packer,
+    Parts,
     long_length,
     long_string,
     new,
@@ -39,6 +40,7 @@ put_ih = Packer(">ih").pack
 put_ihx = Packer(">ihx").pack
 put_q = Packer(">q").pack
 put_qB = Packer(">qB").pack
+put_qbx = Packer(">qbx").pack
 put_qi = Packer(">qi").pack
 sweep_ih = Packer(">ih").iter_unpack
 sweep_ihB = Packer(">ihB").iter_unpack
@@ -128,12 +130,20 @@ def decode_writable_txn_marker_partition_result_0_array(
         raise ValueError
     left -= count
     out: list[WritableTxnMarkerPartitionResult] = []
-    for row in sweep_ih(buf[pos : pos + 6 * count]):
-        o: WritableTxnMarkerPartitionResult = new(WritableTxnMarkerPartitionResult)
-        o.partition_index, o.error_code = row
+    if count > 1:
+        for row in sweep_ih(buf[pos : pos + 6 * count]):
+            o: WritableTxnMarkerPartitionResult = new(WritableTxnMarkerPartitionResult)
+            o.partition_index, o.error_code = row
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 6 * len(out)
+        count -= len(out)
+    for _ in range(count):
+        o = new(WritableTxnMarkerPartitionResult)
+        o.partition_index, o.error_code = get_ih(buf, pos)
+        pos += 6
         o.unknown_tagged_fields = None
         out.append(o)
-    pos += 6 * len(out)
     return out, pos, left
 
 
@@ -148,15 +158,13 @@ def decode_writable_txn_marker_topic_result_0_array(
     for _ in range(count):
         o: WritableTxnMarkerTopicResult = new(WritableTxnMarkerTopicResult)
         n, = get_h(buf, pos)
-        pos += 2
         if n < 0:
             raise ValueError
-        o.name = buf[pos : (pos := pos + n)].decode()
+        o.name = buf[pos + 2 : (pos := pos + 2 + n)].decode()
         n, = get_i(buf, pos)
-        pos += 4
         if n < 0:
             raise ValueError
-        o.partitions, pos, left = decode_writable_txn_marker_partition_result_0_array(buf, pos, n, left)
+        o.partitions, pos, left = decode_writable_txn_marker_partition_result_0_array(buf, pos + 4, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -188,10 +196,9 @@ def decode_writable_txn_marker_result_0_array(
     for _ in range(count):
         o = new(WritableTxnMarkerResult)
         o.producer_id, n = get_qi(buf, pos)
-        pos += 12
         if n < 0:
             raise ValueError
-        o.topics, pos, left = decode_writable_txn_marker_topic_result_0_array(buf, pos, n, left)
+        o.topics, pos, left = decode_writable_txn_marker_topic_result_0_array(buf, pos + 12, n, left)
         o.unknown_tagged_fields = None
         out.append(o)
     return out, pos, left
@@ -201,10 +208,9 @@ def decode_write_txn_markers_response_0(buf: bytes, pos: int, left: int) -> tupl
     # Versions 0.
     o: WriteTxnMarkersResponse = new(WriteTxnMarkersResponse)
     n, = get_i(buf, pos)
-    pos += 4
     if n < 0:
         raise ValueError
-    o.markers, pos, left = decode_writable_txn_marker_result_0_array(buf, pos, n, left)
+    o.markers, pos, left = decode_writable_txn_marker_result_0_array(buf, pos + 4, n, left)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -217,15 +223,16 @@ def decode_writable_txn_marker_partition_result_1_array(
         raise ValueError
     left -= count
     out: list[WritableTxnMarkerPartitionResult] = []
-    for row in sweep_ihB(buf[pos : pos + 7 * count]):
-        o: WritableTxnMarkerPartitionResult = new(WritableTxnMarkerPartitionResult)
-        o.partition_index, o.error_code, n = row
-        if n:
-            break
-        o.unknown_tagged_fields = None
-        out.append(o)
-    pos += 7 * len(out)
-    count -= len(out)
+    if count > 1:
+        for row in sweep_ihB(buf[pos : pos + 7 * count]):
+            o: WritableTxnMarkerPartitionResult = new(WritableTxnMarkerPartitionResult)
+            o.partition_index, o.error_code, n = row
+            if n:
+                break
+            o.unknown_tagged_fields = None
+            out.append(o)
+        pos += 7 * len(out)
+        count -= len(out)
     for _ in range(count):
         o = new(WritableTxnMarkerPartitionResult)
         o.partition_index, o.error_code, n = get_ihB(buf, pos)
@@ -248,15 +255,13 @@ def decode_writable_txn_marker_topic_result_1_array(
     for _ in range(count):
         o: WritableTxnMarkerTopicResult = new(WritableTxnMarkerTopicResult)
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_string(buf, pos, n)
-        o.name = buf[pos : (pos := pos + n - 1)].decode()
+            n, pos = long_string(buf, pos, 1, n)
+        o.name = buf[pos + 1 : (pos := pos + n)].decode()
         n = buf[pos]
-        pos += 1
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.partitions, pos, left = decode_writable_txn_marker_partition_result_1_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 1, n)
+        o.partitions, pos, left = decode_writable_txn_marker_partition_result_1_array(buf, pos + 1, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -292,10 +297,9 @@ def decode_writable_txn_marker_result_1_array(
     for _ in range(count):
         o = new(WritableTxnMarkerResult)
         o.producer_id, n = get_qB(buf, pos)
-        pos += 9
         if not 0 < n < 128:
-            n, pos = long_length(buf, pos, n)
-        o.topics, pos, left = decode_writable_txn_marker_topic_result_1_array(buf, pos, n - 1, left)
+            n, pos = long_length(buf, pos, 9, n)
+        o.topics, pos, left = decode_writable_txn_marker_topic_result_1_array(buf, pos + 9, n - 1, left)
         n = buf[pos]
         pos += 1
         o.unknown_tagged_fields = None
@@ -309,10 +313,9 @@ def decode_write_txn_markers_response_1(buf: bytes, pos: int, left: int) -> tupl
     # Versions 1-2.
     o: WriteTxnMarkersResponse = new(WriteTxnMarkersResponse)
     n = buf[pos]
-    pos += 1
     if not 0 < n < 128:
-        n, pos = long_length(buf, pos, n)
-    o.markers, pos, left = decode_writable_txn_marker_result_1_array(buf, pos, n - 1, left)
+        n, pos = long_length(buf, pos, 1, n)
+    o.markers, pos, left = decode_writable_txn_marker_result_1_array(buf, pos + 1, n - 1, left)
     n = buf[pos]
     pos += 1
     o.unknown_tagged_fields = None
@@ -321,105 +324,121 @@ def decode_write_txn_markers_response_1(buf: bytes, pos: int, left: int) -> tupl
     return o, pos
 
 
-def encode_writable_txn_marker_partition_result_0_array(items: Iterable[WritableTxnMarkerPartitionResult], out: bytearray) -> None:
+def encode_writable_txn_marker_partition_result_0_array(items: Iterable[WritableTxnMarkerPartitionResult], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
-        out += put_ih(o.partition_index, o.error_code)
+        add(put_ih(o.partition_index, o.error_code))
 
 
-def encode_writable_txn_marker_topic_result_0_array(items: Iterable[WritableTxnMarkerTopicResult], out: bytearray) -> None:
+def encode_writable_txn_marker_topic_result_0_array(items: Iterable[WritableTxnMarkerTopicResult], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
-        out += put_h(n)
-        out += s
+        add(put_h(n))
+        add(s)
         partitions = o.partitions
         n = len(partitions)
-        out += put_i(n)
+        add(put_i(n))
         if partitions:
             encode_writable_txn_marker_partition_result_0_array(partitions, out)
 
 
-def encode_writable_txn_marker_result_0_array(items: Iterable[WritableTxnMarkerResult], out: bytearray) -> None:
+def encode_writable_txn_marker_result_0_array(items: Iterable[WritableTxnMarkerResult], out: Parts) -> None:
     # Versions 0.
+    add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         topics = o.topics
-        n = len(topics)
-        out += put_qi(o.producer_id, n)
-        if topics:
-            encode_writable_txn_marker_topic_result_0_array(topics, out)
+        if not len(topics):
+            add(put_qi(o.producer_id, 0))
+        else:
+            topics = o.topics
+            n = len(topics)
+            add(put_qi(o.producer_id, n))
+            if topics:
+                encode_writable_txn_marker_topic_result_0_array(topics, out)
 
 
 def encode_write_txn_markers_response_0(o: WriteTxnMarkersResponse) -> bytes:
     # Versions 0.
     if o.unknown_tagged_fields:
         raise ValueError
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     markers = o.markers
     n = len(markers)
-    out += put_i(n)
+    add(put_i(n))
     if markers:
         encode_writable_txn_marker_result_0_array(markers, out)
-    return bytes(out)
+    return b"".join(out)
 
 
-def encode_writable_txn_marker_partition_result_1_array(items: Iterable[WritableTxnMarkerPartitionResult], out: bytearray) -> None:
+def encode_writable_txn_marker_partition_result_1_array(items: Iterable[WritableTxnMarkerPartitionResult], out: Parts) -> None:
     # Versions 1-2.
+    add = out.append
     for o in items:
-        out += put_ihx(o.partition_index, o.error_code)
+        add(put_ihx(o.partition_index, o.error_code))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_writable_txn_marker_topic_result_1_array(items: Iterable[WritableTxnMarkerTopicResult], out: bytearray) -> None:
+def encode_writable_txn_marker_topic_result_1_array(items: Iterable[WritableTxnMarkerTopicResult], out: Parts) -> None:
     # Versions 1-2.
+    add = out.append
     for o in items:
         s = o.name.encode()
         n = len(s) + 1
-        out += STRING_LENGTH[n]
-        out += s
+        add(STRING_LENGTH[n])
+        add(s)
         partitions = o.partitions
         n = len(partitions) + 1
-        out += LENGTH[n]
+        add(LENGTH[n])
         if partitions:
             encode_writable_txn_marker_partition_result_1_array(partitions, out)
-        out.append(0)
+        add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_writable_txn_marker_result_1_array(items: Iterable[WritableTxnMarkerResult], out: bytearray) -> None:
+def encode_writable_txn_marker_result_1_array(items: Iterable[WritableTxnMarkerResult], out: Parts) -> None:
     # Versions 1-2.
+    add = out.append
     for o in items:
         topics = o.topics
-        n = len(topics) + 1
-        out += put_qB(o.producer_id, n) if n < 128 else put_q(o.producer_id) + LENGTH[n]
-        if topics:
-            encode_writable_txn_marker_topic_result_1_array(topics, out)
-        out.append(0)
+        if not len(topics):
+            add(put_qbx(o.producer_id, 1))
+        else:
+            topics = o.topics
+            n = len(topics) + 1
+            add(put_qB(o.producer_id, n) if n < 128 else put_q(o.producer_id) + LENGTH[n])
+            if topics:
+                encode_writable_txn_marker_topic_result_1_array(topics, out)
+            add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
 def encode_write_txn_markers_response_1(o: WriteTxnMarkersResponse) -> bytes:
     # Versions 1-2.
-    out = bytearray()
+    out: Parts = []
+    add = out.append
     markers = o.markers
     n = len(markers) + 1
-    out += LENGTH[n]
+    add(LENGTH[n])
     if markers:
         encode_writable_txn_marker_result_1_array(markers, out)
-    out.append(0)
+    add(b"\0")
     if o.unknown_tagged_fields:
         put_tags(out, {}, o.unknown_tagged_fields)
-    return bytes(out)
+    return b"".join(out)
 
 
 WriteTxnMarkersResponse._DECODERS = {

@@ -22,6 +22,8 @@ __all__ = [
     "UNPACK",
     "ZERO_UUID",
     "Packer",
+    "Parts",
+    "Rows",
     "compact_blobs",
     "compact_strings",
     "long_length",
@@ -44,6 +46,9 @@ ZERO_UUID = bytes(16)
 
 # Stands for "a fresh default" in constructors, so that every object gets a list of its own.
 EMPTY: Any = ()
+
+# What an encoder collects; joined once at the end, so that records are copied once.
+Parts = list[bytes | memoryview]
 
 new: Callable[[type[Any]], Any] = object.__new__
 
@@ -124,16 +129,29 @@ def sweep_rows(
     return packer.iter_unpack(buf[position:end]), size
 
 
-def long_length(buf: bytes, position: int, first: int) -> tuple[int, int]:
-    """The rest of a compact length whose first byte is `first`; a zero (null) stumbles here."""
+def long_length(buf: bytes, position: int, at: int, first: int) -> tuple[int, int]:
+    """A compact length whose first byte, 128 or more, is `first`; a zero (null) stumbles here.
+
+    The next byte stands at `position + at`; the result is moved so that the data does too.
+    """
     if first < 128:
         raise ValueError
-    return read_uvarint(buf, position - 1)
+    second = buf[position + at]
+    if 0 < second < 128:
+        return (second << 7) + first - 128, position + 1
+    third = buf[position + at + 1]
+    if 0 < third < 128:
+        return (third << 14) + (second << 7) + first - (128 << 7) - 128, position + 2
+    length, end = read_uvarint(buf, position + at - 1)
+    if length < 1 << 14:
+        # Longer than need be, which no peer writes; the slow reader sorts it out.
+        raise ValueError
+    return length, end - at
 
 
-def long_string(buf: bytes, position: int, first: int) -> tuple[int, int]:
+def long_string(buf: bytes, position: int, at: int, first: int) -> tuple[int, int]:
     """As `long_length`, for a string, which Kafka limits to 32767 bytes."""
-    length, position = long_length(buf, position, first)
+    length, position = long_length(buf, position, at, first)
     if length > _STRING_SIZE_MAX + 1:
         raise ValueError
     return length, position
@@ -146,7 +164,7 @@ def compact_strings(buf: bytes, position: int, count: int) -> tuple[list[str], i
         n = buf[position]
         position += 1
         if not 0 < n < 128:
-            n, position = long_string(buf, position, n)
+            n, position = long_string(buf, position, 0, n)
         out.append(buf[position : (position := position + n - 1)].decode())
     return out, position
 
@@ -170,7 +188,7 @@ def compact_blobs(buf: bytes, position: int, count: int) -> tuple[list[bytes], i
         n = buf[position]
         position += 1
         if not 0 < n < 128:
-            n, position = long_length(buf, position, n)
+            n, position = long_length(buf, position, 0, n)
         out.append(buf[position : (position := position + n - 1)])
     return out, position
 
@@ -221,42 +239,54 @@ def tag_count(buf: bytes, position: int, first: int) -> tuple[int, int]:
     return count, position
 
 
-def put_strings(values: list[str], out: bytearray, compact: bool) -> None:
+class Rows(dict[Any, Any]):
+    """Functions that pack a struct and its short arrays of numbers at once, by their counts."""
+
+    def __init__(self, layout: str) -> None:
+        super().__init__()
+        self._layout = layout
+
+    def __missing__(self, counts: Any) -> Any:
+        function = Packer(self._layout % counts).pack
+        if len(self) < _CACHED_COUNT_MAX:
+            self[counts] = function
+        return function
+
+
+def put_strings(values: list[str], out: Parts, compact: bool) -> None:
     """The elements of an array of strings."""
     for value in values:
         data = value.encode()
         if len(data) > _STRING_SIZE_MAX:
             raise ValueError
-        out += uvarint(len(data) + 1) if compact else len(data).to_bytes(2, "big")
-        out += data
+        out.append(uvarint(len(data) + 1) if compact else len(data).to_bytes(2, "big"))
+        out.append(data)
 
 
-def put_blobs(values: list[bytes], out: bytearray, compact: bool) -> None:
+def put_blobs(values: list[bytes], out: Parts, compact: bool) -> None:
     """The elements of an array of byte strings."""
     for value in values:
-        out += uvarint(len(value) + 1) if compact else len(value).to_bytes(4, "big")
-        out += value
+        out.append(uvarint(len(value) + 1) if compact else len(value).to_bytes(4, "big"))
+        out.append(value)
 
 
-def put_uuids(values: list[bytes], out: bytearray) -> None:
+def put_uuids(values: list[bytes], out: Parts) -> None:
     """The elements of an array of uuids."""
     for value in values:
         if len(value) != 16:
             raise ValueError
-        out += value
+        out.append(value)
 
 
-def put_tags(
-    out: bytearray, known: dict[int, bytearray], unknown: dict[int, bytes] | None
-) -> None:
+def put_tags(out: Parts, known: dict[int, bytes], unknown: dict[int, bytes] | None) -> None:
     """Replace the zero that ends `out` by a section of tagged fields, in ascending order."""
-    del out[-1]
-    tags: dict[int, bytes | bytearray] = dict(known)
+    out[-1] = out[-1][:-1]
+    tags = dict(known)
     for tag, data in (unknown or {}).items():
         if tag in tags or tag < 0:
             raise ValueError
         tags[tag] = data
-    out += uvarint(len(tags))
+    out.append(uvarint(len(tags)))
     for tag in sorted(tags):
-        out += uvarint(tag) + uvarint(len(tags[tag]))
-        out += tags[tag]
+        out.append(uvarint(tag) + uvarint(len(tags[tag])))
+        out.append(tags[tag])

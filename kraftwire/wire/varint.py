@@ -25,6 +25,10 @@ def uvarint(value: int) -> bytes:
         if value >= 0:
             return _ONE_BYTE[value]
         raise WireError("unsigned varint out of range", expected="0 or more", found=str(value))
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 0x200000:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     if value >= 0x100000000:
         raise WireError("unsigned varint out of range", expected="below 2**32", found=str(value))
     return _groups(value)
