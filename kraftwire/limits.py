@@ -11,6 +11,7 @@ __all__ = [
     "FRAME_SIZE_MAX",
     "GC_PAUSE_BYTES",
     "MESSAGE_LINE_BYTES_MAX",
+    "PARTIAL_BYTES_MAX",
     "RECORDS_CHUNK_COUNT",
     "RECORDS_RATIO_MAX",
     "RECORDS_SIZE_FREE",
@@ -78,3 +79,7 @@ BATCH_SIZE_MAX = 256 * 1024 * 1024
 # `kraftwire message` refuses a longer line: the largest frame has twice its size in hex digits,
 # and up to a few times that as JSON.
 MESSAGE_LINE_BYTES_MAX = 8 * FRAME_SIZE_MAX
+
+# The leading fields of a frame with missing bytes are read as if zeros followed, at most so many:
+# enough for the rest of an array of a thousand partitions to seem to be there.
+PARTIAL_BYTES_MAX = 64 * 1024
