@@ -29,6 +29,10 @@ JVM_OPTIONS = ("-Xmx512m", "-Xss2m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=
 
 _TOOL_SECONDS_MAX = 300
 
+# A batch takes seconds. Kafka's keyed collections take hours to read many equal elements, so a
+# question can be deadly.
+_BATCH_SECONDS_MAX = 300
+
 
 def run_kafka_tool(
     main_class: str, *args: object, check: bool = True, release: Release = KAFKA
@@ -110,17 +114,21 @@ class JavaPeer:
     def ask(self, questions: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         """Answers to a batch of questions, in order.
 
-        Raises: AssertionError if the JVM ends before it has answered all of them.
+        Raises: AssertionError with the first question that the JVM did not answer.
         """
         process = self._running()
         assert process.stdout is not None
         lines = [json.dumps(question) for question in questions]
         # The pipes are smaller than a batch: write beside reading, or both sides wait for ever.
         writer = threading.Thread(target=self._write, args=(lines,))
+        deadline = threading.Timer(_BATCH_SECONDS_MAX, process.kill)
         writer.start()
+        deadline.start()
         answers = [process.stdout.readline() for _ in lines]
+        deadline.cancel()
         writer.join()
-        assert all(answers), "the JVM ended before it had answered everything"
+        unanswered = [line[:400] for line, answer in zip(lines, answers, strict=True) if not answer]
+        assert not unanswered, f"the JVM ended or was stuck and did not answer {unanswered[0]}"
         return [json.loads(answer) for answer in answers]
 
     def message_versions(self) -> dict[str, range]:
