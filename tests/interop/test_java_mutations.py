@@ -96,6 +96,9 @@ ONCE_DIFFERENT = (
     ("DescribeLogDirsRequest", 3, "80808000"),  # the same where it is
     ("ConsumerGroupMemberMetadataValue", 0, "0000010101000000000000" + "01000100"),  # null in a tag
     ("ConsumerGroupMemberMetadataValue", 0, "0000010101000000000000" + "01000701ffffffff0100"),
+    ("EnvelopeResponse", 0, "800001ffff00"),  # a long form followed by a one
+    ("SyncGroupResponse", 4, "80ff0100000081000100"),
+    ("SaslAuthenticateRequest", 2, "82000200" + "00" * 20_000),  # or a two, where much follows
     ("ListGroupsRequest", 3, "808000"),  # no tags in a longer form
 )
 
@@ -115,7 +118,9 @@ def test_each_deliberate_difference_still_is_one(kafka: JavaPeer, difference: Di
     assert bool(refusal) == bool(difference.ours)
 
 
-@pytest.mark.parametrize(("name", "version", "data"), ONCE_DIFFERENT)
+@pytest.mark.parametrize(
+    ("name", "version", "data"), ONCE_DIFFERENT, ids=[f"{n}-{d[:20]}" for n, _, d in ONCE_DIFFERENT]
+)
 def test_what_once_differed_agrees(kafka: JavaPeer, name: str, version: int, data: str) -> None:
     """Random damage finds such bytes only now and then."""
     (answer,) = kafka.ask([{"op": "read", "name": name, "version": version, "hex": data}])
