@@ -4,10 +4,12 @@ from __future__ import annotations
 
 __all__ = [
     "BATCH_SIZE_MAX",
+    "CAPTURE_READ_BYTES",
     "ELEMENT_BYTES_MIN",
     "ELEMENT_FREE_COUNT",
     "FILE_WINDOW_BYTES",
     "FINDING_HEX_BYTES",
+    "FOLLOWED_BATCHES_KEPT",
     "FRAME_SIZE_MAX",
     "GC_PAUSE_BYTES",
     "MESSAGE_LINE_BYTES_MAX",
@@ -83,3 +85,11 @@ MESSAGE_LINE_BYTES_MAX = 8 * FRAME_SIZE_MAX
 # The leading fields of a frame with missing bytes are read as if zeros followed, at most so many:
 # enough for the rest of an array of a thousand partitions to seem to be there.
 PARTIAL_BYTES_MAX = 64 * 1024
+
+# Captures are read in pieces of this size: large enough that the calls cost nothing, small enough
+# to stay in the processor's cache until the last packet of the piece is decoded.
+CAPTURE_READ_BYTES = 256 * 1024
+
+# A reader that follows a growing segment remembers this many batches, to find its place again
+# when the log is truncated. A truncation behind them is read again from the segment's start.
+FOLLOWED_BATCHES_KEPT = 65_536

@@ -12,7 +12,7 @@ import cramjam
 import pytest
 
 from kraftwire.decode.files.kinds import FileKind, guess
-from kraftwire.decode.files.names import Partition, family_of_topic, parse_file_name, partition_of
+from kraftwire.decode.files.names import Partition, parse_file_name, partition_of
 from kraftwire.decode.files.source import open_source
 from kraftwire.decode.files.walk import walk
 from kraftwire.errors import StorageError
@@ -62,13 +62,6 @@ def test_a_file_name_tells_kind_offset_and_state(
 def test_a_folder_name_tells_the_partition(folder: str, partition: Partition | None) -> None:
     """The topic decides how records are decoded, also in a folder on its way out."""
     assert partition_of(Path("/logs") / folder / "x.log") == partition
-
-
-def test_internal_topics_have_families_and_others_have_none() -> None:
-    """A user's topic must never be decoded as if it were an internal one."""
-    assert family_of_topic("__cluster_metadata") == "metadata"
-    assert family_of_topic("__consumer_offsets") == "group"
-    assert family_of_topic("consumer_offsets") is None
 
 
 def test_every_golden_file_is_known_by_its_name() -> None:

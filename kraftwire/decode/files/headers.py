@@ -15,18 +15,16 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from kraftwire.limits import BATCH_SIZE_MAX
+from kraftwire.records.batch import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC_FIELD
+from kraftwire.records.compression import CODEC_MASK, NAMES
+from kraftwire.records.legacy import MESSAGE_OVERHEAD
 
-__all__ = ["HEADER_SIZE", "OVERHEAD", "BatchHeader", "crc_of", "read_header"]
+__all__ = ["HEADER_SIZE", "LOG_OVERHEAD", "BatchHeader", "crc_of", "read_header"]
 
-# Base offset and length: the part that the length does not count.
-OVERHEAD = 12
-HEADER_SIZE = 61
-_LEGACY_OVERHEAD = {0: 14, 1: 22}
-_CURRENT = struct.Struct(">qiibIhiqq")
 _LEGACY = struct.Struct(">qiIbb")
 _LEGACY_TIMESTAMP = struct.Struct(">q")
 _KNOWN_ATTRIBUTES = 0x7F
-_COMPRESSIONS = range(5)
+_KNOWN_LEGACY_ATTRIBUTES = 0x0F
 
 
 class BatchHeader(NamedTuple):
@@ -39,6 +37,7 @@ class BatchHeader(NamedTuple):
     base_offset: int
     last_offset: int
     size: int
+    leader_epoch: int
     magic: int
     crc: int
     attributes: int
@@ -47,10 +46,8 @@ class BatchHeader(NamedTuple):
     @property
     def is_strict(self) -> bool:
         """Whether nothing in the header is unknown: the test for a header found by searching."""
-        if self.magic == 2:
-            known = 0 <= self.attributes <= _KNOWN_ATTRIBUTES
-            return known and self.attributes & 7 in _COMPRESSIONS
-        return 0 <= self.attributes <= 0x0F and self.attributes & 7 in _COMPRESSIONS
+        known = _KNOWN_ATTRIBUTES if self.magic == 2 else _KNOWN_LEGACY_ATTRIBUTES
+        return self.attributes & ~known == 0 and self.attributes & CODEC_MASK < len(NAMES)
 
 
 def read_header(head: memoryview) -> BatchHeader | None:
@@ -58,34 +55,36 @@ def read_header(head: memoryview) -> BatchHeader | None:
 
     Shape: give `HEADER_SIZE` bytes, or what the file still has.
     """
-    if len(head) < OVERHEAD + min(_LEGACY_OVERHEAD.values()):
+    if len(head) < LOG_OVERHEAD + MESSAGE_OVERHEAD[0]:
         return None
-    magic = head[16]
-    if magic == 2 and len(head) >= _CURRENT.size:
-        base, length, epoch, _, crc, attributes, delta, _, newest = _CURRENT.unpack_from(head)
-        if base < 0 or epoch < -1 or delta < 0:
-            return None
-        if not HEADER_SIZE <= length + OVERHEAD <= BATCH_SIZE_MAX:
-            return None
-        return BatchHeader(base, base + delta, length + OVERHEAD, 2, crc, attributes, newest)
-    if magic in _LEGACY_OVERHEAD:
-        return _read_legacy(head)
-    return None
+    magic = head[MAGIC_FIELD]
+    if magic == 2:
+        return _read_current(head) if len(head) >= HEADER_SIZE else None
+    return _read_legacy(head) if magic in MESSAGE_OVERHEAD else None
+
+
+def _read_current(head: memoryview) -> BatchHeader | None:
+    base, length, epoch, _, crc, attributes, delta, _, newest, *_ = HEADER.unpack_from(head)
+    size = length + LOG_OVERHEAD
+    if base < 0 or epoch < -1 or delta < 0 or not HEADER_SIZE <= size <= BATCH_SIZE_MAX:
+        return None
+    return BatchHeader(base, base + delta, size, epoch, 2, crc, attributes, newest)
 
 
 def _read_legacy(head: memoryview) -> BatchHeader | None:
     offset, length, crc, magic, attributes = _LEGACY.unpack_from(head)
-    if offset < 0 or not _LEGACY_OVERHEAD[magic] <= length <= BATCH_SIZE_MAX - OVERHEAD:
+    if offset < 0 or not MESSAGE_OVERHEAD[magic] <= length <= BATCH_SIZE_MAX - LOG_OVERHEAD:
         return None
     timestamp = -1
     if magic == 1 and len(head) >= _LEGACY.size + _LEGACY_TIMESTAMP.size:
         (timestamp,) = _LEGACY_TIMESTAMP.unpack_from(head, _LEGACY.size)
-    return BatchHeader(offset, offset, length + OVERHEAD, magic, crc, attributes, timestamp)
+    size = length + LOG_OVERHEAD
+    return BatchHeader(offset, offset, size, -1, magic, crc, attributes, timestamp)
 
 
 def crc_of(batch: memoryview, magic: int) -> int:
     """The CRC that a batch of this magic must carry."""
     if magic == 2:
-        value: int = crc32c(batch[21:])
+        value: int = crc32c(batch[CRC_START:])
         return value
-    return zlib.crc32(batch[16:])
+    return zlib.crc32(batch[MAGIC_FIELD:])

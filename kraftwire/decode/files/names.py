@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["FileName", "Partition", "family_of_topic", "parse_file_name", "partition_of"]
+__all__ = ["FileName", "Partition", "parse_file_name", "partition_of"]
 
 # Kafka renames a file before it deletes it, while it swaps cleaned segments in, and while it
 # writes a snapshot or a state file.
@@ -26,13 +26,6 @@ _SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 _PARTITION = re.compile(
     r"(.+)-(\d+)(?:\.[0-9a-fA-F]{32}-(?:delete|future|stray))?", re.ASCII | re.DOTALL
 )
-
-_FAMILIES = {
-    "__cluster_metadata": "metadata",
-    "__consumer_offsets": "group",
-    "__transaction_state": "transaction",
-    "__share_group_state": "share",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +73,3 @@ def partition_of(path: Path) -> Partition | None:
     """The partition that a file belongs to by the name of its folder, or None."""
     match = _PARTITION.fullmatch(path.absolute().parent.name)
     return Partition(match[1], int(match[2])) if match else None
-
-
-def family_of_topic(topic: str) -> str | None:
-    """The family of records that an internal topic holds; None for everybody else's topics."""
-    return _FAMILIES.get(topic)

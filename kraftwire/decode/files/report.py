@@ -10,37 +10,27 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Any
 
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.limits import FINDING_HEX_BYTES
+from kraftwire.records.reader import Batch
 
-__all__ = ["DataLine", "ExitCode", "FileFinding", "FileLine", "FileReport"]
-
-
-class FileLine(Protocol):
-    """One line of output: a batch, an index entry or a state file."""
-
-    @property
-    def kind(self) -> FileKind:
-        """The kind of file that the line comes from."""
-
-    @property
-    def position(self) -> int:
-        """Where in the file the line's bytes start."""
-
-    @property
-    def json(self) -> dict[str, Any]:
-        """The line as the contract of ``--format jsonl`` has it; built when asked for."""
+__all__ = ["ExitCode", "FileFinding", "FileLine", "FileReport", "FindingSink"]
 
 
 @dataclass(frozen=True, slots=True)
-class DataLine:
-    """An index entry or the content of a state file."""
+class FileLine:
+    """One line of output: a batch, an index entry or the content of a state file.
+
+    Shape: `kind` is that of the file, `position` where the line's bytes start in it; `json` is
+    the object of ``--format jsonl``; `batch` is there where the line is one.
+    """
 
     kind: FileKind
     position: int
     json: dict[str, Any]
+    batch: Batch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +114,15 @@ class FileReport:
 
 
 class FindingSink:
-    """Makes the findings of one file."""
+    """Makes the findings of one file.
 
-    def __init__(self, file: str, report: FileReport) -> None:
+    Shape: with `hides_bytes` no bytes of the file are shown, because they may hold secrets.
+    """
+
+    def __init__(self, file: str, report: FileReport, *, hides_bytes: bool = False) -> None:
         self.file = file
         self.report = report
+        self.hides_bytes = hides_bytes
 
     def add(
         self,
@@ -141,5 +135,5 @@ class FindingSink:
         is_loss: bool = False,
     ) -> None:
         """Report a finding; of `rest` only the first bytes are kept."""
-        head = bytes(rest[:FINDING_HEX_BYTES])
+        head = b"" if self.hides_bytes else bytes(rest[:FINDING_HEX_BYTES])
         self.report.add(FileFinding(id, self.file, position, detail, size, head, is_loss))

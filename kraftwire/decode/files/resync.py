@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from kraftwire.decode.files.headers import (
     HEADER_SIZE,
-    OVERHEAD,
+    LOG_OVERHEAD,
     BatchHeader,
     crc_of,
     read_header,
@@ -33,7 +33,7 @@ def find_batch(source: ByteSource, position: int, *, with_legacy: bool) -> int |
     fixed bytes that the search takes an order of magnitude longer.
     """
     # A batch may begin with the zeros of a small base offset and of a short length.
-    start = max(position, zeros_end(source, position) - (OVERHEAD - 1))
+    start = max(position, zeros_end(source, position) - (LOG_OVERHEAD - 1))
     pattern = _ANY if with_legacy else _CURRENT
     for candidate in _candidates(source, start, pattern):
         if _is_batch(source, candidate):
@@ -53,7 +53,7 @@ def zeros_end(source: ByteSource, position: int) -> int:
 
 def _candidates(source: ByteSource, start: int, pattern: re.Pattern[bytes]) -> Iterator[int]:
     """Positions whose bytes look like a header, in order."""
-    while source.size - start > OVERHEAD:
+    while source.size - start > LOG_OVERHEAD:
         window = source.read(start, FILE_WINDOW_BYTES)
         for match in pattern.finditer(window, _MAGIC_AT):
             yield start + match.start() - _MAGIC_AT

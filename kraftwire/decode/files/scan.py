@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kraftwire.decode.files.headers import (
     HEADER_SIZE,
-    OVERHEAD,
+    LOG_OVERHEAD,
     BatchHeader,
     crc_of,
     read_header,
@@ -53,34 +53,32 @@ class Scanner:
         self._source = source
         self._sink = sink
         self._seen_magics: set[int] = set()
-        # The last search: from where, and what it found.
-        self._search: tuple[int, int | None] | None = None
+        # The last search: from where, in how long a file, and what it found.
+        self._search: tuple[int, int, int | None] | None = None
         # Bytes that may still be spent on CRCs over lengths that no header vouches for.
         self._guess_budget = _GUESS_FACTOR * source.size + BATCH_SIZE_MAX
 
     def batches(self) -> Iterator[FoundBatch]:
         """The batches from the present position to the end of the file."""
         while self.position < self._source.size:
-            found = self.intact() or self._recover()
+            found = self.step()
             if found is not None:
-                self.pass_by(found)
                 yield found
 
-    def pass_by(self, found: FoundBatch) -> None:
-        """Go on behind a batch."""
-        self._seen_magics.add(found.header.magic)
-        self.position = found.position + found.header.size
-
-    def intact(self) -> FoundBatch | None:
-        """The batch at the present position if it is complete and its CRC is right."""
-        return self._intact_at(self.position)
+    def step(self) -> FoundBatch | None:
+        """The next batch, or None having gone past bytes that hold none."""
+        found = self._intact_at(self.position) or self._recover()
+        if found is not None:
+            self._seen_magics.add(found.header.magic)
+            self.position = found.position + found.header.size
+        return found
 
     def is_unfinished(self) -> bool:
         """Whether what follows may be a batch that is still being written."""
         position, size = self.position, self._source.size
         header = self._header_at(position)
         if header is not None:
-            return position + header.size >= size
+            return position + header.size >= size and self._intact_at(position) is None
         rest = size - position
         return rest < HEADER_SIZE or zeros_end(self._source, position) == size
 
@@ -155,12 +153,12 @@ class Scanner:
             "wrong-length",
             position,
             f"the batch says {header.size} bytes, its CRC covers {size}",
-            size=OVERHEAD,
-            rest=data[:OVERHEAD],
+            size=LOG_OVERHEAD,
+            rest=data[:LOG_OVERHEAD],
             is_loss=True,
         )
         fixed = bytearray(data)
-        fixed[8:OVERHEAD] = (size - OVERHEAD).to_bytes(4, "big")
+        fixed[8:LOG_OVERHEAD] = (size - LOG_OVERHEAD).to_bytes(4, "big")
         return FoundBatch(position, header._replace(size=size), bytes(fixed), 0, True)
 
     def _skip_unknown(self, position: int) -> None:
@@ -199,7 +197,7 @@ class Scanner:
             return
         start = position + zeros % size
         self._sink.add(
-            "hole" if zeros > OVERHEAD else "garbage",
+            "hole" if zeros > LOG_OVERHEAD else "garbage",
             position,
             f"no batch for {size} bytes, the first {zeros} of them zeros; "
             + ("none follows" if is_last else f"the next begins at {end}"),
@@ -218,10 +216,11 @@ class Scanner:
     def _find(self, position: int) -> int | None:
         """The next intact batch; a search that is still good is not made again."""
         if self._search is not None:
-            start, found = self._search
-            if start <= position and (found is None or position <= found):
+            start, size, found = self._search
+            is_good = size == self._source.size and start <= position
+            if is_good and (found is None or position <= found):
                 return found
         with_legacy = not self._seen_magics or bool(self._seen_magics & {0, 1})
         found = find_batch(self._source, position, with_legacy=with_legacy)
-        self._search = (position, found)
+        self._search = (position, self._source.size, found)
         return found

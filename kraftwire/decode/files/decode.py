@@ -1,0 +1,113 @@
+"""One file to lines, whatever kind of Kafka's files it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from kraftwire.decode.files.entries import INDEX_KINDS, read_entries
+from kraftwire.decode.files.index_check import index_checker
+from kraftwire.decode.files.kinds import FileKind
+from kraftwire.decode.files.names import parse_file_name
+from kraftwire.decode.files.producers import parse_producer_snapshot
+from kraftwire.decode.files.report import FileLine, FileReport, FindingSink
+from kraftwire.decode.files.scan import Scanner
+from kraftwire.decode.files.segment import FileOptions, SegmentLines
+from kraftwire.decode.files.source import ByteSource, open_source
+from kraftwire.decode.files.state import STATE_KINDS, StateFile, parse_state
+from kraftwire.errors import StorageError, UsageError, WireError
+from kraftwire.limits import STATE_FILE_BYTES_MAX
+
+__all__ = ["decode_file", "decode_source"]
+
+# Oddities of state files that mean that bytes cannot be trusted.
+_LOSSES = frozenset({"crc-mismatch"})
+
+
+def decode_file(path: Path, options: FileOptions, report: FileReport) -> Iterator[FileLine]:
+    """The lines of a file, from its first byte to its last.
+
+    Shape: a file of an unknown kind and one that cannot be read are findings.
+    Raises: UsageError for a capture, which has a reader of its own.
+    """
+    sink = FindingSink(str(path), report)
+    try:
+        with open_source(path) as source:
+            yield from decode_source(source, options, report)
+    except StorageError as error:
+        detail = str(error).removeprefix(error.file).lstrip(": ")
+        sink.add("unreadable-file", error.position or 0, detail, is_loss=True)
+
+
+def decode_source(
+    source: ByteSource, options: FileOptions, report: FileReport
+) -> Iterator[FileLine]:
+    """The lines of a file that is open already, for callers who look at its kind first.
+
+    Raises: UsageError for a capture; StorageError if the file cannot be read.
+    """
+    if source.kind.is_capture:
+        raise UsageError(f"{source.path} is a capture, not a file of a log directory")
+    sink = FindingSink(str(source.path), report)
+    report.files[source.kind] += 1
+    if source.kind is FileKind.UNKNOWN:
+        sink.add("unknown-file", 0, _unknown(source), rest=source.read(0, 16))
+        return
+    for line in _lines(source, options, sink):
+        report.line_count += 1
+        yield line
+
+
+def _lines(source: ByteSource, options: FileOptions, sink: FindingSink) -> Iterator[FileLine]:
+    if source.kind.has_batches:
+        return SegmentLines(source, options, sink).lines(Scanner(source, sink))
+    if source.kind in INDEX_KINDS:
+        return _entries(source, sink)
+    return iter(()) if source.kind is FileKind.NOTHING else _state(source, sink)
+
+
+def _entries(source: ByteSource, sink: FindingSink) -> Iterator[FileLine]:
+    base_offset = parse_file_name(source.path.name).base_offset or 0
+    with index_checker(source.kind, source.path, sink) as check:
+        for entry in read_entries(source.kind, source, base_offset, sink):
+            if check is not None:
+                check(entry)
+            json = {"file": sink.file, "entry": entry.number, **entry.fields}
+            yield FileLine(source.kind, entry.start, json)
+
+
+def _state(source: ByteSource, sink: FindingSink) -> Iterator[FileLine]:
+    kind = source.kind
+    if source.size > STATE_FILE_BYTES_MAX:
+        detail = f"{source.size} bytes are too many for a file of this kind"
+        sink.add("unreadable-state", 0, detail, size=source.size, is_loss=True)
+        return
+    content = bytes(source.read(0, source.size))
+    try:
+        state = _parse(kind, content)
+    except WireError as error:
+        at = error.offset or 0
+        rest = content[at:]
+        sink.add("unreadable-state", at, str(error), size=len(rest), rest=rest, is_loss=True)
+        return
+    for id, position, detail in state.oddities:
+        sink.add(id, position, detail, is_loss=id in _LOSSES)
+    yield FileLine(kind, 0, {"file": sink.file, "type": _type(source), "data": state.data})
+
+
+def _parse(kind: FileKind, content: bytes) -> StateFile:
+    if kind is FileKind.PRODUCER_SNAPSHOT:
+        return parse_producer_snapshot(content)
+    if kind in STATE_KINDS:
+        return parse_state(kind, content)
+    raise UsageError(f"no reader for files of the kind {kind}")
+
+
+def _type(source: ByteSource) -> str:
+    """The kind of a state file; the lists of offsets are told apart by their names."""
+    stem = parse_file_name(source.path.name).stem
+    return stem if stem.endswith(f"-{FileKind.OFFSETS}") else str(source.kind)
+
+
+def _unknown(source: ByteSource) -> str:
+    return "empty" if source.size == 0 else f"{source.size} bytes of no kind that is known"

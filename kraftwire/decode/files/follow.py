@@ -1,0 +1,171 @@
+"""Following a segment that a server writes to: new batches, a truncated log, the next segment.
+
+There is no clock in here: when nothing is new, the caller's `wait` is called, and its answer
+decides whether to look again.
+
+Source: Kafka's `UnifiedLog` (roll, truncateTo, truncateFullyAndStartAt).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from kraftwire.decode.files.headers import HEADER_SIZE, BatchHeader, read_header
+from kraftwire.decode.files.kinds import FileKind
+from kraftwire.decode.files.names import parse_file_name
+from kraftwire.decode.files.report import FileLine, FileReport, FindingSink
+from kraftwire.decode.files.scan import Scanner
+from kraftwire.decode.files.segment import FileOptions, SegmentLines
+from kraftwire.decode.files.source import ByteSource
+from kraftwire.errors import StorageError, UsageError
+from kraftwire.limits import FOLLOWED_BATCHES_KEPT
+
+__all__ = ["follow"]
+
+Wait = Callable[[], bool]
+
+
+def follow(
+    path: Path, options: FileOptions, report: FileReport, wait: Wait
+) -> Iterator[FileLine]:
+    """The lines of a segment as it grows, then those of the segments that follow it.
+
+    Shape: a folder stands for its last segment. A batch is shown once it is complete; one that a
+    truncation removed and another replaced is a finding and the other's line. `wait` sleeps and
+    tells whether to go on.
+    Raises: UsageError if there is no segment; StorageError if it cannot be read.
+    """
+    current: Path | None = _last_segment(path) if path.is_dir() else path
+    while current is not None:
+        with current.open("rb") as file:
+            source = ByteSource(current, file, FileKind.LOG)
+            follower = _Follower(source, options, FindingSink(str(current), report))
+            report.files[FileKind.LOG] += 1
+            for line in follower.lines(wait):
+                report.line_count += 1
+                yield line
+            current = follower.next_path
+
+
+class _Follower:
+    """Follows one file until there is another to go on with."""
+
+    def __init__(self, source: ByteSource, options: FileOptions, sink: FindingSink) -> None:
+        self.next_path: Path | None = None
+        self._source = source
+        self._sink = sink
+        self._scanner = Scanner(source, sink)
+        self._segment = SegmentLines(source, options, sink)
+        self._shown: deque[tuple[int, BatchHeader]] = deque(maxlen=FOLLOWED_BATCHES_KEPT)
+        self._shown_count = 0
+
+    def lines(self, wait: Wait) -> Iterator[FileLine]:
+        """The lines of this file; ends with `next_path` set, or None if `wait` said so."""
+        while True:
+            # Looked for before the file is read: what is written before a roll is read by then.
+            following = self._following()
+            self._source.refresh()
+            self._check_truncation()
+            yield from self._new_lines()
+            if following is not None:
+                yield from self._last_lines()
+                self.next_path = following
+                return
+            if not wait():
+                return
+
+    def _new_lines(self) -> Iterator[FileLine]:
+        scanner = self._scanner
+        while scanner.position < self._source.size and not scanner.is_unfinished():
+            yield from self._step()
+
+    def _last_lines(self) -> Iterator[FileLine]:
+        """What is left when the file will not grow any more, unfinished or not."""
+        while self._scanner.position < self._source.size:
+            yield from self._step()
+
+    def _step(self) -> Iterator[FileLine]:
+        found = self._scanner.step()
+        if found is not None:
+            self._shown.append((found.position, found.header))
+            self._shown_count += 1
+            yield self._segment.line(found)
+
+    def _check_truncation(self) -> None:
+        """Go back to the last batch that was shown and is still there."""
+        before, position = len(self._shown), self._scanner.position
+        while self._shown and not self._is_still_there(*self._shown[-1]):
+            self._shown.pop()
+        gone = before - len(self._shown)
+        if not gone and position <= self._source.size:
+            return
+        header = None
+        self._scanner.position = 0
+        if self._shown:
+            start, header = self._shown[-1]
+            self._scanner.position = start + header.size
+        elif self._shown_count > before:
+            gone = self._shown_count
+        self._shown_count -= gone
+        self._segment.go_back(header)
+        self._sink.add(
+            "truncated",
+            self._scanner.position,
+            f"the file was cut, {gone} batches that were shown are gone; reading goes on here",
+        )
+
+    def _is_still_there(self, position: int, header: BatchHeader) -> bool:
+        if position + header.size > self._source.size:
+            return False
+        return read_header(self._source.read(position, HEADER_SIZE)) == header
+
+    def _following(self) -> Path | None:
+        """Where to go on: the next segment, or the file that has taken this one's place."""
+        path = self._source.path
+        try:
+            status = os.stat(path)
+        except FileNotFoundError:
+            # Deleted by retention, or the log was restarted behind a snapshot.
+            return self._next_segment() or _newest(path.parent)
+        mine = os.fstat(self._source.file.fileno())
+        if (status.st_dev, status.st_ino) != (mine.st_dev, mine.st_ino):
+            self._sink.add("replaced", 0, "another file has taken this name; read from its start")
+            return path
+        return self._next_segment()
+
+    def _next_segment(self) -> Path | None:
+        base_offset = parse_file_name(self._source.path.name).base_offset
+        if base_offset is None:
+            return None
+        later = (path for path in _segments(self._source.path.parent) if _base(path) > base_offset)
+        return min(later, key=_base, default=None)
+
+
+def _last_segment(folder: Path) -> Path:
+    newest = _newest(folder)
+    if newest is None:
+        raise UsageError(f"{folder} holds no segment to follow")
+    return newest
+
+
+def _newest(folder: Path) -> Path | None:
+    return max(_segments(folder), key=_base, default=None)
+
+
+def _segments(folder: Path) -> Iterator[Path]:
+    """The segments in a folder that are not on their way out."""
+    try:
+        names = os.listdir(folder)
+    except OSError as error:
+        raise StorageError(f"cannot read: {error.strerror}", file=str(folder)) from error
+    for text in names:
+        name = parse_file_name(text)
+        if name.suffix == FileKind.LOG and name.stem == text:
+            yield folder / text
+
+
+def _base(path: Path) -> int:
+    return parse_file_name(path.name).base_offset or 0

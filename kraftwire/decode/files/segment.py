@@ -1,0 +1,166 @@
+"""Segments and snapshots as lines: batches with their records, and what is odd about their order.
+
+Source: Kafka's `LogValidator` and `UnifiedLog` for the order of offsets, `RecordsSnapshotReader`
+for the ends of a snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kraftwire.decode.files.headers import LOG_OVERHEAD, BatchHeader
+from kraftwire.decode.files.kinds import FileKind
+from kraftwire.decode.files.names import parse_file_name, partition_of
+from kraftwire.decode.files.report import FileLine, FindingSink
+from kraftwire.decode.files.scan import FoundBatch, Scanner
+from kraftwire.decode.files.source import ByteSource
+from kraftwire.decode.redact import redact_batch
+from kraftwire.errors import WireError
+from kraftwire.records.control import ControlType, control_type
+from kraftwire.records.decoded import family_of_topic
+from kraftwire.records.json_form import Detail, batch_to_json
+from kraftwire.records.reader import Batch, read_batches
+
+__all__ = ["FileOptions", "SegmentLines", "family_of"]
+
+_METADATA = "metadata"
+_KRAFT_TYPES = frozenset(ControlType) - {ControlType.ABORT, ControlType.COMMIT}
+
+
+@dataclass(frozen=True, slots=True)
+class FileOptions:
+    """How files are decoded.
+
+    Shape: `records` says how much of each record is shown; `family` overrides what the folder's
+    name tells of the records: a family of `kraftwire.records.decoded.FAMILIES`, or ``none``.
+    """
+
+    records: Detail = "full"
+    show_secrets: bool = False
+    family: str | None = None
+
+
+def family_of(source: ByteSource, options: FileOptions) -> str | None:
+    """The family of the records in a segment or snapshot by its place; None if it tells none."""
+    if options.family is not None:
+        return None if options.family == "none" else options.family
+    if source.kind is FileKind.SNAPSHOT:
+        return _METADATA
+    partition = partition_of(source.path)
+    return family_of_topic(partition.topic) if partition else None
+
+
+class SegmentLines:
+    """Makes the lines of one segment or snapshot.
+
+    Order: give it the batches in the order of the file, then call `finish`.
+    """
+
+    def __init__(self, source: ByteSource, options: FileOptions, sink: FindingSink) -> None:
+        self.kind = source.kind
+        self._sink = sink
+        self._options = options
+        self._family = family_of(source, options)
+        self._may_guess = options.family is None and partition_of(source.path) is None
+        self._name = parse_file_name(source.path.name)
+        self._before: BatchHeader | None = None
+        self._first_control: ControlType | None = None
+        self._last_control: ControlType | None = None
+        sink.hides_bytes = self._family == _METADATA and not options.show_secrets
+
+    def lines(self, scanner: Scanner) -> Iterator[FileLine]:
+        """The lines from where the scanner stands to the end of the file."""
+        for found in scanner.batches():
+            yield self.line(found)
+        self.finish()
+
+    def line(self, found: FoundBatch) -> FileLine:
+        """The line of a batch; tells the findings about it."""
+        before, self._before = self._before, found.header
+        self._check_order(found, before)
+        batch = next(read_batches(found.buffer, found.start))
+        self._see_control(batch, is_first=before is None)
+        json, problems = batch_to_json(
+            batch, family=self._family, records=self._options.records
+        )
+        self._tell(problems, found)
+        if not self._options.show_secrets:
+            redact_batch(json, is_metadata=self._family == _METADATA)
+        line: dict[str, Any] = {"file": self._sink.file, **json}
+        line["position"] = found.position
+        return FileLine(self.kind, found.position, line, batch)
+
+    def go_back(self, header: BatchHeader | None) -> None:
+        """Forget what came behind a batch, as its file was cut there."""
+        self._before = header
+
+    def finish(self) -> None:
+        """Tell what shows only at the end: whether a snapshot is whole."""
+        if self.kind is not FileKind.SNAPSHOT or self._name.state or self._before is None:
+            return
+        if self._first_control is not ControlType.SNAPSHOT_HEADER:
+            self._sink.add("snapshot-incomplete", 0, "does not begin with a snapshot header")
+        if self._last_control is not ControlType.SNAPSHOT_FOOTER:
+            self._sink.add("snapshot-incomplete", 0, "does not end with a snapshot footer")
+
+    def _see_control(self, batch: Batch, *, is_first: bool) -> None:
+        """Note the control types; some only KRaft writes, so they tell a metadata log anywhere."""
+        self._last_control = _first_type(batch) if batch.is_control else None
+        if is_first:
+            self._first_control = self._last_control
+        if self._may_guess and self._family is None and self._last_control in _KRAFT_TYPES:
+            self._family = _METADATA
+            self._sink.hides_bytes = not self._options.show_secrets
+
+    def _check_order(self, found: FoundBatch, before: BatchHeader | None) -> None:
+        header = found.header
+        if before is None:
+            self._check_first(found)
+            return
+        follows = f"base offset {header.base_offset} follows offset {before.last_offset}"
+        if header.base_offset <= before.last_offset:
+            self._sink.add("not-monotonic", found.position, follows)
+        elif header.base_offset > before.last_offset + 1 and self._family == _METADATA:
+            # Other logs may be compacted; the metadata log never is.
+            self._sink.add("offset-gap", found.position, follows)
+        if header.leader_epoch < before.leader_epoch:
+            follows = f"leader epoch {header.leader_epoch} follows {before.leader_epoch}"
+            self._sink.add("not-monotonic", found.position, follows)
+
+    def _check_first(self, found: FoundBatch) -> None:
+        # Offsets inside a snapshot are its own.
+        base_offset = self._name.base_offset if self.kind is FileKind.LOG else 0
+        if base_offset is not None and found.header.base_offset < base_offset:
+            self._sink.add(
+                "not-monotonic",
+                found.position,
+                f"base offset {found.header.base_offset} is before the segment's {base_offset}",
+            )
+
+    def _tell(self, problems: list[WireError], found: FoundBatch) -> None:
+        """Tell what is wrong inside a batch, once, however many records it concerns."""
+        # The scan has told of a wrong CRC.
+        inside = [problem for problem in problems if problem.path != "crc"]
+        if not inside:
+            return
+        first, more = inside[0], len(inside) - 1
+        position = found.position
+        if first.offset is not None and 0 <= first.offset - found.start < found.header.size:
+            position += first.offset - found.start
+        also = f"; {more} more in this batch" if more else ""
+        self._sink.add(
+            "records-undecoded",
+            position,
+            f"batch at offset {found.header.base_offset}: {first.problem}{also}",
+            size=found.header.size - LOG_OVERHEAD,
+            is_loss=True,
+        )
+
+
+def _first_type(batch: Batch) -> ControlType | None:
+    try:
+        return control_type(next(batch.iter_records()).key)
+    except (StopIteration, WireError):
+        return None
