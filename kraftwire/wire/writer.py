@@ -37,7 +37,7 @@ class _Writer:
         text = ""
         for part in self.path:
             text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-        found = f"{type(value).__name__} {value!r:.60}" if expected else ""
+        found = _described(value) if expected else ""
         return WireError(
             problem,
             message=self.facts.name,
@@ -184,3 +184,8 @@ class _Writer:
         return bytes(value)
 
 
+def _described(value: Any) -> str:
+    # Of bytes the length matters, and their text would be four times as long as they are.
+    if isinstance(value, _BYTES):
+        return f"{type(value).__name__} of length {len(value)}"
+    return f"{type(value).__name__} {value!r:.60}"
