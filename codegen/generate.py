@@ -77,6 +77,8 @@ def _difference(wanted: dict[str, str], target: Path) -> Difference:
     }
     return Difference(
         missing=sorted(wanted.keys() - there.keys()),
-        changed=sorted(name for name in wanted.keys() & there.keys() if wanted[name] != there[name]),
+        changed=sorted(
+            name for name, text in wanted.items() if name in there and text != there[name]
+        ),
         surplus=sorted(there.keys() - wanted.keys()),
     )

@@ -132,7 +132,8 @@ def _default_problem(field: Field) -> str:
         return f"default {field.default!r} is no value of type {field.type_text}"
     if field.type in FIXED and not field.is_array and field.type.startswith(("int", "uint")):
         bits = FIXED[field.type].size * 8
-        low, high = (0, 2**bits - 1) if field.type[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        low = 0 if field.type.startswith("uint") else -(2 ** (bits - 1))
+        high = low + 2**bits - 1
         if text != "None" and not low <= int(text) <= high:
             return f"default {text} does not fit {field.type}"
     return ""

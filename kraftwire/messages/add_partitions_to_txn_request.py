@@ -135,7 +135,7 @@ def decode_add_partitions_to_txn_topic_0_array(
         n, = get_i(buf, pos)
         if n < 0:
             raise ValueError
-        o.partitions = list(UNPACK_i[n](buf, pos + 4))
+        o.partitions = [*UNPACK_i[n](buf, pos + 4)]
         pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
@@ -175,7 +175,7 @@ def decode_add_partitions_to_txn_topic_3_array(
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.partitions = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         pos += 1

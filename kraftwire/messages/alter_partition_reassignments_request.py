@@ -135,7 +135,7 @@ def decode_reassignable_partition_0_array(
         if n > 127:
             n, pos = long_length(buf, pos, 5, n)
         if n:
-            o.replicas = list(UNPACK_i[n - 1](buf, pos + 5))
+            o.replicas = [*UNPACK_i[n - 1](buf, pos + 5)]
             pos += 4 * n + 1
         else:
             o.replicas = None

@@ -179,7 +179,7 @@ def decode_partition_data_0_array(
         o.partition_index, o.leader_epoch, n = get_iiB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 9, n)
-        o.new_isr = list(UNPACK_i[n - 1](buf, pos + 9))
+        o.new_isr = [*UNPACK_i[n - 1](buf, pos + 9)]
         pos += 4 * n + 5
         o.partition_epoch, n = get_iB(buf, pos)
         pos += 5
@@ -263,7 +263,7 @@ def decode_partition_data_1_array(
         o.partition_index, o.leader_epoch, n = get_iiB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 9, n)
-        o.new_isr = list(UNPACK_i[n - 1](buf, pos + 9))
+        o.new_isr = [*UNPACK_i[n - 1](buf, pos + 9)]
         pos += 4 * n + 5
         o.leader_recovery_state, o.partition_epoch, n = get_biB(buf, pos)
         pos += 6

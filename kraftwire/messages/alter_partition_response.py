@@ -158,7 +158,7 @@ def decode_partition_data_0_array(
         o.partition_index, o.error_code, o.leader_id, o.leader_epoch, n = get_ihiiB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 15, n)
-        o.isr = list(UNPACK_i[n - 1](buf, pos + 15))
+        o.isr = [*UNPACK_i[n - 1](buf, pos + 15)]
         pos += 4 * n + 11
         o.partition_epoch, n = get_iB(buf, pos)
         pos += 5
@@ -240,7 +240,7 @@ def decode_partition_data_1_array(
         o.partition_index, o.error_code, o.leader_id, o.leader_epoch, n = get_ihiiB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 15, n)
-        o.isr = list(UNPACK_i[n - 1](buf, pos + 15))
+        o.isr = [*UNPACK_i[n - 1](buf, pos + 15)]
         pos += 4 * n + 11
         o.leader_recovery_state, o.partition_epoch, n = get_biB(buf, pos)
         pos += 6

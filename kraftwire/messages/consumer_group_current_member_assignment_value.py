@@ -111,7 +111,7 @@ def decode_topic_partitions_0_tags(
             if n > 127:
                 n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.assignment_epochs = list(UNPACK_i[n - 1](buf, pos + 1))
+                o.assignment_epochs = [*UNPACK_i[n - 1](buf, pos + 1)]
                 pos += 4 * n - 3
             else:
                 o.assignment_epochs = None
@@ -156,7 +156,7 @@ def decode_topic_partitions_0_array(
         o.topic_id, n = get_UB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 17, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos + 17))
+        o.partitions = [*UNPACK_i[n - 1](buf, pos + 17)]
         pos += 4 * n + 13
         n = buf[pos]
         pos += 1

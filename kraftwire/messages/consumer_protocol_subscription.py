@@ -120,7 +120,7 @@ def decode_topic_partition_1_array(
         n, = get_i(buf, pos)
         if n < 0:
             raise ValueError
-        o.partitions = list(UNPACK_i[n](buf, pos + 4))
+        o.partitions = [*UNPACK_i[n](buf, pos + 4)]
         pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)

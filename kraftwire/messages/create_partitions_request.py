@@ -141,7 +141,7 @@ def decode_create_partitions_assignment_0_array(
         n, = get_i(buf, pos)
         if n < 0:
             raise ValueError
-        o.broker_ids = list(UNPACK_i[n](buf, pos + 4))
+        o.broker_ids = [*UNPACK_i[n](buf, pos + 4)]
         pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
@@ -214,7 +214,7 @@ def decode_create_partitions_assignment_2_array(
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.broker_ids = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.broker_ids = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         pos += 1

@@ -170,7 +170,7 @@ def decode_creatable_replica_assignment_0_array(
         o.partition_index, n = get_ii(buf, pos)
         if n < 0:
             raise ValueError
-        o.broker_ids = list(UNPACK_i[n](buf, pos + 8))
+        o.broker_ids = [*UNPACK_i[n](buf, pos + 8)]
         pos += 4 * n + 8
         o.unknown_tagged_fields = None
         out.append(o)
@@ -284,7 +284,7 @@ def decode_creatable_replica_assignment_5_array(
         o.partition_index, n = get_iB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 5, n)
-        o.broker_ids = list(UNPACK_i[n - 1](buf, pos + 5))
+        o.broker_ids = [*UNPACK_i[n - 1](buf, pos + 5)]
         pos += 4 * n + 1
         n = buf[pos]
         pos += 1

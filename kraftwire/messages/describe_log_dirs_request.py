@@ -93,7 +93,7 @@ def decode_describable_log_dir_topic_0_array(
         n, = get_i(buf, pos)
         if n < 0:
             raise ValueError
-        o.partitions = list(UNPACK_i[n](buf, pos + 4))
+        o.partitions = [*UNPACK_i[n](buf, pos + 4)]
         pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
@@ -130,7 +130,7 @@ def decode_describable_log_dir_topic_2_array(
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.partitions = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         pos += 1

@@ -88,7 +88,7 @@ def decode_topic_request_0_array(
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.partition_indexes = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         pos += 1

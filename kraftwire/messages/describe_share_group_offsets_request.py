@@ -107,7 +107,7 @@ def decode_describe_share_group_offsets_request_topic_0_array(
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.partitions = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         pos += 1

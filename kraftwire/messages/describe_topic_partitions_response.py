@@ -194,18 +194,18 @@ def decode_describe_topic_partitions_response_partition_0_array(
         o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n = get_hiiiB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 15, n)
-        o.replica_nodes = list(UNPACK_i[n - 1](buf, pos + 15))
+        o.replica_nodes = [*UNPACK_i[n - 1](buf, pos + 15)]
         pos += 4 * n + 11
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.isr_nodes = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.isr_nodes = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         if n > 127:
             n, pos = long_length(buf, pos, 1, n)
         if n:
-            o.eligible_leader_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+            o.eligible_leader_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
             pos += 4 * n - 3
         else:
             o.eligible_leader_replicas = None
@@ -214,7 +214,7 @@ def decode_describe_topic_partitions_response_partition_0_array(
         if n > 127:
             n, pos = long_length(buf, pos, 1, n)
         if n:
-            o.last_known_elr = list(UNPACK_i[n - 1](buf, pos + 1))
+            o.last_known_elr = [*UNPACK_i[n - 1](buf, pos + 1)]
             pos += 4 * n - 3
         else:
             o.last_known_elr = None
@@ -222,7 +222,7 @@ def decode_describe_topic_partitions_response_partition_0_array(
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.offline_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.offline_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         pos += 1

@@ -190,7 +190,7 @@ def decode_partition_data_0_array(
         o.partition_index, o.leader_id, o.leader_epoch, n = get_iiii(buf, pos)
         if n < 0:
             raise ValueError
-        o.preferred_successors = list(UNPACK_i[n](buf, pos + 16))
+        o.preferred_successors = [*UNPACK_i[n](buf, pos + 16)]
         pos += 4 * n + 16
         o.unknown_tagged_fields = None
         out.append(o)

@@ -419,7 +419,7 @@ def decode_forgotten_topic_7_array(
         n, = get_i(buf, pos)
         if n < 0:
             raise ValueError
-        o.partitions = list(UNPACK_i[n](buf, pos + 4))
+        o.partitions = [*UNPACK_i[n](buf, pos + 4)]
         pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
@@ -615,7 +615,7 @@ def decode_forgotten_topic_12_array(
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.partitions = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         pos += 1
@@ -751,7 +751,7 @@ def decode_forgotten_topic_13_array(
         o.topic_id, n = get_UB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 17, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos + 17))
+        o.partitions = [*UNPACK_i[n - 1](buf, pos + 17)]
         pos += 4 * n + 13
         n = buf[pos]
         pos += 1

@@ -83,7 +83,7 @@ def decode_get_telemetry_subscriptions_response_0(buf: bytes, pos: int, left: in
     o.throttle_time_ms, o.error_code, o.client_instance_id, o.subscription_id, n = get_ihUiB(buf, pos)
     if not 0 < n < 128:
         n, pos = long_length(buf, pos, 27, n)
-    o.accepted_compression_types = list(UNPACK_b[n - 1](buf, pos + 27))
+    o.accepted_compression_types = [*UNPACK_b[n - 1](buf, pos + 27)]
     pos += n + 26
     o.push_interval_ms, o.telemetry_max_bytes, o.delta_temporality, n = get_iioB(buf, pos)
     if not 0 < n < 128:

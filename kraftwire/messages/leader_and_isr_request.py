@@ -217,12 +217,12 @@ def decode_leader_and_isr_partition_state_0_array(
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiii(buf, pos)
         if n < 0:
             raise ValueError
-        o.isr = list(UNPACK_i[n](buf, pos + 20))
+        o.isr = [*UNPACK_i[n](buf, pos + 20)]
         pos += 4 * n + 20
         o.partition_epoch, n = get_ii(buf, pos)
         if n < 0:
             raise ValueError
-        o.replicas = list(UNPACK_i[n](buf, pos + 8))
+        o.replicas = [*UNPACK_i[n](buf, pos + 8)]
         pos += 4 * n + 8
         o.unknown_tagged_fields = None
         out.append(o)
@@ -287,12 +287,12 @@ def decode_leader_and_isr_partition_state_1_array(
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiii(buf, pos)
         if n < 0:
             raise ValueError
-        o.isr = list(UNPACK_i[n](buf, pos + 20))
+        o.isr = [*UNPACK_i[n](buf, pos + 20)]
         pos += 4 * n + 20
         o.partition_epoch, n = get_ii(buf, pos)
         if n < 0:
             raise ValueError
-        o.replicas = list(UNPACK_i[n](buf, pos + 8))
+        o.replicas = [*UNPACK_i[n](buf, pos + 8)]
         pos += 4 * n + 8
         o.is_new, = get_o(buf, pos)
         pos += 1
@@ -358,12 +358,12 @@ def decode_leader_and_isr_partition_state_2_array(
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiii(buf, pos)
         if n < 0:
             raise ValueError
-        o.isr = list(UNPACK_i[n](buf, pos + 20))
+        o.isr = [*UNPACK_i[n](buf, pos + 20)]
         pos += 4 * n + 20
         o.partition_epoch, n = get_ii(buf, pos)
         if n < 0:
             raise ValueError
-        o.replicas = list(UNPACK_i[n](buf, pos + 8))
+        o.replicas = [*UNPACK_i[n](buf, pos + 8)]
         pos += 4 * n + 8
         o.is_new, = get_o(buf, pos)
         pos += 1
@@ -452,22 +452,22 @@ def decode_leader_and_isr_partition_state_3_array(
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiii(buf, pos)
         if n < 0:
             raise ValueError
-        o.isr = list(UNPACK_i[n](buf, pos + 20))
+        o.isr = [*UNPACK_i[n](buf, pos + 20)]
         pos += 4 * n + 20
         o.partition_epoch, n = get_ii(buf, pos)
         if n < 0:
             raise ValueError
-        o.replicas = list(UNPACK_i[n](buf, pos + 8))
+        o.replicas = [*UNPACK_i[n](buf, pos + 8)]
         pos += 4 * n + 8
         n, = get_i(buf, pos)
         if n < 0:
             raise ValueError
-        o.adding_replicas = list(UNPACK_i[n](buf, pos + 4))
+        o.adding_replicas = [*UNPACK_i[n](buf, pos + 4)]
         pos += 4 * n + 4
         n, = get_i(buf, pos)
         if n < 0:
             raise ValueError
-        o.removing_replicas = list(UNPACK_i[n](buf, pos + 4))
+        o.removing_replicas = [*UNPACK_i[n](buf, pos + 4)]
         pos += 4 * n + 4
         o.is_new, = get_o(buf, pos)
         pos += 1
@@ -556,22 +556,22 @@ def decode_leader_and_isr_partition_state_4_array(
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiiB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 17, n)
-        o.isr = list(UNPACK_i[n - 1](buf, pos + 17))
+        o.isr = [*UNPACK_i[n - 1](buf, pos + 17)]
         pos += 4 * n + 13
         o.partition_epoch, n = get_iB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 5, n)
-        o.replicas = list(UNPACK_i[n - 1](buf, pos + 5))
+        o.replicas = [*UNPACK_i[n - 1](buf, pos + 5)]
         pos += 4 * n + 1
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.adding_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.adding_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.removing_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.removing_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         o.is_new, n = get_oB(buf, pos)
         pos += 2
@@ -737,22 +737,22 @@ def decode_leader_and_isr_partition_state_6_array(
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiiB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 17, n)
-        o.isr = list(UNPACK_i[n - 1](buf, pos + 17))
+        o.isr = [*UNPACK_i[n - 1](buf, pos + 17)]
         pos += 4 * n + 13
         o.partition_epoch, n = get_iB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 5, n)
-        o.replicas = list(UNPACK_i[n - 1](buf, pos + 5))
+        o.replicas = [*UNPACK_i[n - 1](buf, pos + 5)]
         pos += 4 * n + 1
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.adding_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.adding_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.removing_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.removing_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         o.is_new, o.leader_recovery_state, n = get_obB(buf, pos)
         pos += 3

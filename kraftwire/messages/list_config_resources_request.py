@@ -67,7 +67,7 @@ def decode_list_config_resources_request_1(buf: bytes, pos: int, left: int) -> t
     n = buf[pos]
     if not 0 < n < 128:
         n, pos = long_length(buf, pos, 1, n)
-    o.resource_types = list(UNPACK_b[n - 1](buf, pos + 1))
+    o.resource_types = [*UNPACK_b[n - 1](buf, pos + 1)]
     pos += n
     n = buf[pos]
     pos += 1

@@ -159,7 +159,7 @@ def decode_list_offsets_partition_response_0_array(
         o.partition_index, o.error_code, n = get_ihi(buf, pos)
         if n < 0:
             raise ValueError
-        o.old_style_offsets = list(UNPACK_q[n](buf, pos + 10))
+        o.old_style_offsets = [*UNPACK_q[n](buf, pos + 10)]
         pos += 8 * n + 10
         o.unknown_tagged_fields = None
         out.append(o)

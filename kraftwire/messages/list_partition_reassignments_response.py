@@ -145,17 +145,17 @@ def decode_ongoing_partition_reassignment_0_array(
         o.partition_index, n = get_iB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 5, n)
-        o.replicas = list(UNPACK_i[n - 1](buf, pos + 5))
+        o.replicas = [*UNPACK_i[n - 1](buf, pos + 5)]
         pos += 4 * n + 1
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.adding_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.adding_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.removing_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.removing_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         pos += 1

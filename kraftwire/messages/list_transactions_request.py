@@ -77,7 +77,7 @@ def decode_list_transactions_request_0(buf: bytes, pos: int, left: int) -> tuple
     n = buf[pos]
     if not 0 < n < 128:
         n, pos = long_length(buf, pos, 1, n)
-    o.producer_id_filters = list(UNPACK_q[n - 1](buf, pos + 1))
+    o.producer_id_filters = [*UNPACK_q[n - 1](buf, pos + 1)]
     pos += 8 * n - 7
     n = buf[pos]
     pos += 1
@@ -98,7 +98,7 @@ def decode_list_transactions_request_1(buf: bytes, pos: int, left: int) -> tuple
     n = buf[pos]
     if not 0 < n < 128:
         n, pos = long_length(buf, pos, 1, n)
-    o.producer_id_filters = list(UNPACK_q[n - 1](buf, pos + 1))
+    o.producer_id_filters = [*UNPACK_q[n - 1](buf, pos + 1)]
     pos += 8 * n - 7
     o.duration_filter, n = get_qB(buf, pos)
     pos += 9
@@ -118,7 +118,7 @@ def decode_list_transactions_request_2(buf: bytes, pos: int, left: int) -> tuple
     n = buf[pos]
     if not 0 < n < 128:
         n, pos = long_length(buf, pos, 1, n)
-    o.producer_id_filters = list(UNPACK_q[n - 1](buf, pos + 1))
+    o.producer_id_filters = [*UNPACK_q[n - 1](buf, pos + 1)]
     pos += 8 * n - 7
     o.duration_filter, n = get_qB(buf, pos)
     if n > 127:

@@ -240,12 +240,12 @@ def decode_metadata_response_partition_0_array(
         o.error_code, o.partition_index, o.leader_id, n = get_hiii(buf, pos)
         if n < 0:
             raise ValueError
-        o.replica_nodes = list(UNPACK_i[n](buf, pos + 14))
+        o.replica_nodes = [*UNPACK_i[n](buf, pos + 14)]
         pos += 4 * n + 14
         n, = get_i(buf, pos)
         if n < 0:
             raise ValueError
-        o.isr_nodes = list(UNPACK_i[n](buf, pos + 4))
+        o.isr_nodes = [*UNPACK_i[n](buf, pos + 4)]
         pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
@@ -445,17 +445,17 @@ def decode_metadata_response_partition_5_array(
         o.error_code, o.partition_index, o.leader_id, n = get_hiii(buf, pos)
         if n < 0:
             raise ValueError
-        o.replica_nodes = list(UNPACK_i[n](buf, pos + 14))
+        o.replica_nodes = [*UNPACK_i[n](buf, pos + 14)]
         pos += 4 * n + 14
         n, = get_i(buf, pos)
         if n < 0:
             raise ValueError
-        o.isr_nodes = list(UNPACK_i[n](buf, pos + 4))
+        o.isr_nodes = [*UNPACK_i[n](buf, pos + 4)]
         pos += 4 * n + 4
         n, = get_i(buf, pos)
         if n < 0:
             raise ValueError
-        o.offline_replicas = list(UNPACK_i[n](buf, pos + 4))
+        o.offline_replicas = [*UNPACK_i[n](buf, pos + 4)]
         pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
@@ -541,17 +541,17 @@ def decode_metadata_response_partition_7_array(
         o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n = get_hiiii(buf, pos)
         if n < 0:
             raise ValueError
-        o.replica_nodes = list(UNPACK_i[n](buf, pos + 18))
+        o.replica_nodes = [*UNPACK_i[n](buf, pos + 18)]
         pos += 4 * n + 18
         n, = get_i(buf, pos)
         if n < 0:
             raise ValueError
-        o.isr_nodes = list(UNPACK_i[n](buf, pos + 4))
+        o.isr_nodes = [*UNPACK_i[n](buf, pos + 4)]
         pos += 4 * n + 4
         n, = get_i(buf, pos)
         if n < 0:
             raise ValueError
-        o.offline_replicas = list(UNPACK_i[n](buf, pos + 4))
+        o.offline_replicas = [*UNPACK_i[n](buf, pos + 4)]
         pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
@@ -716,17 +716,17 @@ def decode_metadata_response_partition_9_array(
         o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n = get_hiiiB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 15, n)
-        o.replica_nodes = list(UNPACK_i[n - 1](buf, pos + 15))
+        o.replica_nodes = [*UNPACK_i[n - 1](buf, pos + 15)]
         pos += 4 * n + 11
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.isr_nodes = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.isr_nodes = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.offline_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.offline_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         pos += 1

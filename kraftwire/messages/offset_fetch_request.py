@@ -155,7 +155,7 @@ def decode_offset_fetch_request_topic_0_array(
         n, = get_i(buf, pos)
         if n < 0:
             raise ValueError
-        o.partition_indexes = list(UNPACK_i[n](buf, pos + 4))
+        o.partition_indexes = [*UNPACK_i[n](buf, pos + 4)]
         pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
@@ -215,7 +215,7 @@ def decode_offset_fetch_request_topic_6_array(
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.partition_indexes = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         pos += 1
@@ -293,7 +293,7 @@ def decode_offset_fetch_request_topics_8_array(
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.partition_indexes = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         pos += 1
@@ -439,7 +439,7 @@ def decode_offset_fetch_request_topics_10_array(
         o.topic_id, n = get_UB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 17, n)
-        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos + 17))
+        o.partition_indexes = [*UNPACK_i[n - 1](buf, pos + 17)]
         pos += 4 * n + 13
         n = buf[pos]
         pos += 1

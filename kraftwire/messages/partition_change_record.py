@@ -97,7 +97,7 @@ def decode_partition_change_record_0_tags(
             if n > 127:
                 n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.isr = list(UNPACK_i[n - 1](buf, pos + 1))
+                o.isr = [*UNPACK_i[n - 1](buf, pos + 1)]
                 pos += 4 * n - 3
             else:
                 o.isr = None
@@ -110,7 +110,7 @@ def decode_partition_change_record_0_tags(
             if n > 127:
                 n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                o.replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
                 pos += 4 * n - 3
             else:
                 o.replicas = None
@@ -120,7 +120,7 @@ def decode_partition_change_record_0_tags(
             if n > 127:
                 n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.removing_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                o.removing_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
                 pos += 4 * n - 3
             else:
                 o.removing_replicas = None
@@ -130,7 +130,7 @@ def decode_partition_change_record_0_tags(
             if n > 127:
                 n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.adding_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                o.adding_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
                 pos += 4 * n - 3
             else:
                 o.adding_replicas = None
@@ -184,7 +184,7 @@ def decode_partition_change_record_1_tags(
             if n > 127:
                 n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.isr = list(UNPACK_i[n - 1](buf, pos + 1))
+                o.isr = [*UNPACK_i[n - 1](buf, pos + 1)]
                 pos += 4 * n - 3
             else:
                 o.isr = None
@@ -197,7 +197,7 @@ def decode_partition_change_record_1_tags(
             if n > 127:
                 n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                o.replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
                 pos += 4 * n - 3
             else:
                 o.replicas = None
@@ -207,7 +207,7 @@ def decode_partition_change_record_1_tags(
             if n > 127:
                 n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.removing_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                o.removing_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
                 pos += 4 * n - 3
             else:
                 o.removing_replicas = None
@@ -217,7 +217,7 @@ def decode_partition_change_record_1_tags(
             if n > 127:
                 n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.adding_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                o.adding_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
                 pos += 4 * n - 3
             else:
                 o.adding_replicas = None
@@ -280,7 +280,7 @@ def decode_partition_change_record_2_tags(
             if n > 127:
                 n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.isr = list(UNPACK_i[n - 1](buf, pos + 1))
+                o.isr = [*UNPACK_i[n - 1](buf, pos + 1)]
                 pos += 4 * n - 3
             else:
                 o.isr = None
@@ -293,7 +293,7 @@ def decode_partition_change_record_2_tags(
             if n > 127:
                 n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                o.replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
                 pos += 4 * n - 3
             else:
                 o.replicas = None
@@ -303,7 +303,7 @@ def decode_partition_change_record_2_tags(
             if n > 127:
                 n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.removing_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                o.removing_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
                 pos += 4 * n - 3
             else:
                 o.removing_replicas = None
@@ -313,7 +313,7 @@ def decode_partition_change_record_2_tags(
             if n > 127:
                 n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.adding_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                o.adding_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
                 pos += 4 * n - 3
             else:
                 o.adding_replicas = None
@@ -326,7 +326,7 @@ def decode_partition_change_record_2_tags(
             if n > 127:
                 n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.eligible_leader_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                o.eligible_leader_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
                 pos += 4 * n - 3
             else:
                 o.eligible_leader_replicas = None
@@ -336,7 +336,7 @@ def decode_partition_change_record_2_tags(
             if n > 127:
                 n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.last_known_elr = list(UNPACK_i[n - 1](buf, pos + 1))
+                o.last_known_elr = [*UNPACK_i[n - 1](buf, pos + 1)]
                 pos += 4 * n - 3
             else:
                 o.last_known_elr = None

@@ -123,22 +123,22 @@ def decode_partition_record_0(buf: bytes, pos: int, left: int) -> tuple[Partitio
     o.partition_id, o.topic_id, n = get_iUB(buf, pos)
     if not 0 < n < 128:
         n, pos = long_length(buf, pos, 21, n)
-    o.replicas = list(UNPACK_i[n - 1](buf, pos + 21))
+    o.replicas = [*UNPACK_i[n - 1](buf, pos + 21)]
     pos += 4 * n + 17
     n = buf[pos]
     if not 0 < n < 128:
         n, pos = long_length(buf, pos, 1, n)
-    o.isr = list(UNPACK_i[n - 1](buf, pos + 1))
+    o.isr = [*UNPACK_i[n - 1](buf, pos + 1)]
     pos += 4 * n - 3
     n = buf[pos]
     if not 0 < n < 128:
         n, pos = long_length(buf, pos, 1, n)
-    o.removing_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+    o.removing_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
     pos += 4 * n - 3
     n = buf[pos]
     if not 0 < n < 128:
         n, pos = long_length(buf, pos, 1, n)
-    o.adding_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+    o.adding_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
     pos += 4 * n - 3
     o.leader, o.leader_epoch, o.partition_epoch, n = get_iiiB(buf, pos)
     pos += 13
@@ -181,22 +181,22 @@ def decode_partition_record_1(buf: bytes, pos: int, left: int) -> tuple[Partitio
     o.partition_id, o.topic_id, n = get_iUB(buf, pos)
     if not 0 < n < 128:
         n, pos = long_length(buf, pos, 21, n)
-    o.replicas = list(UNPACK_i[n - 1](buf, pos + 21))
+    o.replicas = [*UNPACK_i[n - 1](buf, pos + 21)]
     pos += 4 * n + 17
     n = buf[pos]
     if not 0 < n < 128:
         n, pos = long_length(buf, pos, 1, n)
-    o.isr = list(UNPACK_i[n - 1](buf, pos + 1))
+    o.isr = [*UNPACK_i[n - 1](buf, pos + 1)]
     pos += 4 * n - 3
     n = buf[pos]
     if not 0 < n < 128:
         n, pos = long_length(buf, pos, 1, n)
-    o.removing_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+    o.removing_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
     pos += 4 * n - 3
     n = buf[pos]
     if not 0 < n < 128:
         n, pos = long_length(buf, pos, 1, n)
-    o.adding_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+    o.adding_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
     pos += 4 * n - 3
     o.leader, o.leader_epoch, o.partition_epoch, n = get_iiiB(buf, pos)
     if not 0 < n < 128:
@@ -229,7 +229,7 @@ def decode_partition_record_2_tags(
             if n > 127:
                 n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.eligible_leader_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+                o.eligible_leader_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
                 pos += 4 * n - 3
             else:
                 o.eligible_leader_replicas = None
@@ -239,7 +239,7 @@ def decode_partition_record_2_tags(
             if n > 127:
                 n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.last_known_elr = list(UNPACK_i[n - 1](buf, pos + 1))
+                o.last_known_elr = [*UNPACK_i[n - 1](buf, pos + 1)]
                 pos += 4 * n - 3
             else:
                 o.last_known_elr = None
@@ -263,22 +263,22 @@ def decode_partition_record_2(buf: bytes, pos: int, left: int) -> tuple[Partitio
     o.partition_id, o.topic_id, n = get_iUB(buf, pos)
     if not 0 < n < 128:
         n, pos = long_length(buf, pos, 21, n)
-    o.replicas = list(UNPACK_i[n - 1](buf, pos + 21))
+    o.replicas = [*UNPACK_i[n - 1](buf, pos + 21)]
     pos += 4 * n + 17
     n = buf[pos]
     if not 0 < n < 128:
         n, pos = long_length(buf, pos, 1, n)
-    o.isr = list(UNPACK_i[n - 1](buf, pos + 1))
+    o.isr = [*UNPACK_i[n - 1](buf, pos + 1)]
     pos += 4 * n - 3
     n = buf[pos]
     if not 0 < n < 128:
         n, pos = long_length(buf, pos, 1, n)
-    o.removing_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+    o.removing_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
     pos += 4 * n - 3
     n = buf[pos]
     if not 0 < n < 128:
         n, pos = long_length(buf, pos, 1, n)
-    o.adding_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+    o.adding_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
     pos += 4 * n - 3
     o.leader, o.leader_epoch, o.partition_epoch, n = get_iiiB(buf, pos)
     if not 0 < n < 128:

@@ -167,7 +167,7 @@ def decode_acknowledgement_batch_0_array(
         o.first_offset, o.last_offset, n = get_qqB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 17, n)
-        o.acknowledge_types = list(UNPACK_b[n - 1](buf, pos + 17))
+        o.acknowledge_types = [*UNPACK_b[n - 1](buf, pos + 17)]
         pos += n + 16
         n = buf[pos]
         pos += 1

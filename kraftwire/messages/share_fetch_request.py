@@ -217,7 +217,7 @@ def decode_acknowledgement_batch_0_array(
         o.first_offset, o.last_offset, n = get_qqB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 17, n)
-        o.acknowledge_types = list(UNPACK_b[n - 1](buf, pos + 17))
+        o.acknowledge_types = [*UNPACK_b[n - 1](buf, pos + 17)]
         pos += n + 16
         n = buf[pos]
         pos += 1
@@ -332,7 +332,7 @@ def decode_forgotten_topic_0_array(
         o.topic_id, n = get_UB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 17, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos + 17))
+        o.partitions = [*UNPACK_i[n - 1](buf, pos + 17)]
         pos += 4 * n + 13
         n = buf[pos]
         pos += 1

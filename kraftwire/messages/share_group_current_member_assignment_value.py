@@ -117,7 +117,7 @@ def decode_topic_partitions_0_array(
         o.topic_id, n = get_UB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 17, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos + 17))
+        o.partitions = [*UNPACK_i[n - 1](buf, pos + 17)]
         pos += 4 * n + 13
         n = buf[pos]
         pos += 1

@@ -218,7 +218,7 @@ def decode_stop_replica_topic_v1_1_array(
         n, = get_i(buf, pos)
         if n < 0:
             raise ValueError
-        o.partition_indexes = list(UNPACK_i[n](buf, pos + 4))
+        o.partition_indexes = [*UNPACK_i[n](buf, pos + 4)]
         pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
@@ -256,7 +256,7 @@ def decode_stop_replica_topic_v1_2_array(
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.partition_indexes = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         pos += 1

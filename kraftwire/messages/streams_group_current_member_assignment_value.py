@@ -113,7 +113,7 @@ def decode_task_ids_0_tags(
             if n > 127:
                 n, pos = long_length(buf, pos, 1, n)
             if n:
-                o.assignment_epochs = list(UNPACK_i[n - 1](buf, pos + 1))
+                o.assignment_epochs = [*UNPACK_i[n - 1](buf, pos + 1)]
                 pos += 4 * n - 3
             else:
                 o.assignment_epochs = None
@@ -146,7 +146,7 @@ def decode_task_ids_0_array(
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.partitions = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         pos += 1

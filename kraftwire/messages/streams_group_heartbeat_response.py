@@ -230,7 +230,7 @@ def decode_task_ids_0_array(
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.partitions = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         pos += 1
@@ -281,7 +281,7 @@ def decode_topic_partition_0_array(
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.partitions = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.partitions = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         pos += 1

@@ -245,17 +245,17 @@ def decode_copartition_group_0_array(
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.source_topics = list(UNPACK_h[n - 1](buf, pos + 1))
+        o.source_topics = [*UNPACK_h[n - 1](buf, pos + 1)]
         pos += 2 * n - 1
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.source_topic_regex = list(UNPACK_h[n - 1](buf, pos + 1))
+        o.source_topic_regex = [*UNPACK_h[n - 1](buf, pos + 1)]
         pos += 2 * n - 1
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.repartition_source_topics = list(UNPACK_h[n - 1](buf, pos + 1))
+        o.repartition_source_topics = [*UNPACK_h[n - 1](buf, pos + 1)]
         pos += 2 * n - 1
         n = buf[pos]
         pos += 1

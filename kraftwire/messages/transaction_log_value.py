@@ -129,7 +129,7 @@ def decode_partitions_schema_0_array(
         n, = get_i(buf, pos)
         if n < 0:
             raise ValueError
-        o.partition_ids = list(UNPACK_i[n](buf, pos + 4))
+        o.partition_ids = [*UNPACK_i[n](buf, pos + 4)]
         pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
@@ -172,7 +172,7 @@ def decode_partitions_schema_1_array(
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.partition_ids = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.partition_ids = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         pos += 1

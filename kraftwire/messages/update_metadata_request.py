@@ -227,12 +227,12 @@ def decode_update_metadata_partition_state_0_array(
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiii(buf, pos)
         if n < 0:
             raise ValueError
-        o.isr = list(UNPACK_i[n](buf, pos + 20))
+        o.isr = [*UNPACK_i[n](buf, pos + 20)]
         pos += 4 * n + 20
         o.zk_version, n = get_ii(buf, pos)
         if n < 0:
             raise ValueError
-        o.replicas = list(UNPACK_i[n](buf, pos + 8))
+        o.replicas = [*UNPACK_i[n](buf, pos + 8)]
         pos += 4 * n + 8
         o.unknown_tagged_fields = None
         out.append(o)
@@ -490,17 +490,17 @@ def decode_update_metadata_partition_state_4_array(
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiii(buf, pos)
         if n < 0:
             raise ValueError
-        o.isr = list(UNPACK_i[n](buf, pos + 20))
+        o.isr = [*UNPACK_i[n](buf, pos + 20)]
         pos += 4 * n + 20
         o.zk_version, n = get_ii(buf, pos)
         if n < 0:
             raise ValueError
-        o.replicas = list(UNPACK_i[n](buf, pos + 8))
+        o.replicas = [*UNPACK_i[n](buf, pos + 8)]
         pos += 4 * n + 8
         n, = get_i(buf, pos)
         if n < 0:
             raise ValueError
-        o.offline_replicas = list(UNPACK_i[n](buf, pos + 4))
+        o.offline_replicas = [*UNPACK_i[n](buf, pos + 4)]
         pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
@@ -560,17 +560,17 @@ def decode_update_metadata_partition_state_5_array(
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiii(buf, pos)
         if n < 0:
             raise ValueError
-        o.isr = list(UNPACK_i[n](buf, pos + 20))
+        o.isr = [*UNPACK_i[n](buf, pos + 20)]
         pos += 4 * n + 20
         o.zk_version, n = get_ii(buf, pos)
         if n < 0:
             raise ValueError
-        o.replicas = list(UNPACK_i[n](buf, pos + 8))
+        o.replicas = [*UNPACK_i[n](buf, pos + 8)]
         pos += 4 * n + 8
         n, = get_i(buf, pos)
         if n < 0:
             raise ValueError
-        o.offline_replicas = list(UNPACK_i[n](buf, pos + 4))
+        o.offline_replicas = [*UNPACK_i[n](buf, pos + 4)]
         pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
@@ -653,17 +653,17 @@ def decode_update_metadata_partition_state_6_array(
         o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n = get_iiiiB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 17, n)
-        o.isr = list(UNPACK_i[n - 1](buf, pos + 17))
+        o.isr = [*UNPACK_i[n - 1](buf, pos + 17)]
         pos += 4 * n + 13
         o.zk_version, n = get_iB(buf, pos)
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 5, n)
-        o.replicas = list(UNPACK_i[n - 1](buf, pos + 5))
+        o.replicas = [*UNPACK_i[n - 1](buf, pos + 5)]
         pos += 4 * n + 1
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.offline_replicas = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.offline_replicas = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         pos += 1

@@ -133,7 +133,7 @@ def decode_writable_txn_marker_topic_0_array(
         n, = get_i(buf, pos)
         if n < 0:
             raise ValueError
-        o.partition_indexes = list(UNPACK_i[n](buf, pos + 4))
+        o.partition_indexes = [*UNPACK_i[n](buf, pos + 4)]
         pos += 4 * n + 4
         o.unknown_tagged_fields = None
         out.append(o)
@@ -206,7 +206,7 @@ def decode_writable_txn_marker_topic_1_array(
         n = buf[pos]
         if not 0 < n < 128:
             n, pos = long_length(buf, pos, 1, n)
-        o.partition_indexes = list(UNPACK_i[n - 1](buf, pos + 1))
+        o.partition_indexes = [*UNPACK_i[n - 1](buf, pos + 1)]
         pos += 4 * n - 3
         n = buf[pos]
         pos += 1
