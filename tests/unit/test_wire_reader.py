@@ -1,0 +1,233 @@
+"""What the slow reader says of bad bytes, and how it annotates good ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftwire.errors import UsageError, WireError
+from kraftwire.messages import find
+from kraftwire.messages.api_versions_request import ApiVersionsRequest
+from kraftwire.messages.describe_topic_partitions_request import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+)
+from kraftwire.messages.fetch_request import FetchRequest, ReplicaState
+from kraftwire.messages.metadata_request import MetadataRequest
+from kraftwire.messages.produce_request import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
+from kraftwire.wire.message import Message
+from kraftwire.wire.reader import Annotation, annotate, read_message
+from kraftwire.wire.varint import uvarint
+from tests.support.vectors import vectors
+
+VOTE = VoteRequest(
+    cluster_id="kraft",
+    voter_id=1,
+    topics=[
+        TopicData(
+            topic_name="__cluster_metadata",
+            partitions=[PartitionData(replica_epoch=7, replica_id=2, last_offset=99)],
+        )
+    ],
+)
+
+
+def failure(message: type[Message], data: bytes, version: int) -> WireError:
+    """The error that decoding ends with."""
+    with pytest.raises(WireError) as caught:
+        message.decode(data, version)
+    return caught.value
+
+
+def test_a_cut_message_names_the_field_the_offset_and_what_is_left() -> None:
+    """This is the line that a person sees who has to find out why a peer was refused."""
+    error = failure(VoteRequest, VOTE.encode(1)[:82], 1)
+    assert str(error) == (
+        "VoteRequest v1 topics[0].partitions[0].last_offset at offset 79: "
+        "need 8 bytes for int64 at offset 79, have 3 (expected 8 bytes, found 3)"
+    )
+    assert (error.message, error.version, error.offset) == ("VoteRequest", 1, 79)
+    assert error.path == "topics[0].partitions[0].last_offset"
+    assert (error.expected, error.found) == ("8 bytes", "3")
+
+
+def test_every_cut_of_a_message_is_an_error_inside_it() -> None:
+    """Whatever is missing, the reader says so, and never points outside the bytes there are."""
+    data = VOTE.encode(2)
+    for size in range(len(data)):
+        error = failure(VoteRequest, data[:size], 2)
+        assert error.offset is not None
+        assert error.offset <= size
+        assert error.expected
+        assert error.found
+
+
+def test_an_absurd_count_is_refused_before_anything_is_read() -> None:
+    """Two billion announced elements must not cost two billion objects."""
+    error = failure(VoteRequest, bytes.fromhex("00ffffffff0f") + bytes(20), 0)
+    assert error.path == "topics"
+    assert error.offset == 1
+    assert error.expected == "at most 6 elements"
+    assert error.found == str(2**32 - 2)
+
+
+def test_an_absurd_string_length_is_refused() -> None:
+    """Kafka limits a string to 32767 bytes, also where the varint could say more."""
+    data = bytes.fromhex("818002") + b"a" * 32768
+    error = failure(VoteRequest, data, 0)
+    assert error.path == "cluster_id"
+    assert error.expected == "at most 32767 bytes"
+    assert error.found == "32768"
+
+
+def test_null_is_refused_where_the_version_has_none() -> None:
+    """Such a null would surface far away, as None in a list that cannot be None."""
+    error = failure(VoteRequest, bytes.fromhex("0000"), 0)
+    assert (error.path, error.offset, error.found) == ("topics", 1, "-1")
+    error = failure(MetadataRequest, bytes.fromhex("ffffffff"), 0)
+    assert (error.path, error.offset, error.found) == ("topics", 0, "-1")
+    assert MetadataRequest.decode(bytes.fromhex("ffffffff"), 1)[0].topics is None
+
+
+def test_text_that_is_no_utf_8_is_located_to_the_byte() -> None:
+    """A wrong length before the string is the usual cause: the offset shows where it drifted."""
+    error = failure(VoteRequest, bytes.fromhex("046162ff") + b"\x01\x00", 0)
+    assert (error.path, error.offset) == ("cluster_id", 3)
+    assert (error.expected, error.found) == ("UTF-8", "0xff")
+
+
+def test_a_tagged_field_must_be_as_long_as_it_says() -> None:
+    """Tag and size are redundant for a known field; when they disagree one of them is wrong."""
+    request = FetchRequest(replica_state=ReplicaState(replica_id=1, replica_epoch=2))
+    data = bytearray(request.encode(15))
+    at = data.index(bytes.fromhex("010d00000001"))
+    data[at + 1] = 12
+    error = failure(FetchRequest, bytes(data), 15)
+    assert error.path == "replica_state"
+    assert error.problem == "a tagged field is not as long as it says"
+    assert (error.expected, error.found) == ("12 bytes", "13")
+
+
+def test_a_tagged_field_must_not_reach_beyond_the_message() -> None:
+    """The size of an unknown tag is all there is to check."""
+    error = failure(VoteRequest, bytes.fromhex("000101090501"), 0)
+    assert error.path == "tag 9"
+    assert "need 5 bytes for a tagged field" in error.problem
+
+
+def test_more_tagged_fields_than_bytes_are_refused() -> None:
+    """Tags without a value still cost a dictionary entry each."""
+    error = failure(VoteRequest, bytes.fromhex("0001ffffff7f") + bytes(40), 0)
+    assert "too many tagged fields" in error.problem
+
+
+def test_an_unknown_version_is_a_usage_error() -> None:
+    """Which versions exist is not a property of the bytes."""
+    with pytest.raises(UsageError, match="VoteRequest has versions 0-2, not 3"):
+        annotate(VoteRequest.facts(), b"", 3)
+
+
+def leaves(tree: Annotation) -> list[Annotation]:
+    """The innermost annotations, in order."""
+    if not tree.children:
+        return [tree]
+    return [leaf for child in tree.children for leaf in leaves(child)]
+
+
+def check_tiling(tree: Annotation) -> None:
+    """Children lie end to end; behind the length of a string or bytes comes its content."""
+    position = tree.start
+    for child in tree.children:
+        assert child.start == position, child
+        check_tiling(child)
+        position = child.end
+    if tree.children and tree.type not in ("string", "bytes", "records"):
+        assert position == tree.end, tree
+
+
+@pytest.mark.parametrize("name", ["FetchResponse", "VoteRequest", "ApiVersionsResponse"])
+def test_annotations_cover_every_byte_once(name: str) -> None:
+    """An annotated hexdump with a hole or an overlap would be worse than none."""
+    for vector in vectors()[name]:
+        tree, end = annotate(find(name).facts(), vector.data, vector.version)
+        assert (tree.start, tree.end, end) == (0, len(vector.data), len(vector.data))
+        check_tiling(tree)
+
+
+def test_annotations_tell_path_type_range_and_value() -> None:
+    """They are what the byte view prints."""
+    tree, _ = annotate(VoteRequest.facts(), VOTE.encode(0), 0)
+    by_path = {leaf.path: leaf for leaf in leaves(tree)}
+    epoch = by_path["topics[0].partitions[0].replica_epoch"]
+    assert (epoch.name, epoch.type, epoch.start, epoch.end, epoch.value) == (
+        "replicaEpoch", "int32", 31, 35, 7,
+    )  # fmt: skip
+    assert tree.children[0].value == "kraft"
+
+
+def test_annotating_bad_bytes_keeps_what_was_read_so_far() -> None:
+    """A damaged frame is shown up to the damage."""
+    with pytest.raises(WireError) as caught:
+        annotate(VoteRequest.facts(), VOTE.encode(1)[:82], 1)
+    partial: Annotation = caught.value.partial  # type: ignore[attr-defined]
+    assert partial.children[0].value == "kraft"
+    assert leaves(partial)[-1].path == "topics[0].partitions[0].last_offset"
+
+
+def test_annotations_start_where_they_are_told() -> None:
+    """Offsets count from the start of the buffer, not of the message."""
+    data = b"header" + VOTE.encode(2)
+    tree, end = annotate(VoteRequest.facts(), memoryview(data), 2, 6)
+    assert (tree.start, tree.end) == (6, end) == (6, len(data))
+
+
+@pytest.mark.parametrize("name", ["DescribeQuorumResponse", "FetchRequest", "CreateTopicsRequest"])
+def test_the_slow_reader_reads_what_the_fast_one_reads(name: str) -> None:
+    """Errors come from the slow one, so the two have to agree."""
+    for vector in vectors()[name]:
+        cls = find(name)
+        assert read_message(cls.facts(), vector.data, vector.version) == cls.decode(
+            vector.data, vector.version
+        )
+
+
+def test_a_nullable_struct_is_there_or_not() -> None:
+    """A byte before it decides: below 0 is null."""
+    request = DescribeTopicPartitionsRequest(cursor=Cursor(topic_name="t", partition_index=3))
+    decoded, _ = DescribeTopicPartitionsRequest.decode(request.encode(0), 0)
+    assert decoded.cursor == Cursor(topic_name="t", partition_index=3)
+    none, _ = DescribeTopicPartitionsRequest.decode(
+        DescribeTopicPartitionsRequest(cursor=None).encode(0), 0
+    )
+    assert none.cursor is None
+
+
+def test_small_elements_are_bounded_by_the_size_of_the_message() -> None:
+    """An object costs fifty times the two bytes of the smallest struct on the wire."""
+    count = 60_000
+    empty_topic = bytes.fromhex("010100")
+    data = b"\0" + uvarint(count + 1) + empty_topic * count + b"\0"
+    error = failure(VoteRequest, data, 0)
+    assert "too many small elements" in error.problem
+    assert error.path == "topics"
+
+
+def test_records_are_views_of_the_input() -> None:
+    """A fetch answer of a megabyte is not copied to be looked at."""
+    partition = PartitionProduceData(records=b"record batches")
+    request = ProduceRequest(topic_data=[TopicProduceData(partition_data=[partition])])
+    data = request.encode(9)
+    decoded, _ = ProduceRequest.decode(data, 9)
+    view = decoded.topic_data[0].partition_data[0].records
+    assert isinstance(view, memoryview)
+    assert view == b"record batches"
+    assert view.obj is data
+
+
+def test_a_version_without_fields_has_nothing_to_read() -> None:
+    """ApiVersions v0 is empty; what stands behind it is left alone."""
+    assert ApiVersionsRequest.decode(b"rest", 0)[1] == 0
