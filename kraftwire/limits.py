@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "BATCH_SIZE_MAX",
     "CAPTURE_READ_BYTES",
+    "CLUES_MAX",
     "ELEMENT_BYTES_MIN",
     "ELEMENT_FREE_COUNT",
     "FILE_WINDOW_BYTES",
@@ -93,3 +94,7 @@ CAPTURE_READ_BYTES = 256 * 1024
 # A reader that follows a growing segment remembers this many batches, to find its place again
 # when the log is truncated. A truncation behind them is read again from the segment's start.
 FOLLOWED_BATCHES_KEPT = 65_536
+
+# What a decoder remembers of groups, connections and requests without an answer, each at most so
+# many: a broker has a few thousand connections, and a request waits at most minutes.
+CLUES_MAX = 100_000

@@ -1,0 +1,277 @@
+"""Looks things up in decoded messages by their schema: error codes, topics, groups, unknown tags.
+
+A plan per message class and version lists where such a field can be; running it flattens one level
+of structs after the other, so that a message of a thousand partitions costs a few list operations
+instead of a thousand calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
+from typing import Any
+
+from kraftwire.wire.facts import FieldFacts, StructFacts
+from kraftwire.wire.message import Message
+
+__all__ = [
+    "RecordsField",
+    "TopicUse",
+    "UnknownTag",
+    "error_codes",
+    "groups",
+    "records_fields",
+    "topics",
+    "unknown_tags",
+]
+
+_ERROR_SUFFIX = "rrorCode"
+_PARTITIONS = frozenset(
+    {"partition", "partitionIndex", "partitionId", "partitions", "partitionIndexes"}
+)
+
+Values = Iterable[Any]
+Wanted = Callable[[FieldFacts], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicUse:
+    """A topic that a message speaks of, by name or by id or by both, and the partitions of it."""
+
+    name: str | None
+    id: bytes | None
+    partitions: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownTag:
+    """A tagged field that the schema lacks; `path` is that of the struct that carries it."""
+
+    path: str
+    tag: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsField:
+    """A field of type records, and the topic whose records they are.
+
+    Shape: `holder` is the struct that has the field under `attribute`; `steps` lead from the JSON
+    form of the message to that of the holder, `name` from there to the field.
+    """
+
+    steps: tuple[str | int, ...]
+    name: str
+    holder: Any
+    attribute: str
+    topic: str | None
+    topic_id: bytes | None
+
+    @property
+    def path(self) -> str:
+        """The place in the JSON form."""
+        text = ""
+        for step in (*self.steps, self.name):
+            text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """A field that leads to structs."""
+
+    facts: FieldFacts
+    get: Callable[[Any], Any]
+    plan: _Plan
+
+    def structs(self, objects: Values) -> list[Any]:
+        """The structs in this field of all the objects."""
+        held = filter(None, map(self.get, objects))
+        return list(chain.from_iterable(held) if self.facts.is_array else held)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The wanted fields of a struct in one version, and the fields that lead to more of them."""
+
+    fields: tuple[FieldFacts, ...]
+    getters: tuple[Callable[[Any], Any], ...]
+    children: tuple[_Child, ...]
+
+
+class _Scanner:
+    """Plans for one kind of field, made when a message is seen for the first time."""
+
+    def __init__(self, wanted: Wanted, *, all_structs: bool = False) -> None:
+        self._wanted = wanted
+        self._all_structs = all_structs
+        self._plans: dict[tuple[type[Message], int], _Plan] = {}
+
+    def plan(self, message: type[Message], version: int) -> _Plan:
+        """The plan of a message in a version."""
+        plan = self._plans.get((message, version))
+        if plan is None:
+            plan = self._struct(message.facts().root, version)
+            self._plans[message, version] = plan
+        return plan
+
+    def _struct(self, facts: StructFacts, version: int) -> _Plan:
+        present = [each for each in facts.fields if version in each.versions]
+        fields = tuple(each for each in present if self._wanted(each))
+        children = tuple(
+            _Child(each, attrgetter(each.attribute), plan)
+            for each in present
+            if each.struct
+            and ((plan := self._struct(each.struct, version)) != _NOTHING or self._all_structs)
+        )
+        return _Plan(fields, tuple(attrgetter(each.attribute) for each in fields), children)
+
+    def values(self, message: Message, version: int) -> Iterator[Any]:
+        """The wanted values, arrays flattened, outer structs first."""
+        return _values(self.plan(type(message), version), [message])
+
+
+_NOTHING = _Plan((), (), ())
+
+
+def _values(plan: _Plan, objects: Values) -> Iterator[Any]:
+    for facts, get in zip(plan.fields, plan.getters, strict=True):
+        held = map(get, objects)
+        yield from chain.from_iterable(filter(None, held)) if facts.is_array else held
+    for child in plan.children:
+        structs = child.structs(objects)
+        if structs:
+            yield from _values(child.plan, structs)
+
+
+def _is_topic(facts: FieldFacts) -> bool:
+    return facts.entity_type == "topicName" or facts.name == "topicId"
+
+
+_errors = _Scanner(lambda facts: facts.type == "int16" and facts.name.endswith(_ERROR_SUFFIX))
+_groups = _Scanner(lambda facts: facts.entity_type == "groupId" or facts.name == "groupId")
+_topics = _Scanner(_is_topic)
+_partitions = _Scanner(lambda facts: facts.type == "int32" and facts.name in _PARTITIONS)
+
+
+def error_codes(message: Message, version: int) -> list[int]:
+    """The error codes other than 0 in a message, each once, in order of appearance by level."""
+    return list(dict.fromkeys(filter(None, _errors.values(message, version))))
+
+
+def groups(message: Message, version: int) -> list[str]:
+    """The group ids in a message, each once."""
+    return list(dict.fromkeys(filter(None, _groups.values(message, version))))
+
+
+def topics(message: Message, version: int) -> Iterator[TopicUse]:
+    """The topics that a message names; one that is named twice comes twice."""
+    plan = _topics.plan(type(message), version)
+    return _topics_in(plan, _partitions.plan(type(message), version), [message])
+
+
+def _topics_in(plan: _Plan, partitions: _Plan, objects: Values) -> Iterator[TopicUse]:
+    """Walk both plans side by side; below a topic all partitions are that topic's."""
+    if plan.fields:
+        for each in objects:
+            yield from _uses_in(plan, partitions, each)
+    below = {child.facts.name: child.plan for child in partitions.children}
+    for child in plan.children:
+        inner = below.get(child.facts.name, _NOTHING)
+        yield from _topics_in(child.plan, inner, child.structs(objects))
+
+
+def _uses_in(plan: _Plan, partitions: _Plan, struct: Any) -> Iterator[TopicUse]:
+    name: str | None = None
+    topic_id: bytes | None = None
+    for facts, get in zip(plan.fields, plan.getters, strict=True):
+        held = get(struct)
+        if facts.is_array:
+            yield from (TopicUse(each, None, frozenset()) for each in held or ())
+        elif facts.type == "uuid":
+            topic_id = held if any(held) else None
+        else:
+            name = held or name
+    if name is not None or topic_id is not None:
+        yield TopicUse(name, topic_id, frozenset(_values(partitions, [struct])))
+
+
+def unknown_tags(message: Message, version: int) -> list[UnknownTag]:
+    """The tagged fields that the schema does not know, outer structs first."""
+    if version not in message.facts().flexible:
+        return []
+    plan = _structs.plan(type(message), version)
+    if not _has_unknown(plan, [message]):
+        return []
+    return list(_unknown(plan, message, ""))
+
+
+_records = _Scanner(lambda facts: facts.type == "records" or _is_topic(facts))
+
+
+def records_fields(message: Message, version: int) -> list[RecordsField]:
+    """The fields of type records in a message, null ones included, in order of their bytes."""
+    if type(message) not in _HAVE_RECORDS:
+        _HAVE_RECORDS[type(message)] = _has_records(message.facts().root)
+    if not _HAVE_RECORDS[type(message)]:
+        return []
+    plan = _records.plan(type(message), version)
+    return list(_records_in(plan, message, (), (None, None)))
+
+
+_HAVE_RECORDS: dict[type[Message], bool] = {}
+
+
+def _has_records(facts: StructFacts) -> bool:
+    return any(
+        each.type == "records" or (each.struct is not None and _has_records(each.struct))
+        for each in facts.fields
+    )
+
+
+def _records_in(
+    plan: _Plan,
+    struct: Any,
+    steps: tuple[str | int, ...],
+    topic: tuple[str | None, bytes | None],
+) -> Iterator[RecordsField]:
+    for facts, get in zip(plan.fields, plan.getters, strict=True):
+        if facts.type == "records":
+            yield RecordsField(steps, facts.name, struct, facts.attribute, *topic)
+        elif facts.type == "uuid":
+            topic = (topic[0], get(struct))
+        elif facts.type == "string" and not facts.is_array:
+            topic = (get(struct), topic[1])
+    for child in plan.children:
+        for index, each in enumerate(child.structs([struct])):
+            inner = (*steps, child.facts.name, *((index,) if child.facts.is_array else ()))
+            yield from _records_in(child.plan, each, inner, topic)
+
+
+_structs = _Scanner(lambda _: False, all_structs=True)
+_get_unknown = attrgetter("unknown_tagged_fields")
+
+
+def _has_unknown(plan: _Plan, objects: Values) -> bool:
+    if any(map(_get_unknown, objects)):
+        return True
+    for child in plan.children:
+        structs = child.structs(objects)
+        if structs and _has_unknown(child.plan, structs):
+            return True
+    return False
+
+
+def _unknown(plan: _Plan, struct: Any, path: str) -> Iterator[UnknownTag]:
+    for tag, data in (struct.unknown_tagged_fields or {}).items():
+        yield UnknownTag(path, tag, len(data))
+    for child in plan.children:
+        where = f"{path}.{child.facts.name}" if path else child.facts.name
+        held = child.get(struct)
+        if not child.facts.is_array:
+            held = [held] if held is not None else []
+        for index, each in enumerate(held or ()):
+            inner = f"{where}[{index}]" if child.facts.is_array else where
+            yield from _unknown(child.plan, each, inner)
