@@ -1,0 +1,127 @@
+"""Building a batch of 10,000 records and reading it back, against kafka-python and aiokafka.
+
+Every contestant is given keys and values and adds offsets and timestamps itself. On reading it
+checks the CRC and makes an object of every record with its offset, timestamp, key, value, headers.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kraftwire.records import Record, RecordBatch, read_batches
+from kraftwire.records.builder import BatchHeader, build_batch
+from tests.bench.corpus import load
+from tests.bench.measure import best_times
+from tests.bench.report import Bar, print_bars, print_table, ratio
+
+__all__ = ["run"]
+
+OURS = "kraftwire"
+PEER = "kafka-python"
+TIMESTAMP = 1_760_000_000_000
+CODECS = {"none": 0, "gzip": 1}
+
+Rows = list[tuple[bytes | None, bytes | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """How one project builds a batch of rows and reads the rows of a batch."""
+
+    build: Callable[[Rows, str], bytes]
+    read: Callable[[bytes], list[Any]]
+
+
+def _build_ours(rows: Rows, compression: str) -> bytes:
+    records = [Record(n, TIMESTAMP + n, key, value) for n, (key, value) in enumerate(rows)]
+    return build_batch(records, BatchHeader(compression=compression))
+
+
+def _read_ours(data: bytes) -> list[Record]:
+    (batch,) = read_batches(data)
+    assert isinstance(batch, RecordBatch)
+    batch.ensure_valid()
+    return batch.records()
+
+
+def _contestant(builder: type, reader: type) -> Contestant:
+    """kafka-python's API, which aiokafka has kept."""
+
+    def build(rows: Rows, compression: str) -> bytes:
+        batch = builder(2, CODECS[compression], 0, -1, -1, -1, 1 << 30)
+        for number, (key, value) in enumerate(rows):
+            batch.append(number, TIMESTAMP + number, key, value, [])
+        return bytes(batch.build())
+
+    def read(data: bytes) -> list[Any]:
+        batch = reader(data)
+        assert batch.validate_crc()
+        return list(batch)
+
+    return Contestant(build, read)
+
+
+def _contestants() -> dict[str, Contestant]:
+    from aiokafka.record import default_records as aiokafka
+    from kafka.record import default_records as kafka_python
+
+    return {
+        OURS: Contestant(_build_ours, _read_ours),
+        PEER: _contestant(kafka_python.DefaultRecordBatchBuilder, kafka_python.DefaultRecordBatch),
+        "aiokafka (C)": _contestant(
+            aiokafka.DefaultRecordBatchBuilder, aiokafka.DefaultRecordBatch
+        ),
+    }
+
+
+def _inputs() -> dict[str, Rows]:
+    """The corpus's records, all of one size, and as many whose sizes differ from one to the next.
+
+    Equal sizes are what performance tests send and what a reader may take a short cut on.
+    """
+    (item,) = (item for item in load() if item.name == "records_10000x100_none")
+    equal = [(key, value) for _, _, key, value, *_ in _read_ours(item.data)]
+    source = random.Random(1)
+    varied = [(key, source.randbytes(source.randint(1, 200))) for key, _ in equal]
+    return {"10,000 of equal size": equal, "10,000 of varied size": varied}
+
+
+def run() -> list[Bar]:
+    """Measure, print, and return the bars that were missed."""
+    contestants = _contestants()
+    lines, bars = [], []
+    for label, rows in _inputs().items():
+        for compression in CODECS:
+            for operation, times in _measure(contestants, rows, compression):
+                mine = times[OURS]
+                figures = [f"{seconds * 1000:.2f}" for seconds in times.values()]
+                ratios = [ratio(mine, times[name]) for name in list(times)[1:]]
+                lines.append((f"{label}, {compression}", operation, *figures, *ratios))
+                if compression == "none":
+                    name = f"{operation} {label} / {PEER}"
+                    bars.append(Bar(name, times[PEER] / mine, 3))
+    peers = list(contestants)[1:]
+    columns = ("batch", "op", *contestants, *(f"x {name}" for name in peers))
+    print_table("Records: CPU milliseconds, then how many times faster", columns, lines)
+    return print_bars("Records: summary", bars)
+
+
+def _measure(
+    contestants: dict[str, Contestant], rows: Rows, compression: str
+) -> list[tuple[str, dict[str, float]]]:
+    data = contestants[PEER].build(rows, compression)
+    expected = [(n, TIMESTAMP + n, key, value) for n, (key, value) in enumerate(rows)]
+    for name, each in contestants.items():
+        again = each.read(each.build(rows, compression))
+        if not _seen(each.read(data)) == _seen(again) == expected:
+            raise AssertionError(f"{name} does not give back what went in")
+    builds = {n: lambda c=c: c.build(rows, compression) for n, c in contestants.items()}
+    reads = {n: lambda c=c: c.read(data) for n, c in contestants.items()}
+    return [("build", best_times(builds)), ("read", best_times(reads))]
+
+
+def _seen(records: list[Any]) -> list[tuple[int, int, bytes | None, bytes | None]]:
+    return [(r.offset, r.timestamp, r.key, r.value) for r in records]
