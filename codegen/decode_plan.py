@@ -102,11 +102,13 @@ class DecodePlanner:
         assert item.layout is not None
         function = self.functions[item.layout]
         if item.nullable:
-            run.add("b", "n")
+            # Kafka marks null by an int8 of -1, but within a tag by an unsigned varint of 0.
+            run.add("B" if item.is_tagged else "b", "n")
         self._flush(run, steps)
         steps.append(
             Step(
                 "struct",
+                compact=item.is_tagged,
                 target=f"o.{item.attribute}",
                 nullable=item.nullable,
                 function=function.name,

@@ -76,7 +76,8 @@ class EncodePlanner:
         assert item.layout is not None
         source = f"o.{item.attribute}"
         if item.nullable:
-            run.add("b", f"-1 if {source} is None else 1")
+            null = 0 if item.is_tagged else -1
+            run.add("b", f"{null} if {source} is None else 1")
         self._flush(run, steps)
         function = self.functions[item.layout].name
         steps.append(Step("struct", target=source, nullable=item.nullable, function=function))

@@ -33,6 +33,7 @@ class Item:
     layout: Layout | None
     default: str
     may_be_none: bool
+    is_tagged: bool
 
     @property
     def min_size(self) -> int:
@@ -130,6 +131,7 @@ def _item(message: Message, field: Field, version: int) -> Item:
         layout=layout,
         default=default_of(field),
         may_be_none=bool(field.nullable),
+        is_tagged=version in field.tagged,
     )
 
 

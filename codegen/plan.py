@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from codegen.decode_plan import DecodePlanner
@@ -14,7 +14,7 @@ from codegen.schema import NO_VERSIONS, Field, Message, Struct, Versions
 from codegen.steps import DecodeFunction, EncodeFunction
 from codegen.types import FIXED, VARIABLE
 
-__all__ = ["AttributePlan", "ModulePlan", "StructPlan", "plan_module"]
+__all__ = ["AttributePlan", "ModulePlan", "StructPlan", "fill", "plan_module"]
 
 
 @dataclass
@@ -55,7 +55,7 @@ class ModulePlan:
     rows: list[tuple[str, str]]
     facts: str
     exported: str
-    imports: list[str] = field(default_factory=list)
+    imports: str = ""
 
 
 def plan_module(message: Message) -> ModulePlan:
@@ -78,8 +78,8 @@ def plan_module(message: Message) -> ModulePlan:
         structs=[_struct(struct, message) for struct in message.structs],
         decoders=decoders,
         encoders=encoders,
-        decoder_table=_fill(decoder_table, 4),
-        encoder_table=_fill(encoder_table, 4),
+        decoder_table=fill(decoder_table, 4),
+        encoder_table=fill(encoder_table, 4),
         packers=dict(sorted(packers.formats.items())),
         array_codes=sorted(codes),
         rows=[
@@ -96,10 +96,10 @@ def plan_module(message: Message) -> ModulePlan:
 
 
 def _wrap(names: list[str], indent: int) -> str:
-    return _fill([f'"{name}",' for name in names], indent)
+    return fill([f'"{name}",' for name in names], indent)
 
 
-def _fill(parts: list[str], indent: int) -> str:
+def fill(parts: list[str], indent: int) -> str:
     """Parts that hold no space themselves, as many on a line as fit."""
     text = " ".join(part.replace(" ", "\0") for part in parts)
     pad = " " * indent

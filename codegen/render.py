@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from codegen.plan import ModulePlan
+from codegen.plan import ModulePlan, fill
 
 __all__ = ["Renderer"]
 
@@ -21,6 +21,11 @@ _FAST_NAMES = (
     "read_uvarint", "sweep_rows", "tag_count", "unknown_tags", "uuids",
 )  # fmt: skip
 _FACTS = re.compile(r"^\w+\._RAW_FACTS = ", re.MULTILINE)
+_TYPE_IMPORTS = """
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+"""
 _BLANK_LINES = re.compile(r"\n{4,}")
 
 
@@ -50,11 +55,10 @@ class Renderer:
         text = template.render(plan=plan, m=plan.message, about=about, **self._macros)
         code = text[text.index("__all__") : _facts_start(text)]
         words = set(re.findall(r"\w+", code))
-        plan.imports = [name for name in _FAST_NAMES if name in words]
+        plan.imports = fill([f"{name}," for name in _FAST_NAMES if name in words], 4)
         text = template.render(plan=plan, m=plan.message, about=about, **self._macros)
-        if "Iterable[" in code:
-            marker = "from __future__ import annotations\n\n"
-            text = text.replace(marker, f"{marker}from collections.abc import Iterable\n\n", 1)
+        if "Iterable[" not in code:
+            text = text.replace(_TYPE_IMPORTS, "", 1)
         return _BLANK_LINES.sub("\n\n\n", text).rstrip("\n") + "\n"
 
     def manifest(self, **values: Any) -> str:

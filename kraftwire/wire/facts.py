@@ -10,27 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from kraftwire.wire.versions import ANY_VERSION, Versions
+
 __all__ = ["ANY_VERSION", "FieldFacts", "MessageFacts", "StructFacts", "Versions", "load"]
-
-ANY_VERSION = 32767
-
-
-@dataclass(frozen=True, slots=True)
-class Versions:
-    """An inclusive range of versions; empty if `low` is above `high`."""
-
-    low: int
-    high: int
-
-    def __contains__(self, version: object) -> bool:
-        return isinstance(version, int) and self.low <= version <= self.high
-
-    def __str__(self) -> str:
-        if self.low > self.high:
-            return "none"
-        if self.high == ANY_VERSION:
-            return f"{self.low}+"
-        return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
 
 
 @dataclass(frozen=True, slots=True)

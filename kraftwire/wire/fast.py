@@ -6,12 +6,14 @@ exceptions that `kraftwire.wire.message` catches, and the slow reader then says 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import lru_cache
 from struct import Struct as Packer
-from typing import Any
 
 from kraftwire.wire.varint import read_uvarint, uvarint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
 __all__ = [
     "EMPTY",
@@ -61,7 +63,7 @@ _KEPT_NUMBERS_COUNT = 4096
 _FREE_TAGS = 64
 
 
-class _Packers(dict[int, Any]):
+class _Packers(dict):  # type: ignore[type-arg]
     """Functions of `struct` for arrays of one code, by element count; small counts are kept."""
 
     def __init__(self, code: str, method: str) -> None:
@@ -96,7 +98,7 @@ UNPACK = {code: _Packers(code, "unpack_from") for code in "?bhHiIqd"}
 PACK = {code: _Packers(code, "pack") for code in "?bhHiIqd"}
 
 
-class _Numbers(dict[bytes, tuple[Any, ...]]):
+class _Numbers(dict):  # type: ignore[type-arg]
     """Arrays of numbers by their bytes: the replicas of partitions repeat, so short ones stay."""
 
     def __init__(self, code: str) -> None:
@@ -114,16 +116,21 @@ class _Numbers(dict[bytes, tuple[Any, ...]]):
 NUMBERS = {code: _Numbers(code) for code in "?bhHiIqd"}
 
 
-@lru_cache(512)
+_sweepers: dict[tuple[str, tuple[int, ...]], Packer] = {}
+
+
 def _sweeper(layout: str, sizes: tuple[int, ...]) -> Packer:
-    return Packer(layout % sizes)
+    packer = Packer(layout % sizes)
+    if len(_sweepers) < _CACHED_COUNT_MAX:
+        _sweepers[layout, sizes] = packer
+    return packer
 
 
 def sweep_rows(
     layout: str, sizes: tuple[int, ...], buf: bytes, position: int, count: int
 ) -> tuple[Iterator[tuple[Any, ...]], int]:
     """Rows of up to `count` elements of equal size, and that size."""
-    packer = _sweeper(layout, sizes)
+    packer = _sweepers.get((layout, sizes)) or _sweeper(layout, sizes)
     size = packer.size
     end = position + size * min(count, (len(buf) - position) // size)
     return packer.iter_unpack(buf[position:end]), size
@@ -139,14 +146,16 @@ def long_length(buf: bytes, position: int, at: int, first: int) -> tuple[int, in
     second = buf[position + at]
     if 0 < second < 128:
         return (second << 7) + first - 128, position + 1
-    third = buf[position + at + 1]
-    if 0 < third < 128:
-        return (third << 14) + (second << 7) + first - (128 << 7) - 128, position + 2
-    length, end = read_uvarint(buf, position + at - 1)
-    if length < 1 << 14:
-        # Longer than need be, which no peer writes; the slow reader sorts it out.
-        raise ValueError
-    return length, end - at
+    if second:
+        third = buf[position + at + 1]
+        if 0 < third < 128:
+            return (third << 14) + (second << 7) + first - (128 << 7) - 128, position + 2
+        if third:
+            length, end = read_uvarint(buf, position + at - 1)
+            if length > 0:
+                return length, end - at
+    # Longer than need be, which no peer writes; the slow reader sorts it out.
+    raise ValueError
 
 
 def long_string(buf: bytes, position: int, at: int, first: int) -> tuple[int, int]:
@@ -213,7 +222,7 @@ def uuids(buf: bytes, position: int, count: int) -> tuple[list[bytes], int]:
     return [buf[at : at + 16] for at in range(position, end, 16)], end
 
 
-def unknown_tags(buf: bytes, position: int, count: int) -> tuple[dict[int, bytes], int]:
+def unknown_tags(buf: bytes, position: int, count: int) -> tuple[dict[int, bytes] | None, int]:
     """A section of tagged fields of which none is known; `count` is its first byte."""
     if count > 127:
         count, position = read_uvarint(buf, position - 1)
@@ -226,7 +235,7 @@ def unknown_tags(buf: bytes, position: int, count: int) -> tuple[dict[int, bytes
         if size > len(buf) - position:
             raise ValueError
         tags[tag] = buf[position : (position := position + size)]
-    return tags, position
+    return tags or None, position
 
 
 def tag_count(buf: bytes, position: int, first: int) -> tuple[int, int]:
@@ -239,7 +248,7 @@ def tag_count(buf: bytes, position: int, first: int) -> tuple[int, int]:
     return count, position
 
 
-class Rows(dict[Any, Any]):
+class Rows(dict):  # type: ignore[type-arg]
     """Functions that pack a struct and its short arrays of numbers at once, by their counts."""
 
     def __init__(self, layout: str) -> None:

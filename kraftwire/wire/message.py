@@ -9,12 +9,21 @@ from __future__ import annotations
 
 import gc
 import struct
-from collections.abc import Callable
-from typing import Any, ClassVar, Self
 
 from kraftwire.errors import UsageError, WireError, check
 from kraftwire.limits import ELEMENT_BYTES_MIN, ELEMENT_FREE_COUNT, GC_PAUSE_BYTES
-from kraftwire.wire.facts import MessageFacts, Versions, load
+
+# Loading one message must stay cheap, so what only type checkers need is not imported.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, ClassVar, Self
+
+    from kraftwire.wire.facts import MessageFacts
+    from kraftwire.wire.versions import Versions
+
+    Decoder = Callable[[bytes, int, int], tuple[Any, int]]
+    Encoder = Callable[[Any], bytes]
 
 __all__ = ["Message", "Struct"]
 
@@ -30,9 +39,6 @@ _STUMBLES = (
     WireError,
     struct.error,
 )
-
-Decoder = Callable[[bytes, int, int], tuple[Any, int]]
-Encoder = Callable[[Any], bytes]
 
 
 class Struct:
@@ -153,6 +159,8 @@ class Message(Struct):
     def facts(cls) -> MessageFacts:
         """The schema's facts, built on first use."""
         if cls._FACTS is None:
+            from kraftwire.wire.facts import load
+
             cls._FACTS = load(cls._RAW_FACTS, cls._NAMESPACE)
         return cls._FACTS
 

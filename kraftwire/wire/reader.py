@@ -240,13 +240,17 @@ class _Reader:
         return value
 
     def nested(self, facts: FieldFacts) -> Any:
-        if self.version in facts.nullable:
-            parent = self.open("present", "int8")
-            marker = self.fixed("int8")
-            self.close(parent, marker)
-            if marker < 0:
-                return None
+        if self.version in facts.nullable and self.is_null_struct(facts):
+            return None
         return self.one_struct(facts)
+
+    def is_null_struct(self, facts: FieldFacts) -> bool:
+        if self.version in facts.tagged:
+            return self.uvarint("present") == 0
+        parent = self.open("present", "int8")
+        marker = self.fixed("int8")
+        self.close(parent, marker)
+        return bool(marker < 0)
 
     def one_struct(self, facts: FieldFacts) -> Any:
         assert facts.struct is not None

@@ -5,7 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 
 from kraftwire.errors import UsageError
-from kraftwire.wire.message import Message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kraftwire.wire.message import Message
 
 __all__ = ["Registry"]
 

@@ -115,7 +115,8 @@ class _Writer:
     def nested(self, facts: FieldFacts, value: Any) -> None:
         assert facts.struct is not None
         if self.version in facts.nullable:
-            self.out += b"\xff" if value is None else b"\x01"
+            null = b"\x00" if self.version in facts.tagged else b"\xff"
+            self.out += null if value is None else b"\x01"
             if value is None:
                 return
         if value is None and is_optional_struct(facts):
