@@ -1,0 +1,223 @@
+"""The program's front: help, versions, wrong commands, quiet ends, quick starts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
+import pytest
+
+from kraftwire import __version__
+from kraftwire.cli import main as cli
+from kraftwire.errors import StorageError, UsageError
+
+PROGRAM = [
+    sys.executable,
+    "-c",
+    "import sys; from kraftwire.cli.main import main; sys.exit(main())",
+]
+SLOW_TO_IMPORT = {"click", "rich", "trio", "construct", "cramjam", "kraftwire.messages"}
+
+
+def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Start the program as a shell would."""
+    return subprocess.run([*PROGRAM, *arguments], input=stdin, capture_output=True, text=True)
+
+
+def say(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a run inside this process."""
+    code = cli.main(list(arguments))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_the_console_script_is_main() -> None:
+    """The wheel promises a program of this name."""
+    scripts = [each for each in entry_points(group="console_scripts") if each.name == "kraftwire"]
+    assert [each.value for each in scripts] in ([], ["kraftwire.cli.main:main"])
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"], ["help"]])
+def test_help_lists_every_command(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """The first thing that a newcomer types."""
+    code, out, err = say(capsys, *arguments)
+    assert (code, err) == (0, "")
+    for name, (_, text) in cli.COMMANDS.items():
+        assert f"  {name}" in out
+        assert text in out
+    assert "_KRAFTWIRE_COMPLETE=bash_source" in out
+
+
+@pytest.mark.parametrize("name", ["message", "schema"])
+def test_every_command_has_help_of_its_own(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both ways to ask for it are common."""
+    asked_behind = say(capsys, name, "--help")
+    asked_before = say(capsys, "help", name)
+    assert asked_behind == asked_before
+    assert asked_behind[0] == 0
+    assert asked_behind[1].startswith(f"Usage: kraftwire {name}")
+
+
+def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    """It goes into every report of a fault."""
+    assert say(capsys, "--version") == (0, f"kraftwire {__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("mesage", "there is no command 'mesage'; did you mean message?"),
+        ("shema", "there is no command 'shema'; did you mean schema?"),
+        ("xyz", "there is no command 'xyz'; see kraftwire --help"),
+        ("--verbose", "there is no option '--verbose'; see kraftwire --help"),
+    ],
+)
+def test_a_wrong_word_is_answered_with_the_nearest_command(
+    word: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line is enough to go on."""
+    assert say(capsys, word) == (2, "", f"kraftwire: {text}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["schema", "--nope"], "No such option"),
+        (["schema", "Fetch", "1", "2"], "unexpected extra argument"),
+        (["schema", "Fetsh"], "did you mean Fetch"),
+        (["message"], "message wants decode or encode, found nothing"),
+        (["message", "decode", "encode"], "found 'decode encode'"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(
+    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Scripts look at the code, people at the line."""
+    code, out, err = say(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert text in err
+    assert err.count("\n") == 1
+    assert err.startswith("kraftwire")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (UsageError("no such thing"), 2),
+        (StorageError("bad magic", file="00.log", position=7), 1),
+        (FileNotFoundError(2, "No such file or directory", "a.log"), 1),
+        (KeyboardInterrupt(), 130),
+        (BrokenPipeError(), 141),
+    ],
+)
+def test_errors_end_the_program_without_a_traceback(
+    error: BaseException,
+    code: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A traceback is for bugs; interruption and closed pipes are not even worth a line."""
+
+    def fail(_: list[str]) -> int:
+        raise error
+
+    monkeypatch.setattr(cli, "_run", fail)
+    got, out, err = say(capsys)
+    assert (got, out) == (code, "")
+    expected = {
+        2: "kraftwire: no such thing\n",
+        130: "",
+        141: "",
+        1: "kraftwire: a.log: No such file or directory\n"
+        if isinstance(error, OSError)
+        else "kraftwire: 00.log at byte 7: bad magic\n",
+    }
+    assert err == expected[code]
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hiding it would help nobody."""
+
+    def fail(_: list[str]) -> int:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(cli, "_run", fail)
+    with pytest.raises(ZeroDivisionError):
+        cli.main([])
+
+
+def test_a_reader_that_leaves_ends_the_program_quietly() -> None:
+    """`kraftwire schema | head` is how people look at long output."""
+    with subprocess.Popen(
+        [*PROGRAM, "message", "decode"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as program:
+        assert program.stdin
+        assert program.stdout
+        assert program.stderr
+        program.stdin.write(b"{}\n")
+        program.stdin.flush()
+        assert program.stdout.readline()
+        program.stdout.close()
+        program.stdin.write(b"{}\n")
+        program.stdin.close()
+        assert program.stderr.read() == b""
+        assert program.wait() == 141
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /dev/full")
+def test_a_full_disk_is_said_once() -> None:
+    """The interpreter flushes again at its end, and would complain a second time."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*PROGRAM, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "No space left" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["message", "decode"]])
+def test_what_must_start_at_once_imports_nothing_slow(arguments: list[str]) -> None:
+    """A coprocess is started often, and help should be there before the finger is off the key."""
+    code = (
+        "import sys; from kraftwire.cli.main import main; code = main(sys.argv[1:]); "
+        "print(*sys.modules, file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], input="", capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert not SLOW_TO_IMPORT & set(done.stderr.split())
+
+
+def complete(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """What bash is told when the tabulator is pressed behind a line."""
+    words = line.split(" ")
+    monkeypatch.setenv("_KRAFTWIRE_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+    with pytest.raises(SystemExit):
+        cli.main()
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("kraftwire ", list(cli.COMMANDS)),
+        ("kraftwire m", ["message"]),
+        ("kraftwire message ", ["decode", "encode"]),
+        ("kraftwire schema --k", ["--kind"]),
+        ("kraftwire schema voters", ["VotersRecord"]),
+    ],
+)
+def test_shells_complete_commands_and_options(
+    line: str,
+    words: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The names of 280 messages are not for typing."""
+    offered = complete(line, monkeypatch, capsys)
+    assert [each.partition(",")[2] for each in offered.split()] == words
