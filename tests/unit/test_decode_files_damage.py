@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.files.report import FileFinding, FileReport, FindingSink
+from kraftwire.decode.files.findings import FileFinding, FindingSink
 from kraftwire.decode.files.scan import FoundBatch, Scanner
 from kraftwire.decode.files.source import open_source
 from tests.support.log_bytes import batch, legacy_message, segment
@@ -47,9 +47,9 @@ def scan(folder: Path, content: bytes) -> Scanned:
     path = folder / "00000000000000000000.log"
     path.write_bytes(content)
     result = Scanned()
-    report = FileReport(result.findings.append)
     with open_source(path) as source:
-        result.batches = list(Scanner(source, FindingSink(str(path), report)).batches())
+        sink = FindingSink(str(path), result.findings.append)
+        result.batches = list(Scanner(source, sink).batches())
     return result
 
 
@@ -67,7 +67,7 @@ def test_a_flipped_bit_is_a_wrong_crc_and_the_walk_goes_on(tmp_path: Path) -> No
     damaged[-5] ^= 4
     result = scan(tmp_path, parts[0] + bytes(damaged) + parts[2])
     assert [found.is_valid for found in result.batches] == [True, False, True]
-    assert result.ids == ["crc-mismatch"]
+    assert result.ids == ["batch-crc"]
     assert result.findings[0].position == len(parts[0])
     assert result.findings[0].is_loss
 
@@ -164,7 +164,7 @@ def test_a_file_of_wrong_crcs_is_searched_once(tmp_path: Path) -> None:
         part[-1] ^= 1
     result = scan(tmp_path, b"".join(parts))
     assert len(result.batches) == 2000
-    assert set(result.ids) == {"crc-mismatch"}
+    assert set(result.ids) == {"batch-crc"}
 
 
 def _damage(rng: random.Random, content: bytes) -> tuple[bytes, int, int]:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kraftwire.decode.files.findings import FileFinding
 from kraftwire.decode.files.follow import follow
-from kraftwire.decode.files.report import FileFinding, FileReport
+from kraftwire.decode.files.report import FileReport
 from kraftwire.decode.files.segment import FileOptions
 from kraftwire.errors import UsageError
 from tests.support.log_bytes import batch, segment
@@ -188,7 +189,7 @@ def test_damage_in_the_middle_is_passed_by(log: Path) -> None:
     damaged[70] ^= 1
     result = run(log, append(log, bytes(damaged)), append(log, parts[3]))
     assert result.offsets == [0, 3, 6, 9]
-    assert result.ids == ["crc-mismatch"]
+    assert result.ids == ["batch-crc"]
 
 
 def test_a_folder_without_segments_cannot_be_followed(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kraftwire.decode.files.entries import IndexEntry, read_entries
+from kraftwire.decode.files.findings import FileFinding, FindingSink
 from kraftwire.decode.files.index_check import index_checker
 from kraftwire.decode.files.names import parse_file_name
-from kraftwire.decode.files.report import FileFinding, FileReport, FindingSink
 from kraftwire.decode.files.source import open_source
 from tests.support.log_bytes import segment
 
@@ -31,7 +31,7 @@ class Index:
 
 def read(path: Path) -> Index:
     result = Index()
-    sink = FindingSink(str(path), FileReport(result.findings.append))
+    sink = FindingSink(str(path), result.findings.append)
     base_offset = parse_file_name(path.name).base_offset or 0
     with open_source(path) as source, index_checker(source.kind, path, sink) as check:
         for entry in read_entries(source.kind, source, base_offset, sink):

@@ -132,7 +132,7 @@ def test_a_producer_snapshot_has_its_crc_checked() -> None:
     assert [entry["producerId"] for entry in state.data["producerEntries"]] == [1, 2, 3, 4, 10]
     damaged = bytearray(content)
     damaged[30] ^= 1
-    assert [id for id, _, _ in parse_producer_snapshot(bytes(damaged)).oddities] == ["crc-mismatch"]
+    assert [id for id, _, _ in parse_producer_snapshot(bytes(damaged)).oddities] == ["snapshot-crc"]
 
 
 def test_bytes_behind_a_producer_snapshot_are_noted() -> None:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kraftwire.decode.files.entries import INDEX_KINDS, read_entries
+from kraftwire.decode.files.findings import FindingSink
 from kraftwire.decode.files.index_check import index_checker
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.names import parse_file_name
 from kraftwire.decode.files.producers import parse_producer_snapshot
-from kraftwire.decode.files.report import FileLine, FileReport, FindingSink
+from kraftwire.decode.files.report import FileLine, FileReport
 from kraftwire.decode.files.scan import Scanner
 from kraftwire.decode.files.segment import FileOptions, SegmentLines
 from kraftwire.decode.files.source import ByteSource, open_source
@@ -20,9 +21,6 @@ from kraftwire.limits import STATE_FILE_BYTES_MAX
 
 __all__ = ["decode_file", "decode_source"]
 
-# Oddities of state files that mean that bytes cannot be trusted.
-_LOSSES = frozenset({"crc-mismatch"})
-
 
 def decode_file(path: Path, options: FileOptions, report: FileReport) -> Iterator[FileLine]:
     """The lines of a file, from its first byte to its last.
@@ -30,13 +28,13 @@ def decode_file(path: Path, options: FileOptions, report: FileReport) -> Iterato
     Shape: a file of an unknown kind and one that cannot be read are findings.
     Raises: UsageError for a capture, which has a reader of its own.
     """
-    sink = FindingSink(str(path), report)
+    sink = report.sink(str(path))
     try:
         with open_source(path) as source:
             yield from decode_source(source, options, report)
     except StorageError as error:
         detail = str(error).removeprefix(error.file).lstrip(": ")
-        sink.add("unreadable-file", error.position or 0, detail, is_loss=True)
+        sink.add("unreadable-file", error.position or 0, detail)
 
 
 def decode_source(
@@ -48,7 +46,7 @@ def decode_source(
     """
     if source.kind.is_capture:
         raise UsageError(f"{source.path} is a capture, not a file of a log directory")
-    sink = FindingSink(str(source.path), report)
+    sink = report.sink(str(source.path))
     report.files[source.kind] += 1
     if source.kind is FileKind.UNKNOWN:
         sink.add("unknown-file", 0, _unknown(source), rest=source.read(0, 16))
@@ -80,7 +78,7 @@ def _state(source: ByteSource, sink: FindingSink) -> Iterator[FileLine]:
     kind = source.kind
     if source.size > STATE_FILE_BYTES_MAX:
         detail = f"{source.size} bytes are too many for a file of this kind"
-        sink.add("unreadable-state", 0, detail, size=source.size, is_loss=True)
+        sink.add("unreadable-state", 0, detail, size=source.size)
         return
     content = bytes(source.read(0, source.size))
     try:
@@ -88,10 +86,10 @@ def _state(source: ByteSource, sink: FindingSink) -> Iterator[FileLine]:
     except WireError as error:
         at = error.offset or 0
         rest = content[at:]
-        sink.add("unreadable-state", at, str(error), size=len(rest), rest=rest, is_loss=True)
+        sink.add("unreadable-state", at, str(error), size=len(rest), rest=rest)
         return
     for id, position, detail in state.oddities:
-        sink.add(id, position, detail, is_loss=id in _LOSSES)
+        sink.add(id, position, detail)
     yield FileLine(kind, 0, {"file": sink.file, "type": _type(source), "data": state.data})
 
 

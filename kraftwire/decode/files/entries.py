@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kraftwire.decode.files.findings import FindingSink
 from kraftwire.decode.files.kinds import FileKind
-from kraftwire.decode.files.report import FindingSink
 from kraftwire.decode.files.resync import zeros_end
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.limits import FILE_WINDOW_BYTES, FINDING_HEX_BYTES
@@ -61,7 +61,6 @@ def read_entries(
                 "unknown-version",
                 start,
                 f"aborted transaction of version {values[0]}, known is {_TXN_INDEX_VERSION}",
-                is_loss=True,
             )
             return
         problem = _ORDERS[kind](before, entry, base_offset)

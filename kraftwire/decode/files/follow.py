@@ -13,10 +13,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from kraftwire.decode.files.findings import FindingSink
 from kraftwire.decode.files.headers import HEADER_SIZE, BatchHeader, read_header
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.names import parse_file_name
-from kraftwire.decode.files.report import FileLine, FileReport, FindingSink
+from kraftwire.decode.files.report import FileLine, FileReport
 from kraftwire.decode.files.scan import Scanner
 from kraftwire.decode.files.segment import FileOptions, SegmentLines
 from kraftwire.decode.files.source import ByteSource
@@ -42,7 +43,7 @@ def follow(
     while current is not None:
         with current.open("rb") as file:
             source = ByteSource(current, file, FileKind.LOG)
-            follower = _Follower(source, options, FindingSink(str(current), report))
+            follower = _Follower(source, options, report.sink(str(current)))
             report.files[FileKind.LOG] += 1
             for line in follower.lines(wait):
                 report.line_count += 1

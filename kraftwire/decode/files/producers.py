@@ -47,7 +47,7 @@ def parse_producer_snapshot(content: bytes) -> StateFile:
     crc = crc32c(content[_CRC_END:])
     if crc != snapshot.crc:
         state.note(
-            "crc-mismatch",
+            "snapshot-crc",
             _VERSION.size,
             f"the CRC is {crc}, the producer snapshot says {snapshot.crc}",
         )

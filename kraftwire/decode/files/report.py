@@ -1,4 +1,4 @@
-"""What comes out of reading a file: lines, findings, and the tally that sets the exit code.
+"""What comes out of reading files: lines, and the tally of findings that sets the exit code.
 
 A line is for standard output and has the closed set of keys of its kind. What is wrong with a
 file is a finding, for standard error: a batch line has no place for it.
@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
+from kraftwire.decode.files.findings import FileFinding, FindingSink
 from kraftwire.decode.files.kinds import FileKind
-from kraftwire.limits import FINDING_HEX_BYTES
 from kraftwire.records.reader import Batch
 
-__all__ = ["ExitCode", "FileFinding", "FileLine", "FileReport", "FindingSink"]
+__all__ = ["ExitCode", "FileLine", "FileReport"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,44 +31,6 @@ class FileLine:
     position: int
     json: dict[str, Any]
     batch: Batch | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FileFinding:
-    """Something about a file that its reader should know.
-
-    Shape: `id` is stable and explained in the README of kraftwire/decode; `size` counts the
-    bytes that it is about; `rest` holds the first of them; `is_loss` tells that bytes of Kafka's
-    data stay undecoded or cannot be trusted.
-    """
-
-    id: str
-    file: str
-    position: int
-    detail: str
-    size: int = 0
-    rest: bytes = b""
-    is_loss: bool = False
-
-    @property
-    def json(self) -> dict[str, Any]:
-        """The finding as a JSON object."""
-        return {
-            "file": self.file,
-            "position": self.position,
-            "id": self.id,
-            "detail": self.detail,
-            "size": self.size,
-            "hex": self.rest.hex(),
-            "isLoss": self.is_loss,
-        }
-
-    def __str__(self) -> str:
-        text = f"{self.file}: {self.id} at {self.position}"
-        if self.size:
-            text += f", {self.size} bytes"
-        text += f": {self.detail}"
-        return f"{text} [{self.rest.hex(' ')}]" if self.rest else text
 
 
 class ExitCode(IntEnum):
@@ -94,6 +56,10 @@ class FileReport:
     line_count: int = 0
     loss_count: int = 0
 
+    def sink(self, file: str) -> FindingSink:
+        """What makes the findings of one file of this run."""
+        return FindingSink(file, self.add)
+
     def add(self, finding: FileFinding) -> None:
         """Count a finding and hand it on."""
         self.findings[finding.id] += 1
@@ -111,29 +77,3 @@ class FileReport:
             return ExitCode.PARTIAL if self.line_count else ExitCode.NOTHING
         known = sum(n for kind, n in self.files.items() if kind is not FileKind.UNKNOWN)
         return ExitCode.CLEAN if known else ExitCode.NOTHING
-
-
-class FindingSink:
-    """Makes the findings of one file.
-
-    Shape: with `hides_bytes` no bytes of the file are shown, because they may hold secrets.
-    """
-
-    def __init__(self, file: str, report: FileReport, *, hides_bytes: bool = False) -> None:
-        self.file = file
-        self.report = report
-        self.hides_bytes = hides_bytes
-
-    def add(
-        self,
-        id: str,
-        position: int,
-        detail: str,
-        *,
-        size: int = 0,
-        rest: bytes | memoryview = b"",
-        is_loss: bool = False,
-    ) -> None:
-        """Report a finding; of `rest` only the first bytes are kept."""
-        head = b"" if self.hides_bytes else bytes(rest[:FINDING_HEX_BYTES])
-        self.report.add(FileFinding(id, self.file, position, detail, size, head, is_loss))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kraftwire.decode.files.findings import FindingSink
 from kraftwire.decode.files.headers import (
     HEADER_SIZE,
     LOG_OVERHEAD,
@@ -17,7 +18,6 @@ from kraftwire.decode.files.headers import (
     crc_of,
     read_header,
 )
-from kraftwire.decode.files.report import FindingSink
 from kraftwire.decode.files.resync import find_batch, zeros_end
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.limits import BATCH_SIZE_MAX, FINDING_HEX_BYTES
@@ -116,12 +116,11 @@ class Scanner:
                 return None
         data = self._source.read(position, header.size)
         self._sink.add(
-            "crc-mismatch",
+            "batch-crc",
             position,
             f"the CRC is {crc_of(data, header.magic)}, the batch at offset {header.base_offset} "
             f"says {header.crc}",
             size=header.size,
-            is_loss=True,
         )
         return self._found(position, header, is_valid=False)
 
@@ -155,7 +154,6 @@ class Scanner:
             f"the batch says {header.size} bytes, its CRC covers {size}",
             size=LOG_OVERHEAD,
             rest=data[:LOG_OVERHEAD],
-            is_loss=True,
         )
         fixed = bytearray(data)
         fixed[8:LOG_OVERHEAD] = (size - LOG_OVERHEAD).to_bytes(4, "big")
@@ -203,7 +201,6 @@ class Scanner:
             + ("none follows" if is_last else f"the next begins at {end}"),
             size=size,
             rest=self._source.read(start, min(end - start, FINDING_HEX_BYTES)),
-            is_loss=True,
         )
 
     def _found(self, position: int, header: BatchHeader, *, is_valid: bool) -> FoundBatch:

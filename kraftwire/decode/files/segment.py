@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kraftwire.decode.files.findings import FindingSink
 from kraftwire.decode.files.headers import LOG_OVERHEAD, BatchHeader
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.names import parse_file_name, partition_of
-from kraftwire.decode.files.report import FileLine, FindingSink
+from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.files.scan import FoundBatch, Scanner
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.decode.redact import redact_batch
@@ -26,6 +27,8 @@ from kraftwire.records.reader import Batch, read_batches
 __all__ = ["FileOptions", "SegmentLines", "family_of"]
 
 _METADATA = "metadata"
+# How problems begin that concern one record; the others concern the batch.
+_RECORD_PROBLEM = "record at offset "
 _KRAFT_TYPES = frozenset(ControlType) - {ControlType.ABORT, ControlType.COMMIT}
 
 
@@ -150,12 +153,12 @@ class SegmentLines:
         if first.offset is not None and 0 <= first.offset - found.start < found.header.size:
             position += first.offset - found.start
         also = f"; {more} more in this batch" if more else ""
+        is_record = first.problem.startswith(_RECORD_PROBLEM)
         self._sink.add(
-            "records-undecoded",
+            "record-undecoded" if is_record else "batch-damaged",
             position,
             f"batch at offset {found.header.base_offset}: {first.problem}{also}",
             size=found.header.size - LOG_OVERHEAD,
-            is_loss=True,
         )
 
 
