@@ -120,13 +120,12 @@ def default_json(field: FieldFacts) -> Any:
 
 def default_words(field: FieldFacts) -> str:
     """The default of a field as one says it."""
-    if field.default is not None and field.is_array:
+    if field.default is None:
+        is_optional = field.struct is not None and not field.is_array and is_empty(field.nullable)
+        return "all at default" if is_optional else "null"
+    if field.is_array:
         return "empty"
-    if (
-        field.struct
-        and not field.is_array
-        and (field.default is not None or is_empty(field.nullable))
-    ):
+    if field.struct:
         return "all at default"
     if field.type == "uuid" and not any(field.default):
         return "zero"
