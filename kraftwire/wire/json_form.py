@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
-from kraftwire.errors import WireError
+from kraftwire.errors import InvariantError, WireError
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
-from kraftwire.wire.sizes import fresh_default, is_at_default, is_optional_struct
+from kraftwire.wire.sizes import fresh_default, is_at_default
+from kraftwire.wire.writer import write_message
 
 __all__ = ["from_json", "to_json", "uuid_from_text", "uuid_to_text"]
 
@@ -40,55 +43,77 @@ def uuid_from_text(text: str) -> bytes:
 
 def to_json(facts: MessageFacts, message: Any, version: int) -> dict[str, Any]:
     """A message as JSON. Raises: WireError if the version cannot carry a value."""
-    return _struct_to_json(facts.root, message, version, facts, "")
+    try:
+        return _printer(facts.root, version)(message)
+    except _CannotCarryError:
+        # Rare, so the writer, which knows the field's path, finds it again and says it.
+        write_message(facts, message, version)
+        raise InvariantError(f"{facts.name} v{version} can be written but not printed") from None
 
 
-def _struct_to_json(
-    struct: StructFacts, value: Any, version: int, facts: MessageFacts, path: str
-) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for each in struct.fields:
-        held = getattr(value, each.attribute)
-        if version not in each.versions:
-            if not each.is_ignorable and not is_at_default(each, held):
-                raise _refusal(facts, version, f"{path}{each.attribute}", each, held)
-        elif version not in each.tagged or not is_at_default(each, held):
-            out[each.name] = _value_to_json(each, held, version, facts, path)
-    return out
+class _CannotCarryError(Exception):
+    """A field that the version has no room for holds something."""
 
 
-def _refusal(
-    facts: MessageFacts, version: int, path: str, each: FieldFacts, held: Any
-) -> WireError:
-    return WireError(
-        f"version {version} cannot carry the field (it has {each.versions})",
-        message=facts.name,
-        version=version,
-        path=path,
-        expected=f"the default {each.default!r}",
-        found=f"{held!r:.60}",
-    )
+Printer = Callable[[Any], dict[str, Any]]
+_printers: dict[tuple[Any, int], Printer] = {}
 
 
-def _value_to_json(
-    each: FieldFacts, value: Any, version: int, facts: MessageFacts, path: str
-) -> Any:
-    if value is None:
-        if is_optional_struct(each) and each.struct:
-            value = each.struct.cls()
-        else:
-            return None
-    if each.struct is None:
-        plain = _PLAIN.get(each.type)
-        if plain is None:
-            return list(value) if each.is_array else value
-        return [plain(item) for item in value] if each.is_array else plain(value)
-    if not each.is_array:
-        return _struct_to_json(each.struct, value, version, facts, f"{path}{each.attribute}.")
-    return [
-        _struct_to_json(each.struct, item, version, facts, f"{path}{each.attribute}[{index}].")
-        for index, item in enumerate(value)
+def _printer(struct: StructFacts, version: int) -> Printer:
+    """The function that prints a struct in one version, built on first use."""
+    printer = _printers.get((struct.cls, version))
+    if printer is None:
+        printer = _printers[struct.cls, version] = _build_printer(struct, version)
+    return printer
+
+
+def _build_printer(struct: StructFacts, version: int) -> Printer:
+    present = [each for each in struct.fields if version in each.versions]
+    always = [each for each in present if version not in each.tagged]
+    tagged = [(each, _converter(each, version)) for each in present if version in each.tagged]
+    refused = [
+        each for each in struct.fields if version not in each.versions and not each.is_ignorable
     ]
+    names = [each.name for each in always]
+    values = _getter([each.attribute for each in always])
+    pairs = ((each.name, _converter(each, version)) for each in always)
+    fixes = [(name, convert) for name, convert in pairs if convert]
+
+    def printer(value: Any) -> dict[str, Any]:
+        for each in refused:
+            if not is_at_default(each, getattr(value, each.attribute)):
+                raise _CannotCarryError
+        out = dict(zip(names, values(value), strict=True))
+        for name, convert_always in fixes:
+            held = out[name]
+            if held is not None:
+                out[name] = convert_always(held)
+        for each, convert_tagged in tagged:
+            held = getattr(value, each.attribute)
+            if not is_at_default(each, held):
+                convert = None if held is None else convert_tagged
+                out[each.name] = convert(held) if convert else held
+        return out
+
+    return printer
+
+
+def _getter(attributes: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """A function that takes attributes from an object, always as a tuple."""
+    if len(attributes) > 1:
+        return attrgetter(*attributes)
+    return lambda value: tuple(getattr(value, name) for name in attributes)
+
+
+def _converter(each: FieldFacts, version: int) -> Callable[[Any], Any] | None:
+    """How a value that is not None becomes JSON; None where it already is."""
+    convert = _printer(each.struct, version) if each.struct else _PLAIN.get(each.type)
+    if not each.is_array:
+        return convert
+    if convert is None:
+        return list
+    one = convert
+    return lambda values: [one(value) for value in values]
 
 
 def _base64(value: Any) -> str:
@@ -103,7 +128,7 @@ def _float_to_json(value: float) -> Any:
 
 
 # How a primitive looks in JSON; those not listed are what they are.
-_PLAIN = {
+_PLAIN: dict[str, Callable[[Any], Any]] = {
     "bytes": _base64,
     "records": _base64,
     "uuid": uuid_to_text,
