@@ -139,7 +139,7 @@ def _decode_response_header(payload: Payload, api: tuple[int, int] | None) -> No
     if api is None:
         # Every version of the header starts with the correlation id.
         _decode_header(payload, ResponseHeader)
-        payload.note("unknown-request", payload.end, "the body of a response nobody asked for")
+        payload.note("unmatched-response", payload.end, "the request is not known")
         return
     payload.api_key, payload.api_version = api
     payload.header_version = response_header_version(*api)

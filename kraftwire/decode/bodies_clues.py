@@ -14,7 +14,7 @@ from kraftwire.errors import WireError
 from kraftwire.limits import CLUES_MAX
 from kraftwire.protocol.headers import peek_request
 
-__all__ = ["TELLING_APIS", "Clues"]
+__all__ = ["Clues", "needs_learning"]
 
 _JOIN_GROUP = 11
 _SYNC_GROUP = 14
@@ -22,11 +22,17 @@ _SASL_HANDSHAKE = 17
 _SASL_AUTHENTICATE = 36
 _ENVELOPE = 58
 
-# APIs whose frames have to be decoded because others depend on them: those above, and Metadata,
-# CreateTopics, DeleteTopics and DescribeTopicPartitions for the names of topics.
-TELLING_APIS = frozenset({_JOIN_GROUP, _SYNC_GROUP, _SASL_HANDSHAKE, _ENVELOPE, 3, 19, 20, 75})
+# Metadata, CreateTopics, DeleteTopics and DescribeTopicPartitions tell the names of topics.
+_TELLING = frozenset(
+    {_JOIN_GROUP, _SYNC_GROUP, _SASL_HANDSHAKE, _SASL_AUTHENTICATE, _ENVELOPE, 3, 19, 20, 75}
+)
 
 _NO_CLUE = Clue()
+
+
+def needs_learning(api_key: int | None) -> bool:
+    """Whether frames of an API tell something, or need to be told something."""
+    return api_key in _TELLING
 
 
 class Clues:

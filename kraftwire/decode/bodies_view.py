@@ -22,7 +22,7 @@ from kraftwire.decode.redact import REDACTED, holds_secrets, redact
 from kraftwire.wire.message import Message
 from kraftwire.wire.reader import Annotation
 
-__all__ = ["Clue", "PayloadView", "Settings"]
+__all__ = ["Clue", "PayloadView", "Settings", "records_starts"]
 
 # A request in an envelope is never an envelope itself; damaged or hostile bytes may say so.
 _DEPTH_MAX = 1
@@ -120,7 +120,7 @@ class PayloadView:
 
     def _of_batches(self, batches: list[FieldBatches]) -> list[Finding]:
         """The findings in batches, their offsets counted from the start of the payload."""
-        starts = _records_starts(self.part.root)
+        starts = records_starts(self.part.root)
         return [
             Finding(
                 each.id,
@@ -240,7 +240,7 @@ def _may_be_metadata(data: bytes) -> bool:
     return METADATA_TOPIC_ID in data or METADATA_TOPIC.encode() in data
 
 
-def _records_starts(root: Annotation) -> dict[str, int]:
+def records_starts(root: Annotation) -> dict[str, int]:
     """Where the data of each field of type records begins, by the field's path."""
     starts: dict[str, int] = {}
     stack = [root]

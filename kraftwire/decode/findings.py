@@ -1,7 +1,7 @@
 """Findings of frames: what is odd, damaged or missing, under stable ids.
 
-Owns the ids of what is found inside a frame, and which of them mean that bytes stay undecoded. The
-packets' and files' own findings have ids of their own.
+Owns the ids of what is found inside a frame, and which ids mean that bytes stay undecoded. Those of
+packets and streams are described in `frames`, those of files in `files.findings`.
 """
 
 from __future__ import annotations
@@ -28,24 +28,30 @@ FINDINGS = {
     "nested-undecoded": "bytes inside a field do not follow the format they should have",
     "not-canonical": "Kafka itself writes the same message in other bytes, such as shorter varints",
     "record-undecoded": "a record of an internal topic whose type, version or bytes fit no schema",
+    "sasl-token": "a SASL token without any header, as after a SaslHandshake of version 0",
     "trailing-bytes": "bytes behind the end of the message",
     "undecoded": "the bytes do not follow the schema from here on",
     "unknown-api": "no schema has this API key",
-    "unknown-request": "a response whose request is not in the capture",
     "unknown-tag": "a tagged field that the schema lacks",
     "unknown-version": "no schema has this version; the nearest one is assumed",
+    "unmatched-response": "a response whose request is not known, and thus its API and version",
 }
 
 # Those that leave bytes of Kafka's undecoded, or decoded by guess: a run with one exits with 3.
 LOSSES = frozenset(
     {
+        "batch-crc",
         "batch-damaged",
+        "cut-by-close",
+        "gap",
         "header-undecoded",
         "record-undecoded",
+        "resync",
+        "truncated-packet",
         "undecoded",
         "unknown-api",
-        "unknown-request",
         "unknown-version",
+        "unmatched-response",
     }
 )
 
