@@ -74,6 +74,8 @@ def _blocks(view: memoryview) -> Iterator[memoryview]:
     while position < len(view):
         if view[position : position + len(_MAGIC)] == _MAGIC:
             position += len(_HEADER)
+            if position > len(view):
+                raise WireError("damaged snappy data: the header of the framing is cut")
             continue
         start = position + _SIZE.size
         size = _SIZE.unpack_from(view, position)[0] if start <= len(view) else -1
