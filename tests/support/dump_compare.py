@@ -109,7 +109,8 @@ def _compare_text(
         assert _control(record["decoded"]) == _dumped_control(dumped.text), at
     elif family is None:
         assert record["decoded"] is None, at
-        assert _as_text(record) == dumped.text, at
+        text = _as_text(record)
+        assert text is None or text == dumped.text, at
     elif family == "metadata":
         _, payload = dumped.decoded
         assert _metadata(record["decoded"]) == payload, at
@@ -117,12 +118,17 @@ def _compare_text(
         _compare_coordinator(record["decoded"], dumped, family, at)
 
 
-def _as_text(record: Json) -> str:
-    """Key and payload as the tool's string decoder shows them."""
+def _as_text(record: Json) -> str | None:
+    """Key and payload as the tool's string decoder shows them; None if they are no text."""
     parts = []
     for label, field in (("key", record["key"]), ("payload", record["value"])):
-        if field is not None:
-            parts.append(f"{label}: {b64decode(field).decode('utf-8', 'replace')}")
+        if field is None:
+            continue
+        try:
+            parts.append(f"{label}: {b64decode(field).decode()}")
+        except UnicodeDecodeError:
+            # Java and Python put different numbers of replacement characters there.
+            return None
     return " ".join(parts)
 
 
