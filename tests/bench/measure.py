@@ -73,16 +73,29 @@ class Run:
 
 
 def run_process(command: Sequence[str], *, output: Path | None = None) -> Run:
-    """Run a command to its end, its standard output into a file (or nowhere)."""
+    """Run a command to its end, its standard output into a file (or nowhere).
+
+    Shape: the peak is at least what the calling process occupies at that moment, since a new
+    process begins as a copy of it.
+    """
     with open(output or os.devnull, "wb") as sink:
         start = time.perf_counter()
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.DEVNULL
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.DEVNULL,
+            env=_environment(),
         )
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)
     return Run(wall, usage.ru_utime + usage.ru_stime, _peak(usage), process.returncode)
+
+
+def _environment() -> dict[str, str]:
+    """Ours, but with compiled modules kept: whoever installs a package has them."""
+    return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _peak(usage: resource.struct_rusage) -> int:
