@@ -77,7 +77,12 @@ def read_into(result: FieldBatches, data: bytes | memoryview, form: RecordsForm)
     family = family_of_topic(result.topic) if result.topic else None
     batches = result.batches = []
     for batch in _walk(result, data, form):
-        json, problems = batch_to_json(batch, family=family, records=form.detail)
+        detail = form.detail
+        if detail == "summary" and family is None and not batch.is_control:
+            # A summary tells what Kafka wrote. Of users' records the batch tells count and size,
+            # and sizes of single ones would be most of the output.
+            detail = "none"
+        json, problems = batch_to_json(batch, family=family, records=detail)
         for problem in problems:
             rest = data[batch.position : batch.position + FINDING_HEX_BYTES]
             _note(result, problem, rest, form)

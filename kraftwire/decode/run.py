@@ -1,0 +1,104 @@
+"""A run of the decode tool: frames and file lines pass the filter, go to a sink, and are counted.
+
+Owns the sink's protocol and the totals that set the exit code. Where frames and lines come from is
+the business of `run_inputs`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kraftwire.decode.bodies_frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.bodies_view import Settings
+from kraftwire.decode.files.report import ExitCode, FileLine, FileReport
+from kraftwire.decode.filters import FrameFilter
+from kraftwire.decode.findings import LOSSES
+from kraftwire.decode.frames import Frame
+from kraftwire.decode.frames_health import Health
+
+__all__ = ["Run", "Sink", "Totals"]
+
+
+class Sink(Protocol):
+    """Shows frames and lines: one kind of output.
+
+    Order: `frame` and `file_line` as they come, then `finish` once, also after a run that was
+    interrupted.
+    """
+
+    def frame(self, frame: DecodedFrame) -> None:
+        """Show a frame that passed the filter."""
+
+    def file_line(self, line: FileLine) -> None:
+        """Show a batch, an index entry or a state file."""
+
+    def finish(self) -> None:
+        """Show what is left, such as statistics, and flush."""
+
+
+@dataclass(slots=True)
+class Totals:
+    """What a run has seen.
+
+    Shape: `frames` counts all frames, `shown` those that passed the filter, and `findings` is of
+    these by id; `captures` has the health of each capture by its name.
+    """
+
+    frames: int = 0
+    shown: int = 0
+    findings: Counter[str] = field(default_factory=Counter)
+    captures: dict[str, Health] = field(default_factory=dict)
+    files: FileReport = field(default_factory=FileReport)
+    unreadable: int = 0
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether bytes of Kafka's stayed undecoded."""
+        return (
+            bool(self.unreadable or self.files.loss_count)
+            or not LOSSES.isdisjoint(self.findings)
+            or any(health.is_undecoded or health.problem for health in self.captures.values())
+        )
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """How the run went."""
+        is_known_file = self.files.exit_code is not ExitCode.NOTHING
+        if not self.frames and not self.files.line_count and not is_known_file:
+            return ExitCode.NOTHING
+        return ExitCode.PARTIAL if self.has_losses else ExitCode.CLEAN
+
+
+class Run:
+    """Takes frames and lines of all inputs, one after the other."""
+
+    def __init__(self, settings: Settings, frame_filter: FrameFilter, sink: Sink) -> None:
+        self.settings = settings
+        self.totals = Totals()
+        self._decoder = FrameDecoder(settings)
+        self._filter = frame_filter
+        self._sink = sink
+
+    def frames(self, frames: Iterable[Frame]) -> None:
+        """Decode frames and show those that pass the filter."""
+        totals, sink = self.totals, self._sink
+        decode, passes = self._decoder.decode, self._filter.passes
+        passes_all = self._filter.passes_all
+        for frame in frames:
+            totals.frames += 1
+            decoded = decode(frame)
+            if not passes_all and not passes(decoded):
+                continue
+            totals.shown += 1
+            for finding in decoded.findings:
+                totals.findings[finding.id] += 1
+            sink.frame(decoded)
+
+    def file_lines(self, lines: Iterable[FileLine]) -> None:
+        """Show the lines of a file; `totals.files` counts them."""
+        show = self._sink.file_line
+        for line in lines:
+            show(line)
