@@ -15,9 +15,9 @@ from kraftwire import messages
 from kraftwire.decode.bodies import Header, Payload, decode_payload
 from kraftwire.decode.bodies_clues import Clues, needs_learning
 from kraftwire.decode.bodies_ranges import ByteRange, hidden_ranges
-from kraftwire.decode.bodies_records import FieldBatches
+from kraftwire.decode.bodies_records import FieldBatches, Settings
 from kraftwire.decode.bodies_scan import TopicUse, groups, topics
-from kraftwire.decode.bodies_view import Clue, PayloadView, Settings
+from kraftwire.decode.bodies_view import Clue, PayloadView
 from kraftwire.decode.findings import Finding
 from kraftwire.decode.frames import Frame
 from kraftwire.decode.nested_sasl import sasl_token
@@ -75,7 +75,8 @@ class DecodedFrame:
     @cached_property
     def view(self) -> PayloadView:
         """The payload as it is shown. Order: not for a token."""
-        return PayloadView(self.payload, self.settings, self._clue or Clue())
+        clue = self._clue or Clue()
+        return PayloadView(self.payload, self.settings, clue, file=self.frame.file)
 
     def learn(self) -> None:
         """Let the frames behind this one know what it tells. Order: once, in order of frames."""

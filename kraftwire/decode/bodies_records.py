@@ -21,7 +21,7 @@ from kraftwire.records.json_form import Detail, batch_to_json
 from kraftwire.records.reader import Batch, BatchReader
 from kraftwire.wire.message import Message
 
-__all__ = ["FieldBatches", "RecordsForm", "batches_in", "read_into"]
+__all__ = ["FieldBatches", "RecordsForm", "Settings", "batches_in", "read_into"]
 
 _UNALIGNED = "unalignedRecords"
 _METADATA = "metadata"
@@ -31,11 +31,23 @@ _CRC_PATH = "crc"
 
 @dataclass(frozen=True, slots=True)
 class RecordsForm:
-    """How records are shown; `file` is the name that batches carry."""
+    """How records are shown."""
 
-    file: str | None = None
     detail: Detail = "full"
     show_secrets: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a run shows, and what it has learned of topics so far."""
+
+    records: RecordsForm = field(default_factory=RecordsForm)
+    topics: TopicNames = field(default_factory=TopicNames)
+
+    @property
+    def show_secrets(self) -> bool:
+        """Whether secrets are shown."""
+        return self.records.show_secrets
 
 
 @dataclass(slots=True)
@@ -43,11 +55,12 @@ class FieldBatches:
     """The batches of one field.
 
     Shape: `batches` is None for a null field. Positions of batches and offsets of findings count
-    from the field's first byte of data.
+    from the field's first byte of data. `file` is the name that batches carry.
     """
 
     where: RecordsField
     topic: str | None
+    file: str | None
     batches: list[dict[str, Any]] | None
     findings: list[Finding] = field(default_factory=list)
 
@@ -58,16 +71,16 @@ class FieldBatches:
 
 
 def batches_in(
-    message: Message, version: int, names: TopicNames, form: RecordsForm
+    message: Message, version: int, settings: Settings, file: str | None
 ) -> list[FieldBatches]:
     """The batches of every field of type records in a message."""
     found = []
     for where in records_fields(message, version):
         data = getattr(where.holder, where.attribute)
-        topic = names.name(where.topic, where.topic_id)
-        result = FieldBatches(where, topic, None if data is None else [])
+        topic = settings.topics.name(where.topic, where.topic_id)
+        result = FieldBatches(where, topic, file, None if data is None else [])
         if data:
-            read_into(result, data, form)
+            read_into(result, data, settings.records)
         found.append(result)
     return found
 
@@ -88,7 +101,7 @@ def read_into(result: FieldBatches, data: bytes | memoryview, form: RecordsForm)
             _note(result, problem, rest, form)
         if family == _METADATA and not form.show_secrets:
             redact_batch(json, is_metadata=True)
-        batches.append({"file": form.file, **json})
+        batches.append({"file": result.file, **json})
 
 
 def _walk(

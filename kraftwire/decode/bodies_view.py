@@ -6,39 +6,26 @@ does not pay for its JSON.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from kraftwire import messages
 from kraftwire.decode.bodies import Payload, decode_payload
 from kraftwire.decode.bodies_partial import Part, annotated, partial_json
-from kraftwire.decode.bodies_records import FieldBatches, RecordsForm, batches_in, read_into
+from kraftwire.decode.bodies_records import FieldBatches, Settings, batches_in, read_into
 from kraftwire.decode.bodies_scan import RecordsField, error_codes
-from kraftwire.decode.bodies_topics import METADATA_TOPIC, METADATA_TOPIC_ID, TopicNames
+from kraftwire.decode.bodies_topics import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.decode.findings import Finding, json_path
 from kraftwire.decode.nested import HAS_NESTED, Around, Inner, Nested, nested_in
 from kraftwire.decode.redact import REDACTED, holds_secrets, redact
 from kraftwire.wire.message import Message
 from kraftwire.wire.reader import Annotation
 
-__all__ = ["Clue", "PayloadView", "Settings", "records_starts"]
+__all__ = ["Clue", "PayloadView", "records_starts"]
 
 # A request in an envelope is never an envelope itself; damaged or hostile bytes may say so.
 _DEPTH_MAX = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a run shows, and what it has learned of topics so far."""
-
-    records: RecordsForm = field(default_factory=RecordsForm)
-    topics: TopicNames = field(default_factory=TopicNames)
-
-    @property
-    def show_secrets(self) -> bool:
-        """Whether secrets are shown."""
-        return self.records.show_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +37,25 @@ class Clue:
     embedded_api: tuple[int, int] | None = None
 
 
+_NO_CLUE = Clue()
+
+
 class PayloadView:
     """A payload and everything that can be derived from it."""
 
     def __init__(
-        self, payload: Payload, settings: Settings, clue: Clue = Clue(), *, depth: int = 0
+        self,
+        payload: Payload,
+        settings: Settings,
+        clue: Clue = _NO_CLUE,
+        *,
+        file: str | None = None,
+        depth: int = 0,
     ) -> None:
+        """Prepare a view. Shape: `file` is the name that batches carry."""
         self.payload = payload
         self.settings = settings
+        self.file = file
         self._clue = clue
         self._depth = depth
 
@@ -81,9 +79,7 @@ class PayloadView:
         body = self.payload.body
         if body is None:
             return []
-        return batches_in(
-            body, self.payload.body_version, self.settings.topics, self.settings.records
-        )
+        return batches_in(body, self.payload.body_version, self.settings, self.file)
 
     @cached_property
     def nested(self) -> Nested:
@@ -106,7 +102,7 @@ class PayloadView:
         depth = self._depth + 1
         if depth > _DEPTH_MAX:
             payload.body = payload.body_class = None
-        view = PayloadView(payload, self.settings, depth=depth)
+        view = PayloadView(payload, self.settings, file=self.file, depth=depth)
         return Inner(view.to_json(), view.findings, view.has_secrets)
 
     @cached_property
@@ -208,7 +204,7 @@ class PayloadView:
         """The batches of a field of type records in a body that was not decoded as a whole."""
         topic = METADATA_TOPIC if _may_be_metadata(self.payload.data) else None
         where = RecordsField((), node.name, None, "", topic, None)
-        result = FieldBatches(where, topic, [])
+        result = FieldBatches(where, topic, self.file, [])
         read_into(result, self.payload.data[start:end], self.settings.records)
         return result.batches
 

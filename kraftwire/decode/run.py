@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kraftwire.decode.bodies_frame import DecodedFrame, FrameDecoder
-from kraftwire.decode.bodies_view import Settings
+from kraftwire.decode.bodies_records import Settings
 from kraftwire.decode.files.report import ExitCode, FileLine, FileReport
 from kraftwire.decode.filters import FrameFilter
 from kraftwire.decode.findings import LOSSES
