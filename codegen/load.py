@@ -7,6 +7,7 @@ Accepted: comments, `versions` missing where `taggedVersions` is given, tags wri
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,27 @@ from codegen.types import PRIMITIVES
 
 __all__ = ["load_folder", "load_text", "parse_versions"]
 
-_MESSAGE_KEYS = {
-    "apiKey", "type", "name", "validVersions", "deprecatedVersions", "flexibleVersions", "fields",
-    "commonStructs", "listeners", "latestVersionUnstable", "about", "renamedTo",
+# What each key may hold. A boolean is no number here, though Python thinks so.
+_MESSAGE_KEYS: dict[str, tuple[type, ...]] = {
+    "apiKey": (int,), "type": (str,), "name": (str,), "validVersions": (str,),
+    "deprecatedVersions": (str,), "flexibleVersions": (str,), "fields": (list,),
+    "commonStructs": (list,), "listeners": (list,), "latestVersionUnstable": (bool,),
+    "about": (str,), "renamedTo": (str,),
 }  # fmt: skip
-_FIELD_KEYS = {
-    "name", "type", "versions", "nullableVersions", "taggedVersions", "tag", "default",
-    "ignorable", "mapKey", "entityType", "about", "fields", "flexibleVersions", "zeroCopy",
+_STRUCT_KEYS: dict[str, tuple[type, ...]] = {
+    "name": (str,), "versions": (str,), "about": (str,), "fields": (list,),
 }  # fmt: skip
+_FIELD_KEYS: dict[str, tuple[type, ...]] = {
+    "name": (str,), "type": (str,), "versions": (str,), "nullableVersions": (str,),
+    "taggedVersions": (str,), "tag": (int, str), "flexibleVersions": (str,),
+    "default": (str, int, float, bool, type(None)), "ignorable": (bool,), "mapKey": (bool,),
+    "entityType": (str,), "about": (str,), "fields": (list,), "zeroCopy": (bool,),
+}  # fmt: skip
+_JSON_WORDS = {
+    str: "a string", int: "an integer", float: "a number", bool: "true or false",
+    list: "an array", LocatedDict: "an object", type(None): "null",
+}  # fmt: skip
+_VERSIONS = re.compile(r"(?P<low>\d+)(?:(?P<open>\+)|-(?P<high>\d+))?")
 
 
 def load_folder(folder: Path) -> list[Message]:
@@ -52,14 +66,18 @@ def load_text(text: str, file: str) -> Message | None:
 
 
 def parse_versions(text: str) -> Versions:
-    """Parse ``3``, ``0-5``, ``2+`` or ``none``. Raises: ValueError with what was found."""
+    """Parse ``3``, ``0-5``, ``2+`` or ``none``. Raises: ValueError if it is anything else."""
     text = text.strip()
     if text == "none":
         return NO_VERSIONS
-    if text.endswith("+"):
-        return Versions(int(text[:-1]), ANY_VERSION)
-    low, _, high = text.partition("-")
-    return Versions(int(low), int(high or low))
+    match = _VERSIONS.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    low = int(match["low"])
+    high = ANY_VERSION if match["open"] else int(match["high"] or low)
+    if not low <= high <= ANY_VERSION:
+        raise ValueError(text)
+    return Versions(low, high)
 
 
 class _Loader:
@@ -77,19 +95,22 @@ class _Loader:
     def message(self, data: Any, text: str) -> Message | None:
         if not isinstance(data, LocatedDict):
             raise self.fail("a schema is one JSON object", data)
-        self.known_keys(data, _MESSAGE_KEYS, "")
-        name = self.get(data, "name", str)
+        self.check_keys(data, _MESSAGE_KEYS, "")
+        name = self.get(data, "name")
         versions = self.versions(data, "validVersions", "")
         if not versions:
             return None
         self.flexible = self.versions(data, "flexibleVersions", "", NO_VERSIONS)
         for common in data.get("commonStructs", []):
-            self.common[self.get(common, "name", str)] = common
+            if not isinstance(common, LocatedDict):
+                raise self.fail("a struct is a JSON object", data, "commonStructs", name)
+            self.check_keys(common, _STRUCT_KEYS, name)
+            self.common[self.get(common, "name", name)] = common
         root = Struct(name, [], versions, data.get("about", ""), data.line)
         root.fields = self.fields(data, versions, name)
         return Message(
             name=name,
-            kind=self.get(data, "type", str),
+            kind=self.get(data, "type"),
             api_key=data.get("apiKey", -1),
             versions=versions,
             flexible=self.flexible,
@@ -103,17 +124,20 @@ class _Loader:
             digest=hashlib.sha256(text.encode()).hexdigest()[:16],
         )
 
-    def known_keys(self, data: LocatedDict, known: set[str], path: str) -> None:
-        for key in data:
+    def check_keys(
+        self, data: LocatedDict, known: dict[str, tuple[type, ...]], path: str
+    ) -> None:
+        for key, value in data.items():
             if key not in known:
                 raise self.fail(f"unknown key {key!r}", data, key, path)
+            if type(value) not in known[key]:
+                wanted = " or ".join(_JSON_WORDS[kind] for kind in known[key])
+                found = _JSON_WORDS[LocatedDict if isinstance(value, dict) else type(value)]
+                raise self.fail(f"{key!r} must be {wanted}, is {found}", data, key, path)
 
-    def get(self, data: LocatedDict, key: str, kind: type, path: str = "") -> Any:
+    def get(self, data: LocatedDict, key: str, path: str = "") -> Any:
         if key not in data:
             raise self.fail(f"key {key!r} is missing", data, path=path)
-        if not isinstance(data[key], kind):
-            found = type(data[key]).__name__
-            raise self.fail(f"{key!r} must be a {kind.__name__}, is a {found}", data, key, path)
         return data[key]
 
     def versions(
@@ -121,7 +145,7 @@ class _Loader:
     ) -> Versions:
         if key not in data and default is not None:
             return default
-        text = self.get(data, key, str, path)
+        text = self.get(data, key, path)
         try:
             return parse_versions(text)
         except ValueError:
@@ -129,16 +153,17 @@ class _Loader:
             raise self.fail(problem, data, key, path) from None
 
     def fields(self, data: LocatedDict, versions: Versions, path: str) -> list[Field]:
-        listed = self.get(data, "fields", list, path)
+        listed = self.get(data, "fields", path)
+        for item in listed:
+            if not isinstance(item, LocatedDict):
+                raise self.fail("a field is a JSON object", data, "fields", path)
         return [self.field(item, versions, path) for item in listed]
 
-    def field(self, data: Any, parent: Versions, parent_path: str) -> Field:
-        if not isinstance(data, LocatedDict):
-            raise self.fail("a field is a JSON object", data, path=parent_path)
-        name = self.get(data, "name", str, parent_path)
-        path = f"{parent_path}.{name}"
-        self.known_keys(data, _FIELD_KEYS, path)
-        type_text = self.get(data, "type", str, path)
+    def field(self, data: LocatedDict, parent: Versions, parent_path: str) -> Field:
+        path = f"{parent_path}.{data.get('name', '')}".rstrip(".")
+        self.check_keys(data, _FIELD_KEYS, path)
+        name = self.get(data, "name", path)
+        type_text = self.get(data, "type", path)
         tagged = self.versions(data, "taggedVersions", path, NO_VERSIONS)
         versions = self.versions(data, "versions", path, tagged or None)
         result = Field(
