@@ -4,24 +4,51 @@ from __future__ import annotations
 
 __all__ = [
     "BATCH_SIZE_MAX",
+    "BUFFERED_BYTES_MAX",
     "CAPTURE_READ_BYTES",
+    "CLOSED_CONNECTIONS_MAX",
     "CLUES_MAX",
+    "CONNECTIONS_MAX",
+    "COUNTED_FRAME_SIZE_MIN",
     "ELEMENT_BYTES_MIN",
     "ELEMENT_FREE_COUNT",
     "FILE_WINDOW_BYTES",
     "FINDING_HEX_BYTES",
     "FOLLOWED_BATCHES_KEPT",
+    "FRAGMENTED_PACKETS_MAX",
     "FRAME_SIZE_MAX",
     "GC_PAUSE_BYTES",
+    "HELD_BYTES_MAX",
+    "HELD_BYTES_WAITING_MAX",
+    "HOLE_PACKETS",
+    "HOLE_WAIT_NS",
+    "HOLE_WAIT_RETRANSMISSION_NS",
+    "LINGER_NS",
+    "LINGER_PACKETS",
     "MESSAGE_LINE_BYTES_MAX",
+    "PACKET_BYTES_MAX",
+    "PARKED_BYTES_MAX",
+    "PARKED_PACKETS_MAX",
+    "PARKED_RESPONSES_MAX",
     "PARTIAL_BYTES_MAX",
+    "PENDING_REQUESTS_MAX",
+    "RAFT_EVENT_COUNT_MAX",
+    "RAFT_HIGHLIGHT_COUNT_MAX",
+    "RAFT_PENDING_COUNT_MAX",
+    "RAFT_TOPIC_COUNT_MAX",
+    "RECOGNITION_BYTES_MAX",
     "RECORDS_CHUNK_COUNT",
     "RECORDS_RATIO_MAX",
     "RECORDS_SIZE_FREE",
     "RECORDS_SIZE_MAX",
+    "RENDER_PENDING_COUNT_MAX",
     "RESUME_BYTES_RATIO",
     "RESYNC_BATCH_BYTES_MAX",
+    "REVIEW_NS",
+    "SEARCH_BYTES_MAX",
     "STATE_FILE_BYTES_MAX",
+    "TLS_CONNECTIONS_LISTED",
+    "UNCONFIRMED_FRAME_SIZE_MAX",
     "UNPACKED_FILE_BYTES_MAX",
 ]
 
@@ -98,3 +125,80 @@ FOLLOWED_BATCHES_KEPT = 65_536
 # What a decoder remembers of groups, connections and requests without an answer, each at most so
 # many: a broker has a few thousand connections, and a request waits at most minutes.
 CLUES_MAX = 100_000
+
+# The Raft timeline keeps this many events of each kind and counts the rest: a quorum that votes all
+# day without result must not fill the memory, and nobody reads that far.
+RAFT_EVENT_COUNT_MAX = 20_000
+
+# Of the metadata log it quotes this many records and counts the rest.
+RAFT_HIGHLIGHT_COUNT_MAX = 2_000
+
+# Topics whose names and sizes it keeps; a cluster is designed for fewer.
+RAFT_TOPIC_COUNT_MAX = 200_000
+
+# Requests without an answer that it keeps, to tell what a silent node left open.
+RAFT_PENDING_COUNT_MAX = 10_000
+
+# A longer packet or block means that the capture file is damaged: tools capture at most 256 KiB
+# of a packet, and the name and secret blocks of pcapng are far shorter than this.
+PACKET_BYTES_MAX = 16 * 1024 * 1024
+
+# IP packets in pieces that are being put together at a time; each holds at most 64 KiB.
+FRAGMENTED_PACKETS_MAX = 64
+
+# Bytes behind a hole in a TCP stream are held until the hole is filled, or hopeless: this many
+# packets of the connection after a sign that the receiver has the bytes (captures confuse the
+# order of packets by a few only), or when so many bytes are held, or after so much time. Where the
+# receiver is seen asking for the bytes they will be sent again, so there is reason to wait longer:
+# for the largest usual window, and for some doublings of the retransmission timer.
+HOLE_PACKETS = 16
+HELD_BYTES_MAX = 1024 * 1024
+HELD_BYTES_WAITING_MAX = 16 * 1024 * 1024
+HOLE_WAIT_NS = 3_000_000_000
+HOLE_WAIT_RETRANSMISSION_NS = 30_000_000_000
+
+# Connections in a capture are followed up to this number; beyond it the one that was opened first
+# is given up, so that a scan of ports cannot fill memory. Closed ones are remembered for a while,
+# because late copies of their packets must not look like new connections.
+CONNECTIONS_MAX = 20_000
+CLOSED_CONNECTIONS_MAX = 1024
+
+# Requests that wait for their responses, per connection. Clients allow 5 in flight by default;
+# where a capture holds one direction only, responses never come.
+PENDING_REQUESTS_MAX = 10_000
+
+# Responses that wait for their requests, per connection: captures may show a response before its
+# request, and a hole in the requests keeps those behind it waiting.
+PARKED_RESPONSES_MAX = 256
+PARKED_PACKETS_MAX = 64
+PARKED_BYTES_MAX = 4 * 1024 * 1024
+
+# While frames are searched for, this much of a direction is kept. A frame that is recognised by
+# its own first bytes alone may not be longer than UNCONFIRMED_FRAME_SIZE_MAX: a wrong length
+# above that would swallow too much that is right.
+SEARCH_BYTES_MAX = 2 * 1024 * 1024
+UNCONFIRMED_FRAME_SIZE_MAX = 1024 * 1024
+
+# A connection that was open before the capture began and shows no frame in this many bytes of a
+# direction is taken for something else than Kafka.
+RECOGNITION_BYTES_MAX = 8 * 1024 * 1024
+
+# Unfinished frames of all connections together may take this much; of a frame beyond that only the
+# first packet is kept, so that a capture with many slow large responses fits into memory. Shorter
+# frames than COUNTED_FRAME_SIZE_MIN are not counted: they are many, and the connections bound them.
+BUFFERED_BYTES_MAX = 128 * 1024 * 1024
+COUNTED_FRAME_SIZE_MIN = 32 * 1024
+
+# Encrypted connections are listed one by one up to this number, beyond it counted only.
+TLS_CONNECTIONS_LISTED = 1000
+
+# Requests without a response that lines and statistics keep something of, a few hundred bytes each.
+RENDER_PENDING_COUNT_MAX = 100_000
+
+# After a reset, or when both ends are done while something is open, a connection is followed for
+# this much longer, because captures may show its last data too late.
+LINGER_PACKETS = 16
+LINGER_NS = 1_000_000_000
+
+# Connections with something open are looked at again after so much time without a packet.
+REVIEW_NS = 1_000_000_000

@@ -1,0 +1,148 @@
+"""A Kafka frame as it was found in a capture, and what is remembered of a request.
+
+Owns the two objects that the lower half of the decoder hands to the upper one. Nothing here knows
+how a body is laid out.
+"""
+
+from __future__ import annotations
+
+__all__ = ["CAPTURE_FINDINGS", "CaptureFinding", "Frame", "Request"]
+
+# Id, offset in the frame's data (None if no byte can be named), path, detail.
+CaptureFinding = tuple[str, int | None, str, str]
+
+# Id -> meaning, for the findings that packets give rise to. Those of a frame itself have an
+# offset; those of the stream before it have none.
+CAPTURE_FINDINGS = {
+    "gap": "bytes are missing, because the capture lost a packet; with an offset: of this frame, "
+    "else: before this frame in the same direction",
+    "truncated-packet": "bytes are missing, because the capture kept only the start of a packet; "
+    "offset as for gap",
+    "resync": "bytes before this frame were skipped, because no frame could be recognised in them",
+    "midstream-start": "the connection was open when the capture began; this is the first frame "
+    "that could be recognised in its direction",
+    "cut-by-capture-end": "the capture ends before the frame does",
+    "cut-by-close": "the connection was closed before the frame was complete",
+    "unmatched-response": "no request with this correlation id is in the capture, so API and "
+    "version are unknown",
+    "responses-lost": "requests before this one in order have no response in the capture",
+}
+
+# Those that mean that bytes of Kafka's stay undecoded.
+_UNDECODED = frozenset({"gap", "truncated-packet", "resync", "cut-by-close"})
+
+
+class Request:
+    """What is remembered of a request until its response comes.
+
+    Shape: `api_key`, `api_version` and `correlation_id` are -1 for a bare SASL token;
+    `time_ns` is that of the request's last packet, -1 while packets are missing;
+    `index` is the number of its frame, -1 before it was handed out.
+    """
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "client_id",
+        "correlation_id",
+        "has_response",
+        "index",
+        "time_ns",
+    )
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    has_response: bool
+    index: int
+    time_ns: int
+
+    def __init__(
+        self, api_key: int, api_version: int, correlation_id: int, client_id: str | None
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.has_response = True
+        self.index = -1
+        self.time_ns = -1
+
+
+class Frame:
+    """One frame: a request, a response or a bare SASL token.
+
+    Shape: `data` are the bytes behind the length prefix. If some are `missing` (ranges of start
+    and length, in order), zeros stand in their place inside `data`, which ends with the last byte
+    that was captured; `size` is the declared length all the same. `api_key` and `api_version` are
+    None for a token and for a response whose request is not in the capture; `correlation_id` is
+    None for a token only. `request` is the frame's own on a request, and None where there is none.
+    `kind` is ``"rpc"`` or ``"sasl-token"``.
+    Units: `time_ns` nanoseconds since the epoch, of the frame's last packet; `latency_ms`
+    milliseconds between the last packets of request and response, None on requests.
+    """
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "connection",
+        "correlation_id",
+        "data",
+        "direction",
+        "file",
+        "findings",
+        "index",
+        "kind",
+        "latency_ms",
+        "missing",
+        "request",
+        "size",
+        "time_ns",
+    )
+
+    api_key: int | None
+    api_version: int | None
+    connection: str
+    correlation_id: int | None
+    data: bytes
+    direction: str
+    file: str
+    findings: list[CaptureFinding] | tuple[()]
+    index: int
+    kind: str
+    latency_ms: float | None
+    missing: tuple[tuple[int, int], ...]
+    request: Request | None
+    size: int
+    time_ns: int
+
+    @property
+    def time(self) -> float:
+        """Seconds since the epoch: the double that is nearest to the capture's time stamp."""
+        return self.time_ns / 1_000_000_000
+
+    @property
+    def is_request(self) -> bool:
+        """Whether the client sent it."""
+        return self.direction == "request"
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether bytes of the frame are missing."""
+        return bool(self.missing)
+
+    @property
+    def is_undecoded(self) -> bool:
+        """Whether bytes of Kafka's were lost in this frame or just before it.
+
+        Shape: a frame that the end of the capture cuts is none; nobody lost its bytes.
+        """
+        return any(finding[0] in _UNDECODED for finding in self.findings)
+
+    def __repr__(self) -> str:
+        return (
+            f"Frame({self.index}, {self.connection}, {self.direction}, api_key={self.api_key}, "
+            f"api_version={self.api_version}, correlation_id={self.correlation_id}, "
+            f"size={self.size})"
+        )

@@ -1,0 +1,153 @@
+"""What the first bytes of a request tell: is it Kafka, which API, and does it get a response.
+
+Owns the rules by which Kafka is recognised on any port. They are strict where bytes are searched
+for a header, and lenient where a header has to be.
+
+Source: Kafka's `RequestHeader`; `acks` as in its `ProduceRequest`.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+
+from kraftwire import messages
+from kraftwire.limits import FRAME_SIZE_MAX
+
+__all__ = [
+    "HEADER",
+    "HEADER_SIZE",
+    "PRODUCE",
+    "SASL_HANDSHAKE_V0",
+    "Header",
+    "api_table",
+    "client_id",
+    "is_controlled_shutdown_v0",
+    "is_gssapi_token",
+    "parse_header",
+    "produce_acks",
+]
+
+# Length prefix, API key and version as one number, correlation id, length of the client id.
+HEADER = struct.Struct(">iIih")
+HEADER_SIZE = HEADER.size
+
+# Kinds of requests that the reader treats differently.
+_ORDINARY = 0
+PRODUCE = 1
+SASL_HANDSHAKE_V0 = 2
+
+_PRODUCE_KEY = 0
+_CONTROLLED_SHUTDOWN_V0 = 7 << 16
+_SASL_HANDSHAKE_KEY = 17
+_API_VERSIONS_KEY = 18
+
+_API_KEY_MAX = 255
+_NEWER_VERSIONS = 16
+
+# GSSAPI tokens of clients that send no SaslHandshake: an ASN.1 application tag, with the object
+# identifier of Kerberos right behind its length.
+_KERBEROS = b"\x06\x09\x2a\x86\x48\x86\xf7\x12\x01\x02\x02"
+
+_I16 = struct.Struct(">h")
+
+# Position, declared size, API key, API version, correlation id, client id (None if null).
+Header = tuple[int, int, int, int, int, bytes | None]
+
+
+@cache
+def api_table() -> dict[int, tuple[int, int, int]]:
+    """Every known ``api_key << 16 | api_version`` -> key, version, kind of request."""
+    table: dict[int, tuple[int, int, int]] = {}
+    for key, (low, high) in messages.API_VERSIONS.items():
+        for version in range(low, high + 1):
+            kind = PRODUCE if key == _PRODUCE_KEY else _ORDINARY
+            table[key << 16 | version] = key, version, kind
+    table[_SASL_HANDSHAKE_KEY << 16] = _SASL_HANDSHAKE_KEY, 0, SASL_HANDSHAKE_V0
+    # The only request without a client id: its header is shorter than all others.
+    table.pop(_CONTROLLED_SHUTDOWN_V0, None)
+    return table
+
+
+def parse_header(data: bytes | bytearray, at: int, *, strict: bool) -> Header | None:
+    """The request header behind a length prefix at `at`; None if there cannot be one.
+
+    Shape: `strict` demands a known API and version, and that the client id be there; otherwise
+    newer APIs and versions pass, and so does a client id that ends behind `data`.
+    """
+    if at + HEADER_SIZE > len(data):
+        return None
+    size, kind, correlation_id, id_size = HEADER.unpack_from(data, at)
+    if not HEADER_SIZE - 4 + max(id_size, 0) <= size <= FRAME_SIZE_MAX or id_size < -1:
+        return None
+    if kind not in api_table() and (strict or not _may_be_newer(kind >> 16, kind & 0xFFFF)):
+        return None
+    if correlation_id < 0 and strict:
+        return None
+    raw = bytes(data[at + HEADER_SIZE : at + HEADER_SIZE + id_size]) if id_size >= 0 else None
+    if raw is not None:
+        is_whole = len(raw) == id_size
+        if not (is_whole or not strict) or (is_whole and client_id(raw) is None):
+            return None
+    return at, size, kind >> 16, kind & 0xFFFF, correlation_id, raw
+
+
+def _may_be_newer(api_key: int, api_version: int) -> bool:
+    """Whether a later release of Kafka could have this API in this version."""
+    low, high = messages.API_VERSIONS.get(api_key, (0, 0))
+    if api_key not in messages.API_VERSIONS and not 0 < api_key <= _API_KEY_MAX:
+        return False
+    return low <= api_version <= high + _NEWER_VERSIONS
+
+
+def client_id(raw: bytes) -> str | None:
+    """The text of a client id; None if it cannot be one."""
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if text.isprintable() else None
+
+
+def is_controlled_shutdown_v0(data: bytes, at: int) -> bool:
+    """Whether the one request without a client id stands here: 12 bytes with a broker id."""
+    return data.startswith(b"\x00\x00\x00\x0c\x00\x07\x00\x00", at)
+
+
+def is_gssapi_token(data: bytes) -> bool:
+    """Whether a frame starts like a Kerberos token sent without any Kafka header."""
+    return data.startswith(b"\x60") and _KERBEROS in data[:20]
+
+
+def produce_acks(data: bytes, at: int, api_version: int) -> int | None:
+    """The acks of a Produce request whose client id ends at `at`; None if not captured."""
+    try:
+        if api_version >= 9:
+            at = _skip_tags(data, at)
+            size, at = _uvarint(data, at)
+            at += max(size - 1, 0)
+        elif api_version >= 3:
+            (size,) = _I16.unpack_from(data, at)
+            at += 2 + max(size, 0)
+        return int(_I16.unpack_from(data, at)[0])
+    except (struct.error, IndexError):
+        return None
+
+
+def _skip_tags(data: bytes, at: int) -> int:
+    count, at = _uvarint(data, at)
+    for _ in range(min(count, len(data))):
+        _, at = _uvarint(data, at)
+        size, at = _uvarint(data, at)
+        at += size
+    return at
+
+
+def _uvarint(data: bytes, at: int) -> tuple[int, int]:
+    """Raises: IndexError where the bytes end; the caller takes that for not captured."""
+    value = shift = 0
+    while data[at] & 0x80:
+        value |= (data[at] & 0x7F) << shift
+        shift += 7
+        at += 1
+    return value | data[at] << shift, at + 1

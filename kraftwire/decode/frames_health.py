@@ -1,0 +1,80 @@
+"""What happened to a capture as a whole: counts of packets, losses and connections.
+
+Owns the totals that go to standard error. Single losses are findings of frames.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kraftwire.limits import TLS_CONNECTIONS_LISTED
+
+__all__ = ["Health", "TlsConnection"]
+
+
+@dataclass(slots=True)
+class TlsConnection:
+    """An encrypted connection, which is reported and not decoded.
+
+    Shape: `version` is the negotiated one, as in ``TLSv1.3``; empty if no ServerHello was seen.
+    """
+
+    connection: str
+    server_name: str = ""
+    version: str = ""
+    client_bytes: int = 0
+    server_bytes: int = 0
+
+
+@dataclass(slots=True)
+class Health:
+    """Totals of a run; `problem` says why a capture file ended before it should have.
+
+    Units: counts of packets, connections, frames or bytes, as the names say; `missing_bytes` were
+    lost by the capture, in connections of any kind, `skipped_bytes` are there in connections of
+    Kafka, but belong to no frame that could be recognised; `undecoded_bytes` sums up both for
+    connections of Kafka.
+    """
+
+    packets: int = 0
+    skipped_packets: int = 0
+    truncated_packets: int = 0
+    fragments: int = 0
+    retransmissions: int = 0
+    overlaps: int = 0
+    out_of_order: int = 0
+    gaps: int = 0
+    missing_bytes: int = 0
+    skipped_bytes: int = 0
+    undecoded_bytes: int = 0
+    resyncs: int = 0
+    connections: int = 0
+    kafka_connections: int = 0
+    other_connections: int = 0
+    midstream_connections: int = 0
+    tls_connections: int = 0
+    frames: int = 0
+    partial_frames: int = 0
+    unmatched_responses: int = 0
+    unanswered_requests: int = 0
+    problem: str = ""
+    tls: list[TlsConnection] = field(default_factory=list)
+    unsupported_links: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def is_undecoded(self) -> bool:
+        """Whether bytes of Kafka's were lost or skipped, apart from an end that cuts a frame."""
+        return bool(self.undecoded_bytes)
+
+    def count_skipped(self, unsupported_link: int | None = None) -> None:
+        """Count a packet that is no TCP over IP, or whose link type is unknown."""
+        self.skipped_packets += 1
+        if unsupported_link is not None:
+            known = self.unsupported_links
+            known[unsupported_link] = known.get(unsupported_link, 0) + 1
+
+    def add_tls(self, connection: TlsConnection) -> None:
+        """Count an encrypted connection and list it, unless the list is full."""
+        self.tls_connections += 1
+        if len(self.tls) < TLS_CONNECTIONS_LISTED:
+            self.tls.append(connection)

@@ -1,0 +1,280 @@
+"""Cutting one direction of a Kafka connection into frames, also across holes.
+
+Owns the length prefix and what happens when bytes are missing: inside a frame of known length the
+hole is skipped by its size and the frame is partial; anywhere else frames have to be found again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftwire.decode.frames import CaptureFinding, Frame, Request
+from kraftwire.decode.frames_search import RequestSearch, ResponseSearch
+from kraftwire.decode.streams import Flow
+from kraftwire.limits import COUNTED_FRAME_SIZE_MIN
+
+if TYPE_CHECKING:
+    from kraftwire.decode.conversations_pairing import Conversation
+
+__all__ = ["FrameReader"]
+
+
+class FrameReader:
+    """The part that both directions share.
+
+    Shape: `is_sure` as long as every byte since the start of the connection was understood;
+    `notes` are findings for the next frame.
+    """
+
+    __slots__ = (
+        "_missing",
+        "_need",
+        "_parts",
+        "_prefix",
+        "_request",
+        "_reserved",
+        "_search",
+        "_shed_at",
+        "_size",
+        "_time_ns",
+        "conversation",
+        "flow",
+        "is_sure",
+        "notes",
+    )
+
+    DIRECTION = ""
+
+    def __init__(self, conversation: Conversation, flow: Flow) -> None:
+        self.conversation = conversation
+        self.flow = flow
+        self.is_sure = True
+        self.notes: list[CaptureFinding] = []
+        self._search: RequestSearch | ResponseSearch | None = None
+        self._need = 0
+        self._size = 0
+        self._reserved = 0
+        self._shed_at = 0
+        self._time_ns = 0
+        self._parts: list[bytes] = []
+        self._prefix = b""
+        self._missing: list[tuple[int, int]] = []
+        self._request: Request | None = None
+        flow.sink = self
+        flow.feed = self.feed
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the start of the next frame is unknown."""
+        return self._search is not None
+
+    def feed(self, data: bytes, start: int, end: int, time_ns: int) -> None:
+        """Take bytes in order; frames that they complete are handed out."""
+        need = self._need
+        if need:
+            stop = start + need
+            if end < stop:
+                self._parts.append(data[start:end])
+                self._need = stop - end
+                self._time_ns = time_ns
+                return
+            self._parts.append(data[start:stop])
+            self._need = 0
+            self._finish(time_ns)
+            if stop == end:
+                return
+            start = stop
+        elif self._prefix:
+            data = self._prefix + data[start:end]
+            start, end = 0, len(data)
+            self._prefix = b""
+        self._cut(data, start, end, time_ns)
+
+    def _cut(self, data: bytes, start: int, end: int, time_ns: int) -> None:
+        """Hand out the frames in a packet, and keep the start of the last one."""
+        raise NotImplementedError
+
+    def _begin(self, size: int, first: bytes, request: Request | None, time_ns: int) -> None:
+        """Start a frame that goes on in later packets."""
+        self._time_ns = time_ns
+        self._size = size
+        self._need = size - len(first)
+        self._parts = [first]
+        self._request = request
+        if size >= COUNTED_FRAME_SIZE_MIN:
+            self._reserve(size)
+
+    def _reserve(self, size: int) -> None:
+        """Take memory for a long frame; if there is none, keep its first packet only."""
+        if self.conversation.budget.take(size):
+            self._reserved = size
+            return
+        self._shed_at = len(self._parts[0])
+        detail = "the rest is given up: too many bytes wait for more packets"
+        self._note("gap", self._shed_at, detail)
+        self.conversation.health.undecoded_bytes += self._need
+        self.flow.feed = self._feed_shed
+
+    def _feed_shed(self, data: bytes, start: int, end: int, time_ns: int) -> None:
+        """Pass over the rest of a frame that does not fit into memory."""
+        stop = start + self._need
+        self._time_ns = time_ns
+        if end < stop:
+            self._need = stop - end
+            return
+        self._need = 0
+        self.flow.feed = self.feed
+        self._finish(time_ns)
+        if stop < end:
+            self.flow.feed(data, stop, end, time_ns)
+
+    def _finish(self, time_ns: int) -> None:
+        """Hand out a frame that came in several packets, or what there is of it."""
+        data = b"".join(self._parts)
+        self._parts = []
+        missing = self._missing
+        if self._reserved:
+            self.conversation.budget.give_back(self._reserved)
+            self._reserved = 0
+        if self._shed_at:
+            data = data[: self._shed_at]
+            missing = [(self._shed_at, self._size - self._shed_at)]
+            self._shed_at = 0
+        if missing:
+            self._missing = []
+            self.conversation.health.partial_frames += 1
+            if missing[-1][0] + missing[-1][1] == self._size:
+                data = data[: missing[-1][0]]
+        self._hand_out(data, time_ns, tuple(missing))
+
+    def _hand_out(self, data: bytes, time_ns: int, missing: tuple[tuple[int, int], ...]) -> None:
+        raise NotImplementedError
+
+    def skip(self, count: int, time_ns: int, truncated: bool, /) -> None:
+        """Go on behind missing bytes."""
+        id = "truncated-packet" if truncated else "gap"
+        self.conversation.health.undecoded_bytes += count
+        if self._search is not None:
+            self._search.clear()
+            self._note(id, None, f"{count} bytes are missing")
+            return
+        rest = count
+        if self._need:
+            at = self._size - self._need
+            inside = min(count, self._need)
+            self._note(id, at, f"{inside} bytes are missing")
+            self._missing.append((at, inside))
+            self._parts.append(bytes(inside) if inside < self._need else b"")
+            self._need -= inside
+            rest -= inside
+            if not self._need:
+                self._finish(time_ns if truncated else self._time_ns)
+        if rest:
+            self._note(id, None, f"{rest} bytes are missing")
+            self._lose()
+
+    def _note(self, id: str, offset: int | None, detail: str) -> None:
+        self.notes.append((id, offset, "", detail))
+
+    def _new_search(self) -> RequestSearch | ResponseSearch:
+        raise NotImplementedError
+
+    def _lose(self) -> None:
+        """Stop cutting: where the next frame starts has to be found."""
+        self.is_sure = False
+        self.conversation.health.resyncs += 1
+        self._search = self._new_search()
+        if self._prefix:
+            self._search.skipped += len(self._prefix)
+            self._prefix = b""
+        self.flow.feed = self.feed_search
+
+    def begin_lost(self, search: RequestSearch | None) -> None:
+        """Begin where the borders of frames are unknown, with what was searched already."""
+        self.is_sure = False
+        self._search = search or self._new_search()
+        self.flow.feed = self.feed_search
+
+    def feed_search(self, data: bytes, start: int, end: int, time_ns: int) -> None:
+        """Take bytes in order while frames are searched for."""
+        if self._search is None:
+            self.feed(data, start, end, time_ns)
+            return
+        self._search.pieces.add(data[start:end], time_ns)
+        self.look(again=False)
+
+    def look(self, *, again: bool) -> None:
+        """Try to find a frame in what there is; `again`: because more is known than before."""
+        search = self._search
+        if search is not None and (at := self._find(again)) >= 0:
+            self.resume(at)
+
+    def _find(self, again: bool, /) -> int:
+        raise NotImplementedError
+
+    def resume(self, at: int) -> None:
+        """Cut again, from a position of the bytes that were searched."""
+        search = self._search
+        if search is None:
+            return
+        self._search = None
+        self._report_skipped(search.skipped + at)
+        self.flow.feed = self.feed
+        for data, time_ns in search.pieces.split(at):
+            self.flow.feed(data, 0, len(data), time_ns)
+
+    def _report_skipped(self, count: int) -> None:
+        health = self.conversation.health
+        if count:
+            health.skipped_bytes += count
+            health.undecoded_bytes += count
+            self._note("resync", None, f"{count} bytes were skipped")
+
+    def finish(self, *, at_capture_end: bool) -> None:
+        """Hand out what there is: nothing more will come."""
+        search = self._search
+        if search is not None:
+            if (at := self._find_last()) >= 0:
+                self.resume(at)
+            else:
+                self._search = None
+                self._report_skipped(search.skipped + len(search.pieces.buffer))
+        if self._need:
+            at = self._size - self._need
+            id = "cut-by-capture-end" if at_capture_end else "cut-by-close"
+            self._note(id, at, f"{self._need} of {self._size} bytes are missing")
+            if not at_capture_end:
+                self.conversation.health.undecoded_bytes += self._need
+            self._missing.append((at, self._need))
+            self._need = 0
+            self._finish(self._time_ns)
+        elif self._prefix and not at_capture_end:
+            self.conversation.health.undecoded_bytes += len(self._prefix)
+
+    def _find_last(self) -> int:
+        return -1
+
+    def new_frame(self, request: Request | None, data: bytes, size: int, time_ns: int) -> Frame:
+        """A frame of this direction, with what was noted for it."""
+        conversation = self.conversation
+        outbox = conversation.outbox
+        frame = Frame()
+        frame.file = outbox.file
+        frame.index = outbox.index
+        frame.connection = conversation.name
+        frame.direction = self.DIRECTION
+        frame.kind = "rpc"
+        frame.data = data
+        frame.size = size
+        frame.time_ns = time_ns
+        frame.request = request
+        frame.latency_ms = None
+        frame.missing = ()
+        if self.notes:
+            frame.findings = self.notes
+            self.notes = []
+        else:
+            frame.findings = ()
+        outbox.index += 1
+        outbox.frames.append(frame)
+        return frame
