@@ -6,6 +6,7 @@ our code relies on. `RULES` is the list; `codegen/README.md` explains each.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Iterator
 
@@ -20,6 +21,11 @@ _KINDS = {
     "request", "response", "header", "metadata", "data", "coordinator-key", "coordinator-value",
 }  # fmt: skip
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
+# Names that a generated module and its classes need for themselves.
+_TAKEN_STRUCTS = frozenset({"Iterable", "Message", "Packer", "Struct", "Versions"})
+_TAKEN_ATTRIBUTES = frozenset({
+    "decode", "encode", "facts", "from_json", "self", "to_json", "unknown_tagged_fields",
+})  # fmt: skip
 Problem = str
 MessageRule = Callable[[Message], Problem]
 FieldRule = Callable[[Message, Struct, Field], Problem]
@@ -71,9 +77,14 @@ FIELD_RULES: dict[str, FieldRule] = {
         if (f.is_array or f.struct) and f.default not in (None, "", "null")
         else ""
     ),
+    "F11": lambda m, s, f: (
+        f"attribute {f.attribute!r} is taken by the generated class"
+        if f.attribute in _TAKEN_ATTRIBUTES
+        else ""
+    ),
 }
 
-RULES = (*MESSAGE_RULES, *FIELD_RULES, "S1", "S2", "S3")
+RULES = (*MESSAGE_RULES, *FIELD_RULES, "S1", "S2", "S3", "S4")
 
 
 def validate(message: Message) -> None:
@@ -114,6 +125,8 @@ def _struct_problems(struct: Struct) -> Iterator[tuple[str, str, int]]:
         if field.tag >= 0 and field.tag in tags:
             yield "S2", f"tag {field.tag} of {field.name} is also {tags[field.tag]}'s", field.line
         tags[field.tag] = field.name
+    if not _NAME.fullmatch(struct.name) or struct.name in _TAKEN_STRUCTS:
+        yield "S4", f"struct name {struct.name!r} is not CamelCase, or taken", struct.line
     missing = [tag for tag in range(len(tags) - (-1 in tags)) if tag not in tags]
     if missing:
         yield "S3", f"tags must be 0, 1, 2 ... without a hole; {missing[0]} is missing", struct.line
@@ -130,12 +143,22 @@ def _default_problem(field: Field) -> str:
         text = default_of(field)
     except ValueError:
         return f"default {field.default!r} is no value of type {field.type_text}"
-    if field.type in FIXED and not field.is_array and field.type.startswith(("int", "uint")):
+    if text == "None" or field.is_array or field.struct or not field.has_default:
+        return ""
+    return _fits(field, text)
+
+
+def _fits(field: Field, text: str) -> str:
+    given = field.default
+    if field.type == "bool" and given not in (True, False, "true", "false", ""):
+        return f"default {given!r} is neither true nor false"
+    if field.type in ("bytes", "records") and given not in (None, ""):
+        return f"type {field.type} has no default but empty or null, is {given!r}"
+    if field.type == "uuid" and given and len(base64.urlsafe_b64decode(f"{given}==")) != 16:
+        return f"default {given!r} is no uuid"
+    if field.type.startswith(("int", "uint")):
         bits = FIXED[field.type].size * 8
-        low = 0 if field.type.startswith("uint") else -(2 ** (bits - 1))
-        high = low + 2**bits - 1
-        if text != "None" and not low <= int(text) <= high:
+        low, high = (0, 2**bits) if field.type[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+        if not low <= int(text) < high:
             return f"default {text} does not fit {field.type}"
     return ""
-
-
