@@ -24,7 +24,7 @@ _FACTS = re.compile(r"^\w+\._RAW_FACTS = ", re.MULTILINE)
 _TYPE_IMPORTS = """
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 """
 _BLANK_LINES = re.compile(r"\n{4,}")
 
@@ -57,7 +57,7 @@ class Renderer:
         words = set(re.findall(r"\w+", code))
         plan.imports = fill([f"{name}," for name in _FAST_NAMES if name in words], 4)
         text = template.render(plan=plan, m=plan.message, about=about, **self._macros)
-        if "Iterable[" not in code:
+        if "Sequence[" not in code:
             text = text.replace(_TYPE_IMPORTS, "", 1)
         return _BLANK_LINES.sub("\n\n\n", text).rstrip("\n") + "\n"
 

@@ -6,9 +6,11 @@ not, the ordinary steps write the struct.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from codegen.layout import Item, Layout
 from codegen.packers import PackerSet
-from codegen.steps import Row, RowArray
+from codegen.steps import RecordsRow, Row, RowArray
 from codegen.sweep_plan import is_steady
 from codegen.types import FIXED
 
@@ -30,33 +32,66 @@ def plan_row(layout: Layout, packers: PackerSet, name: str) -> Row | None:
     variable = [item for item in layout.items if item.kind != "fixed"]
     if not variable or not all(is_steady(item) for item in layout.items):
         return None
-    codes: list[str] = []
-    arguments: list[str] = []
-    conditions: list[str] = []
-    counts: list[str] = []
+    last = variable[-1] if variable[-1] is layout.items[-1] else None
+    records = last if last and last.kind == "records" else None
+    cells = _Cells()
     for item in layout.items:
+        if item is not records:
+            cells.add(item)
+    full = _records_row(records, cells, packers) if records else None
+    if records:
+        cells.add(records, is_conditional=False)
+    if layout.flexible:
+        cells.codes.append("x")
+    packer = packers.name("put", cells.codes) if not cells.counts else name
+    return Row(
+        packer=f"{name}[{', '.join(cells.counts)}]" if cells.counts else packer,
+        layout=f">{''.join(cells.codes)}" if cells.counts else "",
+        condition=" and ".join(cells.conditions),
+        arguments=", ".join(cells.arguments),
+        arrays=tuple(RowArray(item.attribute, local_name(item.attribute)) for item in variable),
+        records=full,
+    )
+
+
+@dataclass
+class _Cells:
+    """What a row consists of, collected field by field."""
+
+    codes: list[str] = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
+    conditions: list[str] = field(default_factory=list)
+    counts: list[str] = field(default_factory=list)
+
+    def add(self, item: Item, *, is_conditional: bool = True) -> None:
         if item.kind == "fixed":
-            codes.append(FIXED[item.type].code)
-            arguments.append(f"o.{item.attribute}")
-            continue
+            self.codes.append(FIXED[item.type].code)
+            self.arguments.append(f"o.{item.attribute}")
+            return
         local = local_name(item.attribute)
         is_numbers = item.kind == "array" and item.element == "fixed"
-        codes.append("b" if item.compact else "i")
-        conditions.append(_condition(item, local, is_numbers))
-        arguments.append(_length(item, local, is_numbers))
+        self.codes.append("b" if item.compact else "i")
+        self.arguments.append(_length(item, local, is_numbers))
+        condition = _condition(item, local, is_numbers)
+        if condition and is_conditional:
+            self.conditions.append(condition)
         if is_numbers:
-            codes.append(f"%d{FIXED[item.type].code}")
-            arguments.append(f"*{local}")
-            counts.append(f"len({local})")
-    if layout.flexible:
-        codes.append("x")
-    arrays = tuple(RowArray(item.attribute, local_name(item.attribute)) for item in variable)
-    if counts:
-        packer = f"{name}[{', '.join(counts)}]"
-    else:
-        packer, name = packers.name("put", codes), ""
-    return Row(packer, f">{''.join(codes)}" if name else "", " and ".join(conditions),
-               ", ".join(arguments), arrays)  # fmt: skip
+            self.codes.append(f"%d{FIXED[item.type].code}")
+            self.arguments.append(f"*{local}")
+            self.counts.append(f"len({local})")
+
+
+def _records_row(item: Item, cells: _Cells, packers: PackerSet) -> RecordsRow | None:
+    """The row for records that are there: they follow it, so they need not be empty."""
+    if cells.counts:
+        return None
+    local = local_name(item.attribute)
+    codes, arguments = [*cells.codes], [*cells.arguments]
+    if not item.compact:
+        codes.append("i")
+        arguments.append(f"len({local})")
+    packer = packers.name("put", codes) if codes else ""
+    return RecordsRow(local, packer, ", ".join(arguments), item.compact)
 
 
 def _condition(item: Item, local: str, is_numbers: bool) -> str:
@@ -66,7 +101,7 @@ def _condition(item: Item, local: str, is_numbers: bool) -> str:
     parts = [f"{local} is not None"] if item.nullable else []
     if item.compact:
         parts.append(f"len({local}) < {_ONE_BYTE_COUNT}")
-    return " and ".join(parts) or "True"
+    return " and ".join(parts)
 
 
 def _length(item: Item, local: str, is_numbers: bool) -> str:

@@ -116,6 +116,16 @@ class RowArray:
 
 
 @dataclass(frozen=True)
+class RecordsRow:
+    """A struct whose last field is records: what stands before them is packed by one call."""
+
+    local: str
+    packer: str
+    arguments: str
+    compact: bool
+
+
+@dataclass(frozen=True)
 class Row:
     """A struct and its short arrays of numbers packed by one call, where `condition` holds."""
 
@@ -124,6 +134,7 @@ class Row:
     condition: str
     arguments: str
     arrays: tuple[RowArray, ...]
+    records: RecordsRow | None = None
 
 
 @dataclass
@@ -139,3 +150,16 @@ class EncodeFunction:
     tags: TagsFunction | None
     tags_condition: str
     row: Row | None = None
+
+    @property
+    def packed(self) -> str:
+        """The call that packs a whole struct of fixed-width fields, empty for other structs."""
+        steps = self.steps
+        if self.is_root or len(steps) != 1 or steps[0].kind != "pack":
+            return ""
+        return f"{steps[0].packer}({steps[0].arguments})"
+
+    @property
+    def clean(self) -> str:
+        """Condition of what is rare in a struct: something to refuse or tagged fields to write."""
+        return " or ".join(filter(None, (self.refuse, self.tags_condition)))

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AddPartitionsToTxnRequest", "AddPartitionsToTxnTopic", "AddPartitionsToTxnTransaction",
@@ -243,7 +243,7 @@ def decode_add_partitions_to_txn_request_4(buf: bytes, pos: int, left: int) -> t
     return o, pos
 
 
-def encode_add_partitions_to_txn_topic_0_array(items: Iterable[AddPartitionsToTxnTopic], out: Parts) -> None:
+def encode_add_partitions_to_txn_topic_0_array(items: Sequence[AddPartitionsToTxnTopic], out: Parts) -> None:
     # Versions 0-2.
     add = out.append
     for o in items:
@@ -278,7 +278,7 @@ def encode_add_partitions_to_txn_request_0(o: AddPartitionsToTxnRequest) -> byte
     return b"".join(out)
 
 
-def encode_add_partitions_to_txn_topic_3_array(items: Iterable[AddPartitionsToTxnTopic], out: Parts) -> None:
+def encode_add_partitions_to_txn_topic_3_array(items: Sequence[AddPartitionsToTxnTopic], out: Parts) -> None:
     # Versions 3-5.
     add = out.append
     for o in items:
@@ -317,7 +317,7 @@ def encode_add_partitions_to_txn_request_3(o: AddPartitionsToTxnRequest) -> byte
     return b"".join(out)
 
 
-def encode_add_partitions_to_txn_transaction_4_array(items: Iterable[AddPartitionsToTxnTransaction], out: Parts) -> None:
+def encode_add_partitions_to_txn_transaction_4_array(items: Sequence[AddPartitionsToTxnTransaction], out: Parts) -> None:
     # Versions 4-5.
     add = out.append
     for o in items:

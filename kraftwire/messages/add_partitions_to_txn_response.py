@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AddPartitionsToTxnPartitionResult", "AddPartitionsToTxnResponse", "AddPartitionsToTxnResult",
@@ -298,16 +298,15 @@ def decode_add_partitions_to_txn_response_4(buf: bytes, pos: int, left: int) -> 
     return o, pos
 
 
-def encode_add_partitions_to_txn_partition_result_0_array(items: Iterable[AddPartitionsToTxnPartitionResult], out: Parts) -> None:
+def encode_add_partitions_to_txn_partition_result_0_array(items: Sequence[AddPartitionsToTxnPartitionResult], out: Parts) -> None:
     # Versions 0-2.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_ih(o.partition_index, o.partition_error_code))
+    rows = [put_ih(o.partition_index, o.partition_error_code) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_add_partitions_to_txn_topic_result_0_array(items: Iterable[AddPartitionsToTxnTopicResult], out: Parts) -> None:
+def encode_add_partitions_to_txn_topic_result_0_array(items: Sequence[AddPartitionsToTxnTopicResult], out: Parts) -> None:
     # Versions 0-2.
     add = out.append
     for o in items:
@@ -338,8 +337,12 @@ def encode_add_partitions_to_txn_response_0(o: AddPartitionsToTxnResponse) -> by
     return b"".join(out)
 
 
-def encode_add_partitions_to_txn_partition_result_3_array(items: Iterable[AddPartitionsToTxnPartitionResult], out: Parts) -> None:
+def encode_add_partitions_to_txn_partition_result_3_array(items: Sequence[AddPartitionsToTxnPartitionResult], out: Parts) -> None:
     # Versions 3-5.
+    rows = [put_ihx(o.partition_index, o.partition_error_code) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_ihx(o.partition_index, o.partition_error_code))
@@ -347,7 +350,7 @@ def encode_add_partitions_to_txn_partition_result_3_array(items: Iterable[AddPar
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_add_partitions_to_txn_topic_result_3_array(items: Iterable[AddPartitionsToTxnTopicResult], out: Parts) -> None:
+def encode_add_partitions_to_txn_topic_result_3_array(items: Sequence[AddPartitionsToTxnTopicResult], out: Parts) -> None:
     # Versions 3-5.
     add = out.append
     for o in items:
@@ -382,7 +385,7 @@ def encode_add_partitions_to_txn_response_3(o: AddPartitionsToTxnResponse) -> by
     return b"".join(out)
 
 
-def encode_add_partitions_to_txn_result_4_array(items: Iterable[AddPartitionsToTxnResult], out: Parts) -> None:
+def encode_add_partitions_to_txn_result_4_array(items: Sequence[AddPartitionsToTxnResult], out: Parts) -> None:
     # Versions 4-5.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AddRaftVoterRequest", "Listener",
@@ -156,7 +156,7 @@ def decode_add_raft_voter_request_1(buf: bytes, pos: int, left: int) -> tuple[Ad
     return o, pos
 
 
-def encode_listener_0_array(items: Iterable[Listener], out: Parts) -> None:
+def encode_listener_0_array(items: Sequence[Listener], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:

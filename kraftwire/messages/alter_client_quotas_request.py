@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AlterClientQuotasRequest", "EntityData", "EntryData", "OpData",
@@ -327,7 +327,7 @@ def decode_alter_client_quotas_request_1(buf: bytes, pos: int, left: int) -> tup
     return o, pos
 
 
-def encode_entity_data_0_array(items: Iterable[EntityData], out: Parts) -> None:
+def encode_entity_data_0_array(items: Sequence[EntityData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -343,7 +343,7 @@ def encode_entity_data_0_array(items: Iterable[EntityData], out: Parts) -> None:
         add(s)
 
 
-def encode_op_data_0_array(items: Iterable[OpData], out: Parts) -> None:
+def encode_op_data_0_array(items: Sequence[OpData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -356,7 +356,7 @@ def encode_op_data_0_array(items: Iterable[OpData], out: Parts) -> None:
         add(put_do(o.value, o.remove))
 
 
-def encode_entry_data_0_array(items: Iterable[EntryData], out: Parts) -> None:
+def encode_entry_data_0_array(items: Sequence[EntryData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -394,7 +394,7 @@ def encode_alter_client_quotas_request_0(o: AlterClientQuotasRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_entity_data_1_array(items: Iterable[EntityData], out: Parts) -> None:
+def encode_entity_data_1_array(items: Sequence[EntityData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -411,7 +411,7 @@ def encode_entity_data_1_array(items: Iterable[EntityData], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_op_data_1_array(items: Iterable[OpData], out: Parts) -> None:
+def encode_op_data_1_array(items: Sequence[OpData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -424,7 +424,7 @@ def encode_op_data_1_array(items: Iterable[OpData], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_entry_data_1_array(items: Iterable[EntryData], out: Parts) -> None:
+def encode_entry_data_1_array(items: Sequence[EntryData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:

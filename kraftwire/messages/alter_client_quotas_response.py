@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AlterClientQuotasResponse", "EntityData", "EntryData",
@@ -233,7 +233,7 @@ def decode_alter_client_quotas_response_1(buf: bytes, pos: int, left: int) -> tu
     return o, pos
 
 
-def encode_entity_data_0_array(items: Iterable[EntityData], out: Parts) -> None:
+def encode_entity_data_0_array(items: Sequence[EntityData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -249,7 +249,7 @@ def encode_entity_data_0_array(items: Iterable[EntityData], out: Parts) -> None:
         add(s)
 
 
-def encode_entry_data_0_array(items: Iterable[EntryData], out: Parts) -> None:
+def encode_entry_data_0_array(items: Sequence[EntryData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -280,7 +280,7 @@ def encode_alter_client_quotas_response_0(o: AlterClientQuotasResponse) -> bytes
     return b"".join(out)
 
 
-def encode_entity_data_1_array(items: Iterable[EntityData], out: Parts) -> None:
+def encode_entity_data_1_array(items: Sequence[EntityData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -297,7 +297,7 @@ def encode_entity_data_1_array(items: Iterable[EntityData], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_entry_data_1_array(items: Iterable[EntryData], out: Parts) -> None:
+def encode_entry_data_1_array(items: Sequence[EntryData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AlterConfigsRequest", "AlterConfigsResource", "AlterableConfig",
@@ -231,7 +231,7 @@ def decode_alter_configs_request_2(buf: bytes, pos: int, left: int) -> tuple[Alt
     return o, pos
 
 
-def encode_alterable_config_0_array(items: Iterable[AlterableConfig], out: Parts) -> None:
+def encode_alterable_config_0_array(items: Sequence[AlterableConfig], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -247,7 +247,7 @@ def encode_alterable_config_0_array(items: Iterable[AlterableConfig], out: Parts
         add(s)
 
 
-def encode_alter_configs_resource_0_array(items: Iterable[AlterConfigsResource], out: Parts) -> None:
+def encode_alter_configs_resource_0_array(items: Sequence[AlterConfigsResource], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -279,7 +279,7 @@ def encode_alter_configs_request_0(o: AlterConfigsRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_alterable_config_2_array(items: Iterable[AlterableConfig], out: Parts) -> None:
+def encode_alterable_config_2_array(items: Sequence[AlterableConfig], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:
@@ -296,7 +296,7 @@ def encode_alterable_config_2_array(items: Iterable[AlterableConfig], out: Parts
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_alter_configs_resource_2_array(items: Iterable[AlterConfigsResource], out: Parts) -> None:
+def encode_alter_configs_resource_2_array(items: Sequence[AlterConfigsResource], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AlterConfigsResourceResponse", "AlterConfigsResponse",
@@ -165,7 +165,7 @@ def decode_alter_configs_response_2(buf: bytes, pos: int, left: int) -> tuple[Al
     return o, pos
 
 
-def encode_alter_configs_resource_response_0_array(items: Iterable[AlterConfigsResourceResponse], out: Parts) -> None:
+def encode_alter_configs_resource_response_0_array(items: Sequence[AlterConfigsResourceResponse], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -195,7 +195,7 @@ def encode_alter_configs_response_0(o: AlterConfigsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_alter_configs_resource_response_2_array(items: Iterable[AlterConfigsResourceResponse], out: Parts) -> None:
+def encode_alter_configs_resource_response_2_array(items: Sequence[AlterConfigsResourceResponse], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:

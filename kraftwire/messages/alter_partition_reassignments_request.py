@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AlterPartitionReassignmentsRequest", "ReassignablePartition", "ReassignableTopic",
@@ -196,7 +196,7 @@ def decode_alter_partition_reassignments_request_1(buf: bytes, pos: int, left: i
     return o, pos
 
 
-def encode_reassignable_partition_0_array(items: Iterable[ReassignablePartition], out: Parts) -> None:
+def encode_reassignable_partition_0_array(items: Sequence[ReassignablePartition], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -214,7 +214,7 @@ def encode_reassignable_partition_0_array(items: Iterable[ReassignablePartition]
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_reassignable_topic_0_array(items: Iterable[ReassignableTopic], out: Parts) -> None:
+def encode_reassignable_topic_0_array(items: Sequence[ReassignableTopic], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:

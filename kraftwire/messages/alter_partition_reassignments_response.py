@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AlterPartitionReassignmentsResponse", "ReassignablePartitionResponse",
@@ -198,7 +198,7 @@ def decode_alter_partition_reassignments_response_1(buf: bytes, pos: int, left: 
     return o, pos
 
 
-def encode_reassignable_partition_response_0_array(items: Iterable[ReassignablePartitionResponse], out: Parts) -> None:
+def encode_reassignable_partition_response_0_array(items: Sequence[ReassignablePartitionResponse], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -211,7 +211,7 @@ def encode_reassignable_partition_response_0_array(items: Iterable[ReassignableP
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_reassignable_topic_response_0_array(items: Iterable[ReassignableTopicResponse], out: Parts) -> None:
+def encode_reassignable_topic_response_0_array(items: Sequence[ReassignableTopicResponse], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AlterPartitionRequest", "BrokerState", "PartitionData", "TopicData",
@@ -483,7 +483,7 @@ def decode_alter_partition_request_3(buf: bytes, pos: int, left: int) -> tuple[A
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -503,7 +503,7 @@ def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_0_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -536,7 +536,7 @@ def encode_alter_partition_request_0(o: AlterPartitionRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_1_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 1-2.
     add = out.append
     for o in items:
@@ -556,7 +556,7 @@ def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_1_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_1_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -589,7 +589,7 @@ def encode_alter_partition_request_1(o: AlterPartitionRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_topic_data_2_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_2_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:
@@ -624,8 +624,12 @@ def encode_alter_partition_request_2(o: AlterPartitionRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_broker_state_3_array(items: Iterable[BrokerState], out: Parts) -> None:
+def encode_broker_state_3_array(items: Sequence[BrokerState], out: Parts) -> None:
     # Versions 3.
+    rows = [put_iqx(o.broker_id, o.broker_epoch) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iqx(o.broker_id, o.broker_epoch))
@@ -633,7 +637,7 @@ def encode_broker_state_3_array(items: Iterable[BrokerState], out: Parts) -> Non
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_data_3_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_3_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 3.
     add = out.append
     for o in items:
@@ -653,7 +657,7 @@ def encode_partition_data_3_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_3_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_3_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 3.
     add = out.append
     for o in items:

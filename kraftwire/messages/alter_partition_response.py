@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AlterPartitionResponse", "PartitionData", "TopicData",
@@ -337,7 +337,7 @@ def decode_alter_partition_response_2(buf: bytes, pos: int, left: int) -> tuple[
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -355,7 +355,7 @@ def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_0_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -388,7 +388,7 @@ def encode_alter_partition_response_0(o: AlterPartitionResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_1_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 1-3.
     add = out.append
     for o in items:
@@ -406,7 +406,7 @@ def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_1_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_1_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -439,7 +439,7 @@ def encode_alter_partition_response_1(o: AlterPartitionResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_topic_data_2_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_2_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 2-3.
     add = out.append
     for o in items:

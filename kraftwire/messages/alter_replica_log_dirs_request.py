@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AlterReplicaLogDir", "AlterReplicaLogDirTopic", "AlterReplicaLogDirsRequest",
@@ -214,7 +214,7 @@ def decode_alter_replica_log_dirs_request_2(buf: bytes, pos: int, left: int) -> 
     return o, pos
 
 
-def encode_alter_replica_log_dir_topic_0_array(items: Iterable[AlterReplicaLogDirTopic], out: Parts) -> None:
+def encode_alter_replica_log_dir_topic_0_array(items: Sequence[AlterReplicaLogDirTopic], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -231,7 +231,7 @@ def encode_alter_replica_log_dir_topic_0_array(items: Iterable[AlterReplicaLogDi
             add(PACK_i[len(partitions)](*partitions))
 
 
-def encode_alter_replica_log_dir_0_array(items: Iterable[AlterReplicaLogDir], out: Parts) -> None:
+def encode_alter_replica_log_dir_0_array(items: Sequence[AlterReplicaLogDir], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -262,7 +262,7 @@ def encode_alter_replica_log_dirs_request_0(o: AlterReplicaLogDirsRequest) -> by
     return b"".join(out)
 
 
-def encode_alter_replica_log_dir_topic_2_array(items: Iterable[AlterReplicaLogDirTopic], out: Parts) -> None:
+def encode_alter_replica_log_dir_topic_2_array(items: Sequence[AlterReplicaLogDirTopic], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:
@@ -280,7 +280,7 @@ def encode_alter_replica_log_dir_topic_2_array(items: Iterable[AlterReplicaLogDi
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_alter_replica_log_dir_2_array(items: Iterable[AlterReplicaLogDir], out: Parts) -> None:
+def encode_alter_replica_log_dir_2_array(items: Sequence[AlterReplicaLogDir], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:

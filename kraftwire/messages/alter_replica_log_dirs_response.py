@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AlterReplicaLogDirPartitionResult", "AlterReplicaLogDirTopicResult",
@@ -227,16 +227,15 @@ def decode_alter_replica_log_dirs_response_2(buf: bytes, pos: int, left: int) ->
     return o, pos
 
 
-def encode_alter_replica_log_dir_partition_result_0_array(items: Iterable[AlterReplicaLogDirPartitionResult], out: Parts) -> None:
+def encode_alter_replica_log_dir_partition_result_0_array(items: Sequence[AlterReplicaLogDirPartitionResult], out: Parts) -> None:
     # Versions 0-1.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_ih(o.partition_index, o.error_code))
+    rows = [put_ih(o.partition_index, o.error_code) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_alter_replica_log_dir_topic_result_0_array(items: Iterable[AlterReplicaLogDirTopicResult], out: Parts) -> None:
+def encode_alter_replica_log_dir_topic_result_0_array(items: Sequence[AlterReplicaLogDirTopicResult], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -267,8 +266,12 @@ def encode_alter_replica_log_dirs_response_0(o: AlterReplicaLogDirsResponse) -> 
     return b"".join(out)
 
 
-def encode_alter_replica_log_dir_partition_result_2_array(items: Iterable[AlterReplicaLogDirPartitionResult], out: Parts) -> None:
+def encode_alter_replica_log_dir_partition_result_2_array(items: Sequence[AlterReplicaLogDirPartitionResult], out: Parts) -> None:
     # Versions 2.
+    rows = [put_ihx(o.partition_index, o.error_code) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_ihx(o.partition_index, o.error_code))
@@ -276,7 +279,7 @@ def encode_alter_replica_log_dir_partition_result_2_array(items: Iterable[AlterR
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_alter_replica_log_dir_topic_result_2_array(items: Iterable[AlterReplicaLogDirTopicResult], out: Parts) -> None:
+def encode_alter_replica_log_dir_topic_result_2_array(items: Sequence[AlterReplicaLogDirTopicResult], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AlterShareGroupOffsetsRequest", "AlterShareGroupOffsetsRequestPartition",
@@ -160,8 +160,12 @@ def decode_alter_share_group_offsets_request_0(buf: bytes, pos: int, left: int) 
     return o, pos
 
 
-def encode_alter_share_group_offsets_request_partition_0_array(items: Iterable[AlterShareGroupOffsetsRequestPartition], out: Parts) -> None:
+def encode_alter_share_group_offsets_request_partition_0_array(items: Sequence[AlterShareGroupOffsetsRequestPartition], out: Parts) -> None:
     # Versions 0.
+    rows = [put_iqx(o.partition_index, o.start_offset) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iqx(o.partition_index, o.start_offset))
@@ -169,7 +173,7 @@ def encode_alter_share_group_offsets_request_partition_0_array(items: Iterable[A
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_alter_share_group_offsets_request_topic_0_array(items: Iterable[AlterShareGroupOffsetsRequestTopic], out: Parts) -> None:
+def encode_alter_share_group_offsets_request_topic_0_array(items: Sequence[AlterShareGroupOffsetsRequestTopic], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

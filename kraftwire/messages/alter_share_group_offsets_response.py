@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AlterShareGroupOffsetsResponse", "AlterShareGroupOffsetsResponsePartition",
@@ -172,7 +172,7 @@ def decode_alter_share_group_offsets_response_0(buf: bytes, pos: int, left: int)
     return o, pos
 
 
-def encode_alter_share_group_offsets_response_partition_0_array(items: Iterable[AlterShareGroupOffsetsResponsePartition], out: Parts) -> None:
+def encode_alter_share_group_offsets_response_partition_0_array(items: Sequence[AlterShareGroupOffsetsResponsePartition], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -185,7 +185,7 @@ def encode_alter_share_group_offsets_response_partition_0_array(items: Iterable[
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_alter_share_group_offsets_response_topic_0_array(items: Iterable[AlterShareGroupOffsetsResponseTopic], out: Parts) -> None:
+def encode_alter_share_group_offsets_response_topic_0_array(items: Sequence[AlterShareGroupOffsetsResponseTopic], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

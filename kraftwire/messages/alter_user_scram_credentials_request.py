@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AlterUserScramCredentialsRequest", "ScramCredentialDeletion", "ScramCredentialUpsertion",
@@ -165,7 +165,7 @@ def decode_alter_user_scram_credentials_request_0(buf: bytes, pos: int, left: in
     return o, pos
 
 
-def encode_scram_credential_deletion_0_array(items: Iterable[ScramCredentialDeletion], out: Parts) -> None:
+def encode_scram_credential_deletion_0_array(items: Sequence[ScramCredentialDeletion], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -178,7 +178,7 @@ def encode_scram_credential_deletion_0_array(items: Iterable[ScramCredentialDele
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_scram_credential_upsertion_0_array(items: Iterable[ScramCredentialUpsertion], out: Parts) -> None:
+def encode_scram_credential_upsertion_0_array(items: Sequence[ScramCredentialUpsertion], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AlterUserScramCredentialsResponse", "AlterUserScramCredentialsResult",
@@ -118,7 +118,7 @@ def decode_alter_user_scram_credentials_response_0(buf: bytes, pos: int, left: i
     return o, pos
 
 
-def encode_alter_user_scram_credentials_result_0_array(items: Iterable[AlterUserScramCredentialsResult], out: Parts) -> None:
+def encode_alter_user_scram_credentials_result_0_array(items: Sequence[AlterUserScramCredentialsResult], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ApiVersion", "ApiVersionsResponse", "FinalizedFeatureKey", "SupportedFeatureKey",
@@ -328,13 +328,12 @@ def decode_api_versions_response_3(buf: bytes, pos: int, left: int) -> tuple[Api
     return o, pos
 
 
-def encode_api_version_0_array(items: Iterable[ApiVersion], out: Parts) -> None:
+def encode_api_version_0_array(items: Sequence[ApiVersion], out: Parts) -> None:
     # Versions 0-2.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_hhh(o.api_key, o.min_version, o.max_version))
+    rows = [put_hhh(o.api_key, o.min_version, o.max_version) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
 def encode_api_versions_response_0(o: ApiVersionsResponse) -> bytes:
@@ -366,8 +365,12 @@ def encode_api_versions_response_1(o: ApiVersionsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_api_version_3_array(items: Iterable[ApiVersion], out: Parts) -> None:
+def encode_api_version_3_array(items: Sequence[ApiVersion], out: Parts) -> None:
     # Versions 3-4.
+    rows = [put_hhhx(o.api_key, o.min_version, o.max_version) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_hhhx(o.api_key, o.min_version, o.max_version))
@@ -375,7 +378,7 @@ def encode_api_version_3_array(items: Iterable[ApiVersion], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_supported_feature_key_3_array(items: Iterable[SupportedFeatureKey], out: Parts) -> None:
+def encode_supported_feature_key_3_array(items: Sequence[SupportedFeatureKey], out: Parts) -> None:
     # Versions 3-4.
     add = out.append
     for o in items:
@@ -388,7 +391,7 @@ def encode_supported_feature_key_3_array(items: Iterable[SupportedFeatureKey], o
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_finalized_feature_key_3_array(items: Iterable[FinalizedFeatureKey], out: Parts) -> None:
+def encode_finalized_feature_key_3_array(items: Sequence[FinalizedFeatureKey], out: Parts) -> None:
     # Versions 3-4.
     add = out.append
     for o in items:

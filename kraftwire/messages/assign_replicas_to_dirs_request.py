@@ -13,7 +13,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AssignReplicasToDirsRequest", "DirectoryData", "PartitionData", "TopicData",
@@ -229,8 +229,12 @@ def decode_assign_replicas_to_dirs_request_0(buf: bytes, pos: int, left: int) ->
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 0.
+    rows = [put_ix(o.partition_index) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_ix(o.partition_index))
@@ -238,7 +242,7 @@ def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_0_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -258,7 +262,7 @@ def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_directory_data_0_array(items: Iterable[DirectoryData], out: Parts) -> None:
+def encode_directory_data_0_array(items: Sequence[DirectoryData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

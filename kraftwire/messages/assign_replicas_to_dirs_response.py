@@ -13,7 +13,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AssignReplicasToDirsResponse", "DirectoryData", "PartitionData", "TopicData",
@@ -230,8 +230,12 @@ def decode_assign_replicas_to_dirs_response_0(buf: bytes, pos: int, left: int) -
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 0.
+    rows = [put_ihx(o.partition_index, o.error_code) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_ihx(o.partition_index, o.error_code))
@@ -239,7 +243,7 @@ def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_0_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -259,7 +263,7 @@ def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_directory_data_0_array(items: Iterable[DirectoryData], out: Parts) -> None:
+def encode_directory_data_0_array(items: Sequence[DirectoryData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "BeginQuorumEpochRequest", "LeaderEndpoint", "PartitionData", "TopicData",
@@ -302,16 +302,15 @@ def decode_begin_quorum_epoch_request_1(buf: bytes, pos: int, left: int) -> tupl
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 0.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_iii(o.partition_index, o.leader_id, o.leader_epoch))
+    rows = [put_iii(o.partition_index, o.leader_id, o.leader_epoch) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_0_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -346,7 +345,7 @@ def encode_begin_quorum_epoch_request_0(o: BeginQuorumEpochRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_1_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -357,7 +356,7 @@ def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_1_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_1_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -375,7 +374,7 @@ def encode_topic_data_1_array(items: Iterable[TopicData], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_leader_endpoint_1_array(items: Iterable[LeaderEndpoint], out: Parts) -> None:
+def encode_leader_endpoint_1_array(items: Sequence[LeaderEndpoint], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ClientQuotaRecord", "EntityData",
@@ -120,7 +120,7 @@ def decode_client_quota_record_0(buf: bytes, pos: int, left: int) -> tuple[Clien
     return o, pos
 
 
-def encode_entity_data_0_array(items: Iterable[EntityData], out: Parts) -> None:
+def encode_entity_data_0_array(items: Sequence[EntityData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

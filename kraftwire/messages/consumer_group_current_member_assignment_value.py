@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ConsumerGroupCurrentMemberAssignmentValue", "TopicPartitions",
@@ -188,7 +188,7 @@ def encode_topic_partitions_0_tags(o: TopicPartitions, parent: Parts) -> None:
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_topic_partitions_0_array(items: Iterable[TopicPartitions], out: Parts) -> None:
+def encode_topic_partitions_0_array(items: Sequence[TopicPartitions], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

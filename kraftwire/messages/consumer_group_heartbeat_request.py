@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ConsumerGroupHeartbeatRequest", "TopicPartitions",
@@ -258,7 +258,7 @@ def decode_consumer_group_heartbeat_request_1(buf: bytes, pos: int, left: int) -
     return o, pos
 
 
-def encode_topic_partitions_0_array(items: Iterable[TopicPartitions], out: Parts) -> None:
+def encode_topic_partitions_0_array(items: Sequence[TopicPartitions], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:

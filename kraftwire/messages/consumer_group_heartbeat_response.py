@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "Assignment", "ConsumerGroupHeartbeatResponse", "TopicPartitions",
@@ -215,7 +215,7 @@ def decode_consumer_group_heartbeat_response_0(buf: bytes, pos: int, left: int) 
     return o, pos
 
 
-def encode_topic_partitions_0_array(items: Iterable[TopicPartitions], out: Parts) -> None:
+def encode_topic_partitions_0_array(items: Sequence[TopicPartitions], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -235,7 +235,7 @@ def encode_topic_partitions_0_array(items: Iterable[TopicPartitions], out: Parts
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_assignment_0_array(items: Iterable[Assignment], out: Parts) -> None:
+def encode_assignment_0_array(items: Sequence[Assignment], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:

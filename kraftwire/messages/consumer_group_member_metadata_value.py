@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ClassicMemberMetadata", "ClassicProtocol", "ConsumerGroupMemberMetadataValue",
@@ -255,7 +255,7 @@ def decode_consumer_group_member_metadata_value_0(buf: bytes, pos: int, left: in
     return o, pos
 
 
-def encode_classic_protocol_0_array(items: Iterable[ClassicProtocol], out: Parts) -> None:
+def encode_classic_protocol_0_array(items: Sequence[ClassicProtocol], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -273,7 +273,7 @@ def encode_classic_protocol_0_array(items: Iterable[ClassicProtocol], out: Parts
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_classic_member_metadata_0_array(items: Iterable[ClassicMemberMetadata], out: Parts) -> None:
+def encode_classic_member_metadata_0_array(items: Sequence[ClassicMemberMetadata], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ConsumerGroupPartitionMetadataValue", "PartitionMetadata", "TopicMetadata",
@@ -154,7 +154,7 @@ def decode_consumer_group_partition_metadata_value_0(buf: bytes, pos: int, left:
     return o, pos
 
 
-def encode_partition_metadata_0_array(items: Iterable[PartitionMetadata], out: Parts) -> None:
+def encode_partition_metadata_0_array(items: Sequence[PartitionMetadata], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -168,7 +168,7 @@ def encode_partition_metadata_0_array(items: Iterable[PartitionMetadata], out: P
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_metadata_0_array(items: Iterable[TopicMetadata], out: Parts) -> None:
+def encode_topic_metadata_0_array(items: Sequence[TopicMetadata], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -13,7 +13,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ConsumerProtocolAssignment", "TopicPartition",
@@ -110,7 +110,7 @@ def decode_consumer_protocol_assignment_0(buf: bytes, pos: int, left: int) -> tu
     return o, pos
 
 
-def encode_topic_partition_0_array(items: Iterable[TopicPartition], out: Parts) -> None:
+def encode_topic_partition_0_array(items: Sequence[TopicPartition], out: Parts) -> None:
     # Versions 0-3.
     add = out.append
     for o in items:

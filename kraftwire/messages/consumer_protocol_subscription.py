@@ -13,7 +13,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ConsumerProtocolSubscription", "TopicPartition",
@@ -215,7 +215,7 @@ def encode_consumer_protocol_subscription_0(o: ConsumerProtocolSubscription) -> 
     return b"".join(out)
 
 
-def encode_topic_partition_1_array(items: Iterable[TopicPartition], out: Parts) -> None:
+def encode_topic_partition_1_array(items: Sequence[TopicPartition], out: Parts) -> None:
     # Versions 1-3.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ControlledShutdownResponse", "RemainingPartition",
@@ -144,7 +144,7 @@ def decode_controlled_shutdown_response_3(buf: bytes, pos: int, left: int) -> tu
     return o, pos
 
 
-def encode_remaining_partition_0_array(items: Iterable[RemainingPartition], out: Parts) -> None:
+def encode_remaining_partition_0_array(items: Sequence[RemainingPartition], out: Parts) -> None:
     # Versions 0-2.
     add = out.append
     for o in items:
@@ -171,7 +171,7 @@ def encode_controlled_shutdown_response_0(o: ControlledShutdownResponse) -> byte
     return b"".join(out)
 
 
-def encode_remaining_partition_3_array(items: Iterable[RemainingPartition], out: Parts) -> None:
+def encode_remaining_partition_3_array(items: Sequence[RemainingPartition], out: Parts) -> None:
     # Versions 3.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ControllerRegistrationRequest", "Feature", "Listener",
@@ -171,7 +171,7 @@ def decode_controller_registration_request_0(buf: bytes, pos: int, left: int) ->
     return o, pos
 
 
-def encode_listener_0_array(items: Iterable[Listener], out: Parts) -> None:
+def encode_listener_0_array(items: Sequence[Listener], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -188,7 +188,7 @@ def encode_listener_0_array(items: Iterable[Listener], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_feature_0_array(items: Iterable[Feature], out: Parts) -> None:
+def encode_feature_0_array(items: Sequence[Feature], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AclCreation", "CreateAclsRequest",
@@ -210,7 +210,7 @@ def decode_create_acls_request_2(buf: bytes, pos: int, left: int) -> tuple[Creat
     return o, pos
 
 
-def encode_acl_creation_0_array(items: Iterable[AclCreation], out: Parts) -> None:
+def encode_acl_creation_0_array(items: Sequence[AclCreation], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -245,7 +245,7 @@ def encode_create_acls_request_0(o: CreateAclsRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_acl_creation_1_array(items: Iterable[AclCreation], out: Parts) -> None:
+def encode_acl_creation_1_array(items: Sequence[AclCreation], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -280,7 +280,7 @@ def encode_create_acls_request_1(o: CreateAclsRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_acl_creation_2_array(items: Iterable[AclCreation], out: Parts) -> None:
+def encode_acl_creation_2_array(items: Sequence[AclCreation], out: Parts) -> None:
     # Versions 2-3.
     add = out.append
     for o in items:

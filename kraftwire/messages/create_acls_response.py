@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AclCreationResult", "CreateAclsResponse",
@@ -148,7 +148,7 @@ def decode_create_acls_response_2(buf: bytes, pos: int, left: int) -> tuple[Crea
     return o, pos
 
 
-def encode_acl_creation_result_0_array(items: Iterable[AclCreationResult], out: Parts) -> None:
+def encode_acl_creation_result_0_array(items: Sequence[AclCreationResult], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -174,7 +174,7 @@ def encode_create_acls_response_0(o: CreateAclsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_acl_creation_result_2_array(items: Iterable[AclCreationResult], out: Parts) -> None:
+def encode_acl_creation_result_2_array(items: Sequence[AclCreationResult], out: Parts) -> None:
     # Versions 2-3.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "CreatableRenewers", "CreateDelegationTokenRequest",
@@ -190,7 +190,7 @@ def decode_create_delegation_token_request_3(buf: bytes, pos: int, left: int) ->
     return o, pos
 
 
-def encode_creatable_renewers_0_array(items: Iterable[CreatableRenewers], out: Parts) -> None:
+def encode_creatable_renewers_0_array(items: Sequence[CreatableRenewers], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -221,7 +221,7 @@ def encode_create_delegation_token_request_0(o: CreateDelegationTokenRequest) ->
     return b"".join(out)
 
 
-def encode_creatable_renewers_2_array(items: Iterable[CreatableRenewers], out: Parts) -> None:
+def encode_creatable_renewers_2_array(items: Sequence[CreatableRenewers], out: Parts) -> None:
     # Versions 2-3.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "CreatePartitionsAssignment", "CreatePartitionsRequest", "CreatePartitionsTopic",
@@ -260,24 +260,17 @@ def decode_create_partitions_request_2(buf: bytes, pos: int, left: int) -> tuple
     return o, pos
 
 
-def encode_create_partitions_assignment_0_array(items: Iterable[CreatePartitionsAssignment], out: Parts) -> None:
+def encode_create_partitions_assignment_0_array(items: Sequence[CreatePartitionsAssignment], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         broker_ids = o.broker_ids
-        if True:
-            add(row_create_partitions_assignment_0[len(broker_ids)](len(broker_ids), *broker_ids))
-        else:
-            broker_ids = o.broker_ids
-            n = len(broker_ids)
-            add(put_i(n))
-            if broker_ids:
-                add(PACK_i[len(broker_ids)](*broker_ids))
+        add(row_create_partitions_assignment_0[len(broker_ids)](len(broker_ids), *broker_ids))
 
 
-def encode_create_partitions_topic_0_array(items: Iterable[CreatePartitionsTopic], out: Parts) -> None:
+def encode_create_partitions_topic_0_array(items: Sequence[CreatePartitionsTopic], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -309,7 +302,7 @@ def encode_create_partitions_request_0(o: CreatePartitionsRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_create_partitions_assignment_2_array(items: Iterable[CreatePartitionsAssignment], out: Parts) -> None:
+def encode_create_partitions_assignment_2_array(items: Sequence[CreatePartitionsAssignment], out: Parts) -> None:
     # Versions 2-3.
     add = out.append
     for o in items:
@@ -327,7 +320,7 @@ def encode_create_partitions_assignment_2_array(items: Iterable[CreatePartitions
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_create_partitions_topic_2_array(items: Iterable[CreatePartitionsTopic], out: Parts) -> None:
+def encode_create_partitions_topic_2_array(items: Sequence[CreatePartitionsTopic], out: Parts) -> None:
     # Versions 2-3.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "CreatePartitionsResponse", "CreatePartitionsTopicResult",
@@ -159,7 +159,7 @@ def decode_create_partitions_response_2(buf: bytes, pos: int, left: int) -> tupl
     return o, pos
 
 
-def encode_create_partitions_topic_result_0_array(items: Iterable[CreatePartitionsTopicResult], out: Parts) -> None:
+def encode_create_partitions_topic_result_0_array(items: Sequence[CreatePartitionsTopicResult], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -189,7 +189,7 @@ def encode_create_partitions_response_0(o: CreatePartitionsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_create_partitions_topic_result_2_array(items: Iterable[CreatePartitionsTopicResult], out: Parts) -> None:
+def encode_create_partitions_topic_result_2_array(items: Sequence[CreatePartitionsTopicResult], out: Parts) -> None:
     # Versions 2-3.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "CreatableReplicaAssignment", "CreatableTopic", "CreatableTopicConfig", "CreateTopicsRequest",
@@ -360,24 +360,17 @@ def decode_create_topics_request_5(buf: bytes, pos: int, left: int) -> tuple[Cre
     return o, pos
 
 
-def encode_creatable_replica_assignment_0_array(items: Iterable[CreatableReplicaAssignment], out: Parts) -> None:
+def encode_creatable_replica_assignment_0_array(items: Sequence[CreatableReplicaAssignment], out: Parts) -> None:
     # Versions 0-4.
     add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         broker_ids = o.broker_ids
-        if True:
-            add(row_creatable_replica_assignment_0[len(broker_ids)](o.partition_index, len(broker_ids), *broker_ids))
-        else:
-            broker_ids = o.broker_ids
-            n = len(broker_ids)
-            add(put_ii(o.partition_index, n))
-            if broker_ids:
-                add(PACK_i[len(broker_ids)](*broker_ids))
+        add(row_creatable_replica_assignment_0[len(broker_ids)](o.partition_index, len(broker_ids), *broker_ids))
 
 
-def encode_creatable_topic_config_0_array(items: Iterable[CreatableTopicConfig], out: Parts) -> None:
+def encode_creatable_topic_config_0_array(items: Sequence[CreatableTopicConfig], out: Parts) -> None:
     # Versions 0-4.
     add = out.append
     for o in items:
@@ -393,7 +386,7 @@ def encode_creatable_topic_config_0_array(items: Iterable[CreatableTopicConfig],
         add(s)
 
 
-def encode_creatable_topic_0_array(items: Iterable[CreatableTopic], out: Parts) -> None:
+def encode_creatable_topic_0_array(items: Sequence[CreatableTopic], out: Parts) -> None:
     # Versions 0-4.
     add = out.append
     for o in items:
@@ -445,7 +438,7 @@ def encode_create_topics_request_1(o: CreateTopicsRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_creatable_replica_assignment_5_array(items: Iterable[CreatableReplicaAssignment], out: Parts) -> None:
+def encode_creatable_replica_assignment_5_array(items: Sequence[CreatableReplicaAssignment], out: Parts) -> None:
     # Versions 5-7.
     add = out.append
     for o in items:
@@ -463,7 +456,7 @@ def encode_creatable_replica_assignment_5_array(items: Iterable[CreatableReplica
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_creatable_topic_config_5_array(items: Iterable[CreatableTopicConfig], out: Parts) -> None:
+def encode_creatable_topic_config_5_array(items: Sequence[CreatableTopicConfig], out: Parts) -> None:
     # Versions 5-7.
     add = out.append
     for o in items:
@@ -480,7 +473,7 @@ def encode_creatable_topic_config_5_array(items: Iterable[CreatableTopicConfig],
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_creatable_topic_5_array(items: Iterable[CreatableTopic], out: Parts) -> None:
+def encode_creatable_topic_5_array(items: Sequence[CreatableTopic], out: Parts) -> None:
     # Versions 5-7.
     add = out.append
     for o in items:

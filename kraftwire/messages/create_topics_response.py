@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "CreatableTopicConfigs", "CreatableTopicResult", "CreateTopicsResponse",
@@ -401,7 +401,7 @@ def decode_create_topics_response_7(buf: bytes, pos: int, left: int) -> tuple[Cr
     return o, pos
 
 
-def encode_creatable_topic_result_0_array(items: Iterable[CreatableTopicResult], out: Parts) -> None:
+def encode_creatable_topic_result_0_array(items: Sequence[CreatableTopicResult], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -428,7 +428,7 @@ def encode_create_topics_response_0(o: CreateTopicsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_creatable_topic_result_1_array(items: Iterable[CreatableTopicResult], out: Parts) -> None:
+def encode_creatable_topic_result_1_array(items: Sequence[CreatableTopicResult], out: Parts) -> None:
     # Versions 1-4.
     add = out.append
     for o in items:
@@ -472,7 +472,7 @@ def encode_create_topics_response_2(o: CreateTopicsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_creatable_topic_configs_5_array(items: Iterable[CreatableTopicConfigs], out: Parts) -> None:
+def encode_creatable_topic_configs_5_array(items: Sequence[CreatableTopicConfigs], out: Parts) -> None:
     # Versions 5-7.
     add = out.append
     for o in items:
@@ -499,7 +499,7 @@ def encode_creatable_topic_result_5_tags(o: CreatableTopicResult, parent: Parts)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_creatable_topic_result_5_array(items: Iterable[CreatableTopicResult], out: Parts) -> None:
+def encode_creatable_topic_result_5_array(items: Sequence[CreatableTopicResult], out: Parts) -> None:
     # Versions 5-6.
     add = out.append
     for o in items:
@@ -546,7 +546,7 @@ def encode_creatable_topic_result_7_tags(o: CreatableTopicResult, parent: Parts)
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_creatable_topic_result_7_array(items: Iterable[CreatableTopicResult], out: Parts) -> None:
+def encode_creatable_topic_result_7_array(items: Sequence[CreatableTopicResult], out: Parts) -> None:
     # Versions 7.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DeleteAclsFilter", "DeleteAclsRequest",
@@ -234,7 +234,7 @@ def decode_delete_acls_request_2(buf: bytes, pos: int, left: int) -> tuple[Delet
     return o, pos
 
 
-def encode_delete_acls_filter_0_array(items: Iterable[DeleteAclsFilter], out: Parts) -> None:
+def encode_delete_acls_filter_0_array(items: Sequence[DeleteAclsFilter], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -269,7 +269,7 @@ def encode_delete_acls_request_0(o: DeleteAclsRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_delete_acls_filter_1_array(items: Iterable[DeleteAclsFilter], out: Parts) -> None:
+def encode_delete_acls_filter_1_array(items: Sequence[DeleteAclsFilter], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -304,7 +304,7 @@ def encode_delete_acls_request_1(o: DeleteAclsRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_delete_acls_filter_2_array(items: Iterable[DeleteAclsFilter], out: Parts) -> None:
+def encode_delete_acls_filter_2_array(items: Sequence[DeleteAclsFilter], out: Parts) -> None:
     # Versions 2-3.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DeleteAclsFilterResult", "DeleteAclsMatchingAcl", "DeleteAclsResponse",
@@ -343,7 +343,7 @@ def decode_delete_acls_response_2(buf: bytes, pos: int, left: int) -> tuple[Dele
     return o, pos
 
 
-def encode_delete_acls_matching_acl_0_array(items: Iterable[DeleteAclsMatchingAcl], out: Parts) -> None:
+def encode_delete_acls_matching_acl_0_array(items: Sequence[DeleteAclsMatchingAcl], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -368,7 +368,7 @@ def encode_delete_acls_matching_acl_0_array(items: Iterable[DeleteAclsMatchingAc
         add(put_bb(o.operation, o.permission_type))
 
 
-def encode_delete_acls_filter_result_0_array(items: Iterable[DeleteAclsFilterResult], out: Parts) -> None:
+def encode_delete_acls_filter_result_0_array(items: Sequence[DeleteAclsFilterResult], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -399,7 +399,7 @@ def encode_delete_acls_response_0(o: DeleteAclsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_delete_acls_matching_acl_1_array(items: Iterable[DeleteAclsMatchingAcl], out: Parts) -> None:
+def encode_delete_acls_matching_acl_1_array(items: Sequence[DeleteAclsMatchingAcl], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -424,7 +424,7 @@ def encode_delete_acls_matching_acl_1_array(items: Iterable[DeleteAclsMatchingAc
         add(put_bb(o.operation, o.permission_type))
 
 
-def encode_delete_acls_filter_result_1_array(items: Iterable[DeleteAclsFilterResult], out: Parts) -> None:
+def encode_delete_acls_filter_result_1_array(items: Sequence[DeleteAclsFilterResult], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -455,7 +455,7 @@ def encode_delete_acls_response_1(o: DeleteAclsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_delete_acls_matching_acl_2_array(items: Iterable[DeleteAclsMatchingAcl], out: Parts) -> None:
+def encode_delete_acls_matching_acl_2_array(items: Sequence[DeleteAclsMatchingAcl], out: Parts) -> None:
     # Versions 2-3.
     add = out.append
     for o in items:
@@ -480,7 +480,7 @@ def encode_delete_acls_matching_acl_2_array(items: Iterable[DeleteAclsMatchingAc
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_delete_acls_filter_result_2_array(items: Iterable[DeleteAclsFilterResult], out: Parts) -> None:
+def encode_delete_acls_filter_result_2_array(items: Sequence[DeleteAclsFilterResult], out: Parts) -> None:
     # Versions 2-3.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DeletableGroupResult", "DeleteGroupsResponse",
@@ -143,7 +143,7 @@ def decode_delete_groups_response_2(buf: bytes, pos: int, left: int) -> tuple[De
     return o, pos
 
 
-def encode_deletable_group_result_0_array(items: Iterable[DeletableGroupResult], out: Parts) -> None:
+def encode_deletable_group_result_0_array(items: Sequence[DeletableGroupResult], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -170,7 +170,7 @@ def encode_delete_groups_response_0(o: DeleteGroupsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_deletable_group_result_2_array(items: Iterable[DeletableGroupResult], out: Parts) -> None:
+def encode_deletable_group_result_2_array(items: Sequence[DeletableGroupResult], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DeleteRecordsPartition", "DeleteRecordsRequest", "DeleteRecordsTopic",
@@ -224,16 +224,15 @@ def decode_delete_records_request_2(buf: bytes, pos: int, left: int) -> tuple[De
     return o, pos
 
 
-def encode_delete_records_partition_0_array(items: Iterable[DeleteRecordsPartition], out: Parts) -> None:
+def encode_delete_records_partition_0_array(items: Sequence[DeleteRecordsPartition], out: Parts) -> None:
     # Versions 0-1.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_iq(o.partition_index, o.offset))
+    rows = [put_iq(o.partition_index, o.offset) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_delete_records_topic_0_array(items: Iterable[DeleteRecordsTopic], out: Parts) -> None:
+def encode_delete_records_topic_0_array(items: Sequence[DeleteRecordsTopic], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -265,8 +264,12 @@ def encode_delete_records_request_0(o: DeleteRecordsRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_delete_records_partition_2_array(items: Iterable[DeleteRecordsPartition], out: Parts) -> None:
+def encode_delete_records_partition_2_array(items: Sequence[DeleteRecordsPartition], out: Parts) -> None:
     # Versions 2.
+    rows = [put_iqx(o.partition_index, o.offset) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iqx(o.partition_index, o.offset))
@@ -274,7 +277,7 @@ def encode_delete_records_partition_2_array(items: Iterable[DeleteRecordsPartiti
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_delete_records_topic_2_array(items: Iterable[DeleteRecordsTopic], out: Parts) -> None:
+def encode_delete_records_topic_2_array(items: Sequence[DeleteRecordsTopic], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DeleteRecordsPartitionResult", "DeleteRecordsResponse", "DeleteRecordsTopicResult",
@@ -226,16 +226,15 @@ def decode_delete_records_response_2(buf: bytes, pos: int, left: int) -> tuple[D
     return o, pos
 
 
-def encode_delete_records_partition_result_0_array(items: Iterable[DeleteRecordsPartitionResult], out: Parts) -> None:
+def encode_delete_records_partition_result_0_array(items: Sequence[DeleteRecordsPartitionResult], out: Parts) -> None:
     # Versions 0-1.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_iqh(o.partition_index, o.low_watermark, o.error_code))
+    rows = [put_iqh(o.partition_index, o.low_watermark, o.error_code) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_delete_records_topic_result_0_array(items: Iterable[DeleteRecordsTopicResult], out: Parts) -> None:
+def encode_delete_records_topic_result_0_array(items: Sequence[DeleteRecordsTopicResult], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -266,8 +265,12 @@ def encode_delete_records_response_0(o: DeleteRecordsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_delete_records_partition_result_2_array(items: Iterable[DeleteRecordsPartitionResult], out: Parts) -> None:
+def encode_delete_records_partition_result_2_array(items: Sequence[DeleteRecordsPartitionResult], out: Parts) -> None:
     # Versions 2.
+    rows = [put_iqhx(o.partition_index, o.low_watermark, o.error_code) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iqhx(o.partition_index, o.low_watermark, o.error_code))
@@ -275,7 +278,7 @@ def encode_delete_records_partition_result_2_array(items: Iterable[DeleteRecords
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_delete_records_topic_result_2_array(items: Iterable[DeleteRecordsTopicResult], out: Parts) -> None:
+def encode_delete_records_topic_result_2_array(items: Sequence[DeleteRecordsTopicResult], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:

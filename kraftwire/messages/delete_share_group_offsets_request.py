@@ -13,7 +13,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DeleteShareGroupOffsetsRequest", "DeleteShareGroupOffsetsRequestTopic",
@@ -102,7 +102,7 @@ def decode_delete_share_group_offsets_request_0(buf: bytes, pos: int, left: int)
     return o, pos
 
 
-def encode_delete_share_group_offsets_request_topic_0_array(items: Iterable[DeleteShareGroupOffsetsRequestTopic], out: Parts) -> None:
+def encode_delete_share_group_offsets_request_topic_0_array(items: Sequence[DeleteShareGroupOffsetsRequestTopic], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

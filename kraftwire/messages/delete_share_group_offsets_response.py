@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DeleteShareGroupOffsetsResponse", "DeleteShareGroupOffsetsResponseTopic",
@@ -131,7 +131,7 @@ def decode_delete_share_group_offsets_response_0(buf: bytes, pos: int, left: int
     return o, pos
 
 
-def encode_delete_share_group_offsets_response_topic_0_array(items: Iterable[DeleteShareGroupOffsetsResponseTopic], out: Parts) -> None:
+def encode_delete_share_group_offsets_response_topic_0_array(items: Sequence[DeleteShareGroupOffsetsResponseTopic], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

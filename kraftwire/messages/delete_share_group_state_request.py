@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DeleteShareGroupStateRequest", "DeleteStateData", "PartitionData",
@@ -173,8 +173,12 @@ def decode_delete_share_group_state_request_0(buf: bytes, pos: int, left: int) -
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 0.
+    rows = [put_ix(o.partition) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_ix(o.partition))
@@ -182,7 +186,7 @@ def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_delete_state_data_0_array(items: Iterable[DeleteStateData], out: Parts) -> None:
+def encode_delete_state_data_0_array(items: Sequence[DeleteStateData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

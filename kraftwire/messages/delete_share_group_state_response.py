@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DeleteShareGroupStateResponse", "DeleteStateResult", "PartitionResult",
@@ -168,7 +168,7 @@ def decode_delete_share_group_state_response_0(buf: bytes, pos: int, left: int) 
     return o, pos
 
 
-def encode_partition_result_0_array(items: Iterable[PartitionResult], out: Parts) -> None:
+def encode_partition_result_0_array(items: Sequence[PartitionResult], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -181,7 +181,7 @@ def encode_partition_result_0_array(items: Iterable[PartitionResult], out: Parts
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_delete_state_result_0_array(items: Iterable[DeleteStateResult], out: Parts) -> None:
+def encode_delete_state_result_0_array(items: Sequence[DeleteStateResult], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DeleteTopicState", "DeleteTopicsRequest",
@@ -176,7 +176,7 @@ def encode_delete_topics_request_4(o: DeleteTopicsRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_delete_topic_state_6_array(items: Iterable[DeleteTopicState], out: Parts) -> None:
+def encode_delete_topic_state_6_array(items: Sequence[DeleteTopicState], out: Parts) -> None:
     # Versions 6.
     add = out.append
     for o in items:

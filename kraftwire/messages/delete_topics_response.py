@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DeletableTopicResult", "DeleteTopicsResponse",
@@ -264,7 +264,7 @@ def decode_delete_topics_response_6(buf: bytes, pos: int, left: int) -> tuple[De
     return o, pos
 
 
-def encode_deletable_topic_result_0_array(items: Iterable[DeletableTopicResult], out: Parts) -> None:
+def encode_deletable_topic_result_0_array(items: Sequence[DeletableTopicResult], out: Parts) -> None:
     # Versions 0-3.
     add = out.append
     for o in items:
@@ -305,7 +305,7 @@ def encode_delete_topics_response_1(o: DeleteTopicsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_deletable_topic_result_4_array(items: Iterable[DeletableTopicResult], out: Parts) -> None:
+def encode_deletable_topic_result_4_array(items: Sequence[DeletableTopicResult], out: Parts) -> None:
     # Versions 4.
     add = out.append
     for o in items:
@@ -333,7 +333,7 @@ def encode_delete_topics_response_4(o: DeleteTopicsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_deletable_topic_result_5_array(items: Iterable[DeletableTopicResult], out: Parts) -> None:
+def encode_deletable_topic_result_5_array(items: Sequence[DeletableTopicResult], out: Parts) -> None:
     # Versions 5.
     add = out.append
     for o in items:
@@ -365,7 +365,7 @@ def encode_delete_topics_response_5(o: DeleteTopicsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_deletable_topic_result_6_array(items: Iterable[DeletableTopicResult], out: Parts) -> None:
+def encode_deletable_topic_result_6_array(items: Sequence[DeletableTopicResult], out: Parts) -> None:
     # Versions 6.
     add = out.append
     for o in items:

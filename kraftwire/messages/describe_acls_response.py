@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AclDescription", "DescribeAclsResource", "DescribeAclsResponse",
@@ -296,7 +296,7 @@ def decode_describe_acls_response_2(buf: bytes, pos: int, left: int) -> tuple[De
     return o, pos
 
 
-def encode_acl_description_0_array(items: Iterable[AclDescription], out: Parts) -> None:
+def encode_acl_description_0_array(items: Sequence[AclDescription], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -313,7 +313,7 @@ def encode_acl_description_0_array(items: Iterable[AclDescription], out: Parts) 
         add(put_bb(o.operation, o.permission_type))
 
 
-def encode_describe_acls_resource_0_array(items: Iterable[DescribeAclsResource], out: Parts) -> None:
+def encode_describe_acls_resource_0_array(items: Sequence[DescribeAclsResource], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -348,7 +348,7 @@ def encode_describe_acls_response_0(o: DescribeAclsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_describe_acls_resource_1_array(items: Iterable[DescribeAclsResource], out: Parts) -> None:
+def encode_describe_acls_resource_1_array(items: Sequence[DescribeAclsResource], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -383,7 +383,7 @@ def encode_describe_acls_response_1(o: DescribeAclsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_acl_description_2_array(items: Iterable[AclDescription], out: Parts) -> None:
+def encode_acl_description_2_array(items: Sequence[AclDescription], out: Parts) -> None:
     # Versions 2-3.
     add = out.append
     for o in items:
@@ -400,7 +400,7 @@ def encode_acl_description_2_array(items: Iterable[AclDescription], out: Parts) 
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_acls_resource_2_array(items: Iterable[DescribeAclsResource], out: Parts) -> None:
+def encode_describe_acls_resource_2_array(items: Sequence[DescribeAclsResource], out: Parts) -> None:
     # Versions 2-3.
     add = out.append
     for o in items:

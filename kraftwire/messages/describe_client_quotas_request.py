@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ComponentData", "DescribeClientQuotasRequest",
@@ -163,7 +163,7 @@ def decode_describe_client_quotas_request_1(buf: bytes, pos: int, left: int) -> 
     return o, pos
 
 
-def encode_component_data_0_array(items: Iterable[ComponentData], out: Parts) -> None:
+def encode_component_data_0_array(items: Sequence[ComponentData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -194,7 +194,7 @@ def encode_describe_client_quotas_request_0(o: DescribeClientQuotasRequest) -> b
     return b"".join(out)
 
 
-def encode_component_data_1_array(items: Iterable[ComponentData], out: Parts) -> None:
+def encode_component_data_1_array(items: Sequence[ComponentData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:

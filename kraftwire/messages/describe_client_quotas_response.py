@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DescribeClientQuotasResponse", "EntityData", "EntryData", "ValueData",
@@ -348,7 +348,7 @@ def decode_describe_client_quotas_response_1(buf: bytes, pos: int, left: int) ->
     return o, pos
 
 
-def encode_entity_data_0_array(items: Iterable[EntityData], out: Parts) -> None:
+def encode_entity_data_0_array(items: Sequence[EntityData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -364,7 +364,7 @@ def encode_entity_data_0_array(items: Iterable[EntityData], out: Parts) -> None:
         add(s)
 
 
-def encode_value_data_0_array(items: Iterable[ValueData], out: Parts) -> None:
+def encode_value_data_0_array(items: Sequence[ValueData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -377,7 +377,7 @@ def encode_value_data_0_array(items: Iterable[ValueData], out: Parts) -> None:
         add(put_d(o.value))
 
 
-def encode_entry_data_0_array(items: Iterable[EntryData], out: Parts) -> None:
+def encode_entry_data_0_array(items: Sequence[EntryData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -418,7 +418,7 @@ def encode_describe_client_quotas_response_0(o: DescribeClientQuotasResponse) ->
     return b"".join(out)
 
 
-def encode_entity_data_1_array(items: Iterable[EntityData], out: Parts) -> None:
+def encode_entity_data_1_array(items: Sequence[EntityData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -435,7 +435,7 @@ def encode_entity_data_1_array(items: Iterable[EntityData], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_value_data_1_array(items: Iterable[ValueData], out: Parts) -> None:
+def encode_value_data_1_array(items: Sequence[ValueData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -448,7 +448,7 @@ def encode_value_data_1_array(items: Iterable[ValueData], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_entry_data_1_array(items: Iterable[EntryData], out: Parts) -> None:
+def encode_entry_data_1_array(items: Sequence[EntryData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DescribeClusterBroker", "DescribeClusterResponse",
@@ -238,7 +238,7 @@ def decode_describe_cluster_response_2(buf: bytes, pos: int, left: int) -> tuple
     return o, pos
 
 
-def encode_describe_cluster_broker_0_array(items: Iterable[DescribeClusterBroker], out: Parts) -> None:
+def encode_describe_cluster_broker_0_array(items: Sequence[DescribeClusterBroker], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -305,7 +305,7 @@ def encode_describe_cluster_response_1(o: DescribeClusterResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_describe_cluster_broker_2_array(items: Iterable[DescribeClusterBroker], out: Parts) -> None:
+def encode_describe_cluster_broker_2_array(items: Sequence[DescribeClusterBroker], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DescribeConfigsRequest", "DescribeConfigsResource",
@@ -192,7 +192,7 @@ def decode_describe_configs_request_4(buf: bytes, pos: int, left: int) -> tuple[
     return o, pos
 
 
-def encode_describe_configs_resource_0_array(items: Iterable[DescribeConfigsResource], out: Parts) -> None:
+def encode_describe_configs_resource_0_array(items: Sequence[DescribeConfigsResource], out: Parts) -> None:
     # Versions 0-3.
     add = out.append
     for o in items:
@@ -253,7 +253,7 @@ def encode_describe_configs_request_3(o: DescribeConfigsRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_describe_configs_resource_4_array(items: Iterable[DescribeConfigsResource], out: Parts) -> None:
+def encode_describe_configs_resource_4_array(items: Sequence[DescribeConfigsResource], out: Parts) -> None:
     # Versions 4.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DescribeConfigsResourceResult", "DescribeConfigsResponse", "DescribeConfigsResult",
@@ -516,7 +516,7 @@ def decode_describe_configs_response_4(buf: bytes, pos: int, left: int) -> tuple
     return o, pos
 
 
-def encode_describe_configs_resource_result_0_array(items: Iterable[DescribeConfigsResourceResult], out: Parts) -> None:
+def encode_describe_configs_resource_result_0_array(items: Sequence[DescribeConfigsResourceResult], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -533,7 +533,7 @@ def encode_describe_configs_resource_result_0_array(items: Iterable[DescribeConf
         add(put_ooo(o.read_only, o.is_default, o.is_sensitive))
 
 
-def encode_describe_configs_result_0_array(items: Iterable[DescribeConfigsResult], out: Parts) -> None:
+def encode_describe_configs_result_0_array(items: Sequence[DescribeConfigsResult], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -568,7 +568,7 @@ def encode_describe_configs_response_0(o: DescribeConfigsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_describe_configs_synonym_1_array(items: Iterable[DescribeConfigsSynonym], out: Parts) -> None:
+def encode_describe_configs_synonym_1_array(items: Sequence[DescribeConfigsSynonym], out: Parts) -> None:
     # Versions 1-3.
     add = out.append
     for o in items:
@@ -585,7 +585,7 @@ def encode_describe_configs_synonym_1_array(items: Iterable[DescribeConfigsSynon
         add(put_b(o.source))
 
 
-def encode_describe_configs_resource_result_1_array(items: Iterable[DescribeConfigsResourceResult], out: Parts) -> None:
+def encode_describe_configs_resource_result_1_array(items: Sequence[DescribeConfigsResourceResult], out: Parts) -> None:
     # Versions 1-2.
     add = out.append
     for o in items:
@@ -606,7 +606,7 @@ def encode_describe_configs_resource_result_1_array(items: Iterable[DescribeConf
             encode_describe_configs_synonym_1_array(synonyms, out)
 
 
-def encode_describe_configs_result_1_array(items: Iterable[DescribeConfigsResult], out: Parts) -> None:
+def encode_describe_configs_result_1_array(items: Sequence[DescribeConfigsResult], out: Parts) -> None:
     # Versions 1-2.
     add = out.append
     for o in items:
@@ -641,7 +641,7 @@ def encode_describe_configs_response_1(o: DescribeConfigsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_describe_configs_resource_result_3_array(items: Iterable[DescribeConfigsResourceResult], out: Parts) -> None:
+def encode_describe_configs_resource_result_3_array(items: Sequence[DescribeConfigsResourceResult], out: Parts) -> None:
     # Versions 3.
     add = out.append
     for o in items:
@@ -666,7 +666,7 @@ def encode_describe_configs_resource_result_3_array(items: Iterable[DescribeConf
         add(s)
 
 
-def encode_describe_configs_result_3_array(items: Iterable[DescribeConfigsResult], out: Parts) -> None:
+def encode_describe_configs_result_3_array(items: Sequence[DescribeConfigsResult], out: Parts) -> None:
     # Versions 3.
     add = out.append
     for o in items:
@@ -701,7 +701,7 @@ def encode_describe_configs_response_3(o: DescribeConfigsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_describe_configs_synonym_4_array(items: Iterable[DescribeConfigsSynonym], out: Parts) -> None:
+def encode_describe_configs_synonym_4_array(items: Sequence[DescribeConfigsSynonym], out: Parts) -> None:
     # Versions 4.
     add = out.append
     for o in items:
@@ -718,7 +718,7 @@ def encode_describe_configs_synonym_4_array(items: Iterable[DescribeConfigsSynon
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_configs_resource_result_4_array(items: Iterable[DescribeConfigsResourceResult], out: Parts) -> None:
+def encode_describe_configs_resource_result_4_array(items: Sequence[DescribeConfigsResourceResult], out: Parts) -> None:
     # Versions 4.
     add = out.append
     for o in items:
@@ -746,7 +746,7 @@ def encode_describe_configs_resource_result_4_array(items: Iterable[DescribeConf
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_configs_result_4_array(items: Iterable[DescribeConfigsResult], out: Parts) -> None:
+def encode_describe_configs_result_4_array(items: Sequence[DescribeConfigsResult], out: Parts) -> None:
     # Versions 4.
     add = out.append
     for o in items:

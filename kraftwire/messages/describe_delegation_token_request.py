@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DescribeDelegationTokenOwner", "DescribeDelegationTokenRequest",
@@ -148,7 +148,7 @@ def decode_describe_delegation_token_request_2(buf: bytes, pos: int, left: int) 
     return o, pos
 
 
-def encode_describe_delegation_token_owner_0_array(items: Iterable[DescribeDelegationTokenOwner], out: Parts) -> None:
+def encode_describe_delegation_token_owner_0_array(items: Sequence[DescribeDelegationTokenOwner], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -178,7 +178,7 @@ def encode_describe_delegation_token_request_0(o: DescribeDelegationTokenRequest
     return b"".join(out)
 
 
-def encode_describe_delegation_token_owner_2_array(items: Iterable[DescribeDelegationTokenOwner], out: Parts) -> None:
+def encode_describe_delegation_token_owner_2_array(items: Sequence[DescribeDelegationTokenOwner], out: Parts) -> None:
     # Versions 2-3.
     add = out.append
     for o in items:

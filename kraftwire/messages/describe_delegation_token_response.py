@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DescribeDelegationTokenResponse", "DescribedDelegationToken",
@@ -333,7 +333,7 @@ def decode_describe_delegation_token_response_3(buf: bytes, pos: int, left: int)
     return o, pos
 
 
-def encode_described_delegation_token_renewer_0_array(items: Iterable[DescribedDelegationTokenRenewer], out: Parts) -> None:
+def encode_described_delegation_token_renewer_0_array(items: Sequence[DescribedDelegationTokenRenewer], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -349,7 +349,7 @@ def encode_described_delegation_token_renewer_0_array(items: Iterable[DescribedD
         add(s)
 
 
-def encode_described_delegation_token_0_array(items: Iterable[DescribedDelegationToken], out: Parts) -> None:
+def encode_described_delegation_token_0_array(items: Sequence[DescribedDelegationToken], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -394,7 +394,7 @@ def encode_describe_delegation_token_response_0(o: DescribeDelegationTokenRespon
     return b"".join(out)
 
 
-def encode_described_delegation_token_renewer_2_array(items: Iterable[DescribedDelegationTokenRenewer], out: Parts) -> None:
+def encode_described_delegation_token_renewer_2_array(items: Sequence[DescribedDelegationTokenRenewer], out: Parts) -> None:
     # Versions 2-3.
     add = out.append
     for o in items:
@@ -411,7 +411,7 @@ def encode_described_delegation_token_renewer_2_array(items: Iterable[DescribedD
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_described_delegation_token_2_array(items: Iterable[DescribedDelegationToken], out: Parts) -> None:
+def encode_described_delegation_token_2_array(items: Sequence[DescribedDelegationToken], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:
@@ -459,7 +459,7 @@ def encode_describe_delegation_token_response_2(o: DescribeDelegationTokenRespon
     return b"".join(out)
 
 
-def encode_described_delegation_token_3_array(items: Iterable[DescribedDelegationToken], out: Parts) -> None:
+def encode_described_delegation_token_3_array(items: Sequence[DescribedDelegationToken], out: Parts) -> None:
     # Versions 3.
     add = out.append
     for o in items:

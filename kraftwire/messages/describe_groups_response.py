@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DescribeGroupsResponse", "DescribedGroup", "DescribedGroupMember",
@@ -509,7 +509,7 @@ def decode_describe_groups_response_6(buf: bytes, pos: int, left: int) -> tuple[
     return o, pos
 
 
-def encode_described_group_member_0_array(items: Iterable[DescribedGroupMember], out: Parts) -> None:
+def encode_described_group_member_0_array(items: Sequence[DescribedGroupMember], out: Parts) -> None:
     # Versions 0-3.
     add = out.append
     for o in items:
@@ -539,7 +539,7 @@ def encode_described_group_member_0_array(items: Iterable[DescribedGroupMember],
             add(member_assignment)
 
 
-def encode_described_group_0_array(items: Iterable[DescribedGroup], out: Parts) -> None:
+def encode_described_group_0_array(items: Sequence[DescribedGroup], out: Parts) -> None:
     # Versions 0-2.
     add = out.append
     for o in items:
@@ -596,7 +596,7 @@ def encode_describe_groups_response_1(o: DescribeGroupsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_described_group_3_array(items: Iterable[DescribedGroup], out: Parts) -> None:
+def encode_described_group_3_array(items: Sequence[DescribedGroup], out: Parts) -> None:
     # Versions 3.
     add = out.append
     for o in items:
@@ -640,7 +640,7 @@ def encode_describe_groups_response_3(o: DescribeGroupsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_described_group_member_4_array(items: Iterable[DescribedGroupMember], out: Parts) -> None:
+def encode_described_group_member_4_array(items: Sequence[DescribedGroupMember], out: Parts) -> None:
     # Versions 4.
     add = out.append
     for o in items:
@@ -674,7 +674,7 @@ def encode_described_group_member_4_array(items: Iterable[DescribedGroupMember],
             add(member_assignment)
 
 
-def encode_described_group_4_array(items: Iterable[DescribedGroup], out: Parts) -> None:
+def encode_described_group_4_array(items: Sequence[DescribedGroup], out: Parts) -> None:
     # Versions 4.
     add = out.append
     for o in items:
@@ -718,7 +718,7 @@ def encode_describe_groups_response_4(o: DescribeGroupsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_described_group_member_5_array(items: Iterable[DescribedGroupMember], out: Parts) -> None:
+def encode_described_group_member_5_array(items: Sequence[DescribedGroupMember], out: Parts) -> None:
     # Versions 5-6.
     add = out.append
     for o in items:
@@ -753,7 +753,7 @@ def encode_described_group_member_5_array(items: Iterable[DescribedGroupMember],
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_described_group_5_array(items: Iterable[DescribedGroup], out: Parts) -> None:
+def encode_described_group_5_array(items: Sequence[DescribedGroup], out: Parts) -> None:
     # Versions 5.
     add = out.append
     for o in items:
@@ -800,7 +800,7 @@ def encode_describe_groups_response_5(o: DescribeGroupsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_described_group_6_array(items: Iterable[DescribedGroup], out: Parts) -> None:
+def encode_described_group_6_array(items: Sequence[DescribedGroup], out: Parts) -> None:
     # Versions 6.
     add = out.append
     for o in items:

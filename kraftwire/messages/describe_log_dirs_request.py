@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DescribableLogDirTopic", "DescribeLogDirsRequest",
@@ -152,7 +152,7 @@ def decode_describe_log_dirs_request_2(buf: bytes, pos: int, left: int) -> tuple
     return o, pos
 
 
-def encode_describable_log_dir_topic_0_array(items: Iterable[DescribableLogDirTopic], out: Parts) -> None:
+def encode_describable_log_dir_topic_0_array(items: Sequence[DescribableLogDirTopic], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -183,7 +183,7 @@ def encode_describe_log_dirs_request_0(o: DescribeLogDirsRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_describable_log_dir_topic_2_array(items: Iterable[DescribableLogDirTopic], out: Parts) -> None:
+def encode_describable_log_dir_topic_2_array(items: Sequence[DescribableLogDirTopic], out: Parts) -> None:
     # Versions 2-5.
     add = out.append
     for o in items:

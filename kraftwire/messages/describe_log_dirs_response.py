@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DescribeLogDirsPartition", "DescribeLogDirsResponse", "DescribeLogDirsResult",
@@ -424,16 +424,15 @@ def decode_describe_log_dirs_response_5(buf: bytes, pos: int, left: int) -> tupl
     return o, pos
 
 
-def encode_describe_log_dirs_partition_0_array(items: Iterable[DescribeLogDirsPartition], out: Parts) -> None:
+def encode_describe_log_dirs_partition_0_array(items: Sequence[DescribeLogDirsPartition], out: Parts) -> None:
     # Versions 0-1.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_iqqo(o.partition_index, o.partition_size, o.offset_lag, o.is_future_key))
+    rows = [put_iqqo(o.partition_index, o.partition_size, o.offset_lag, o.is_future_key) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_describe_log_dirs_topic_0_array(items: Iterable[DescribeLogDirsTopic], out: Parts) -> None:
+def encode_describe_log_dirs_topic_0_array(items: Sequence[DescribeLogDirsTopic], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -450,7 +449,7 @@ def encode_describe_log_dirs_topic_0_array(items: Iterable[DescribeLogDirsTopic]
             encode_describe_log_dirs_partition_0_array(partitions, out)
 
 
-def encode_describe_log_dirs_result_0_array(items: Iterable[DescribeLogDirsResult], out: Parts) -> None:
+def encode_describe_log_dirs_result_0_array(items: Sequence[DescribeLogDirsResult], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -481,8 +480,12 @@ def encode_describe_log_dirs_response_0(o: DescribeLogDirsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_describe_log_dirs_partition_2_array(items: Iterable[DescribeLogDirsPartition], out: Parts) -> None:
+def encode_describe_log_dirs_partition_2_array(items: Sequence[DescribeLogDirsPartition], out: Parts) -> None:
     # Versions 2-5.
+    rows = [put_iqqox(o.partition_index, o.partition_size, o.offset_lag, o.is_future_key) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iqqox(o.partition_index, o.partition_size, o.offset_lag, o.is_future_key))
@@ -490,7 +493,7 @@ def encode_describe_log_dirs_partition_2_array(items: Iterable[DescribeLogDirsPa
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_log_dirs_topic_2_array(items: Iterable[DescribeLogDirsTopic], out: Parts) -> None:
+def encode_describe_log_dirs_topic_2_array(items: Sequence[DescribeLogDirsTopic], out: Parts) -> None:
     # Versions 2-5.
     add = out.append
     for o in items:
@@ -508,7 +511,7 @@ def encode_describe_log_dirs_topic_2_array(items: Iterable[DescribeLogDirsTopic]
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_log_dirs_result_2_array(items: Iterable[DescribeLogDirsResult], out: Parts) -> None:
+def encode_describe_log_dirs_result_2_array(items: Sequence[DescribeLogDirsResult], out: Parts) -> None:
     # Versions 2-3.
     add = out.append
     for o in items:
@@ -556,7 +559,7 @@ def encode_describe_log_dirs_response_3(o: DescribeLogDirsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_describe_log_dirs_result_4_array(items: Iterable[DescribeLogDirsResult], out: Parts) -> None:
+def encode_describe_log_dirs_result_4_array(items: Sequence[DescribeLogDirsResult], out: Parts) -> None:
     # Versions 4.
     add = out.append
     for o in items:
@@ -589,7 +592,7 @@ def encode_describe_log_dirs_response_4(o: DescribeLogDirsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_describe_log_dirs_result_5_array(items: Iterable[DescribeLogDirsResult], out: Parts) -> None:
+def encode_describe_log_dirs_result_5_array(items: Sequence[DescribeLogDirsResult], out: Parts) -> None:
     # Versions 5.
     add = out.append
     for o in items:

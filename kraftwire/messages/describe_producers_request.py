@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DescribeProducersRequest", "TopicRequest",
@@ -107,7 +107,7 @@ def decode_describe_producers_request_0(buf: bytes, pos: int, left: int) -> tupl
     return o, pos
 
 
-def encode_topic_request_0_array(items: Iterable[TopicRequest], out: Parts) -> None:
+def encode_topic_request_0_array(items: Sequence[TopicRequest], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DescribeProducersResponse", "PartitionResponse", "ProducerState", "TopicResponse",
@@ -223,8 +223,12 @@ def decode_describe_producers_response_0(buf: bytes, pos: int, left: int) -> tup
     return o, pos
 
 
-def encode_producer_state_0_array(items: Iterable[ProducerState], out: Parts) -> None:
+def encode_producer_state_0_array(items: Sequence[ProducerState], out: Parts) -> None:
     # Versions 0.
+    rows = [put_qiiqiqx(o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.coordinator_epoch, o.current_txn_start_offset) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_qiiqiqx(o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.coordinator_epoch, o.current_txn_start_offset))
@@ -232,7 +236,7 @@ def encode_producer_state_0_array(items: Iterable[ProducerState], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_response_0_array(items: Iterable[PartitionResponse], out: Parts) -> None:
+def encode_partition_response_0_array(items: Sequence[PartitionResponse], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -250,7 +254,7 @@ def encode_partition_response_0_array(items: Iterable[PartitionResponse], out: P
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_response_0_array(items: Iterable[TopicResponse], out: Parts) -> None:
+def encode_topic_response_0_array(items: Sequence[TopicResponse], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DescribeQuorumResponse", "Listener", "Node", "PartitionData", "ReplicaState", "TopicData",
@@ -616,8 +616,12 @@ def decode_describe_quorum_response_2(buf: bytes, pos: int, left: int) -> tuple[
     return o, pos
 
 
-def encode_replica_state_0_array(items: Iterable[ReplicaState], out: Parts) -> None:
+def encode_replica_state_0_array(items: Sequence[ReplicaState], out: Parts) -> None:
     # Versions 0.
+    rows = [put_iqx(o.replica_id, o.log_end_offset) for o in items if not (o.replica_directory_id != ZERO_UUID or o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         if o.replica_directory_id != ZERO_UUID:
@@ -627,7 +631,7 @@ def encode_replica_state_0_array(items: Iterable[ReplicaState], out: Parts) -> N
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -651,7 +655,7 @@ def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_0_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -686,8 +690,12 @@ def encode_describe_quorum_response_0(o: DescribeQuorumResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_replica_state_1_array(items: Iterable[ReplicaState], out: Parts) -> None:
+def encode_replica_state_1_array(items: Sequence[ReplicaState], out: Parts) -> None:
     # Versions 1.
+    rows = [put_iqqqx(o.replica_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp) for o in items if not (o.replica_directory_id != ZERO_UUID or o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         if o.replica_directory_id != ZERO_UUID:
@@ -697,7 +705,7 @@ def encode_replica_state_1_array(items: Iterable[ReplicaState], out: Parts) -> N
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_1_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -721,7 +729,7 @@ def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_1_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_1_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -756,7 +764,7 @@ def encode_describe_quorum_response_1(o: DescribeQuorumResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_replica_state_2_array(items: Iterable[ReplicaState], out: Parts) -> None:
+def encode_replica_state_2_array(items: Sequence[ReplicaState], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:
@@ -767,7 +775,7 @@ def encode_replica_state_2_array(items: Iterable[ReplicaState], out: Parts) -> N
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_data_2_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_2_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:
@@ -790,7 +798,7 @@ def encode_partition_data_2_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_2_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_2_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:
@@ -808,7 +816,7 @@ def encode_topic_data_2_array(items: Iterable[TopicData], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_listener_2_array(items: Iterable[Listener], out: Parts) -> None:
+def encode_listener_2_array(items: Sequence[Listener], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:
@@ -825,7 +833,7 @@ def encode_listener_2_array(items: Iterable[Listener], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_node_2_array(items: Iterable[Node], out: Parts) -> None:
+def encode_node_2_array(items: Sequence[Node], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DescribeShareGroupOffsetsRequest", "DescribeShareGroupOffsetsRequestGroup",
@@ -157,7 +157,7 @@ def decode_describe_share_group_offsets_request_0(buf: bytes, pos: int, left: in
     return o, pos
 
 
-def encode_describe_share_group_offsets_request_topic_0_array(items: Iterable[DescribeShareGroupOffsetsRequestTopic], out: Parts) -> None:
+def encode_describe_share_group_offsets_request_topic_0_array(items: Sequence[DescribeShareGroupOffsetsRequestTopic], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -175,7 +175,7 @@ def encode_describe_share_group_offsets_request_topic_0_array(items: Iterable[De
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_share_group_offsets_request_group_0_array(items: Iterable[DescribeShareGroupOffsetsRequestGroup], out: Parts) -> None:
+def encode_describe_share_group_offsets_request_group_0_array(items: Sequence[DescribeShareGroupOffsetsRequestGroup], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:

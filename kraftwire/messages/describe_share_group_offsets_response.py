@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DescribeShareGroupOffsetsResponse", "DescribeShareGroupOffsetsResponseGroup",
@@ -336,7 +336,7 @@ def decode_describe_share_group_offsets_response_1(buf: bytes, pos: int, left: i
     return o, pos
 
 
-def encode_describe_share_group_offsets_response_partition_0_array(items: Iterable[DescribeShareGroupOffsetsResponsePartition], out: Parts) -> None:
+def encode_describe_share_group_offsets_response_partition_0_array(items: Sequence[DescribeShareGroupOffsetsResponsePartition], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -349,7 +349,7 @@ def encode_describe_share_group_offsets_response_partition_0_array(items: Iterab
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_share_group_offsets_response_topic_0_array(items: Iterable[DescribeShareGroupOffsetsResponseTopic], out: Parts) -> None:
+def encode_describe_share_group_offsets_response_topic_0_array(items: Sequence[DescribeShareGroupOffsetsResponseTopic], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -369,7 +369,7 @@ def encode_describe_share_group_offsets_response_topic_0_array(items: Iterable[D
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_share_group_offsets_response_group_0_array(items: Iterable[DescribeShareGroupOffsetsResponseGroup], out: Parts) -> None:
+def encode_describe_share_group_offsets_response_group_0_array(items: Sequence[DescribeShareGroupOffsetsResponseGroup], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -406,7 +406,7 @@ def encode_describe_share_group_offsets_response_0(o: DescribeShareGroupOffsetsR
     return b"".join(out)
 
 
-def encode_describe_share_group_offsets_response_partition_1_array(items: Iterable[DescribeShareGroupOffsetsResponsePartition], out: Parts) -> None:
+def encode_describe_share_group_offsets_response_partition_1_array(items: Sequence[DescribeShareGroupOffsetsResponsePartition], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -419,7 +419,7 @@ def encode_describe_share_group_offsets_response_partition_1_array(items: Iterab
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_share_group_offsets_response_topic_1_array(items: Iterable[DescribeShareGroupOffsetsResponseTopic], out: Parts) -> None:
+def encode_describe_share_group_offsets_response_topic_1_array(items: Sequence[DescribeShareGroupOffsetsResponseTopic], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -439,7 +439,7 @@ def encode_describe_share_group_offsets_response_topic_1_array(items: Iterable[D
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_share_group_offsets_response_group_1_array(items: Iterable[DescribeShareGroupOffsetsResponseGroup], out: Parts) -> None:
+def encode_describe_share_group_offsets_response_group_1_array(items: Sequence[DescribeShareGroupOffsetsResponseGroup], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:

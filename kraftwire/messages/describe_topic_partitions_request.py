@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "Cursor", "DescribeTopicPartitionsRequest", "TopicRequest",
@@ -153,7 +153,7 @@ def decode_describe_topic_partitions_request_0(buf: bytes, pos: int, left: int) 
     return o, pos
 
 
-def encode_topic_request_0_array(items: Iterable[TopicRequest], out: Parts) -> None:
+def encode_topic_request_0_array(items: Sequence[TopicRequest], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -166,7 +166,7 @@ def encode_topic_request_0_array(items: Iterable[TopicRequest], out: Parts) -> N
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_cursor_0_array(items: Iterable[Cursor], out: Parts) -> None:
+def encode_cursor_0_array(items: Sequence[Cursor], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "Cursor", "DescribeTopicPartitionsResponse", "DescribeTopicPartitionsResponsePartition",
@@ -295,7 +295,7 @@ def decode_describe_topic_partitions_response_0(buf: bytes, pos: int, left: int)
     return o, pos
 
 
-def encode_describe_topic_partitions_response_partition_0_array(items: Iterable[DescribeTopicPartitionsResponsePartition], out: Parts) -> None:
+def encode_describe_topic_partitions_response_partition_0_array(items: Sequence[DescribeTopicPartitionsResponsePartition], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -337,7 +337,7 @@ def encode_describe_topic_partitions_response_partition_0_array(items: Iterable[
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_topic_partitions_response_topic_0_array(items: Iterable[DescribeTopicPartitionsResponseTopic], out: Parts) -> None:
+def encode_describe_topic_partitions_response_topic_0_array(items: Sequence[DescribeTopicPartitionsResponseTopic], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -357,7 +357,7 @@ def encode_describe_topic_partitions_response_topic_0_array(items: Iterable[Desc
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_cursor_0_array(items: Iterable[Cursor], out: Parts) -> None:
+def encode_cursor_0_array(items: Sequence[Cursor], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

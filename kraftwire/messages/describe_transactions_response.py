@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DescribeTransactionsResponse", "TopicData", "TransactionState",
@@ -180,7 +180,7 @@ def decode_describe_transactions_response_0(buf: bytes, pos: int, left: int) -> 
     return o, pos
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_0_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -198,7 +198,7 @@ def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_transaction_state_0_array(items: Iterable[TransactionState], out: Parts) -> None:
+def encode_transaction_state_0_array(items: Sequence[TransactionState], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -13,7 +13,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "DescribeUserScramCredentialsRequest", "UserName",
@@ -100,7 +100,7 @@ def decode_describe_user_scram_credentials_request_0(buf: bytes, pos: int, left:
     return o, pos
 
 
-def encode_user_name_0_array(items: Iterable[UserName], out: Parts) -> None:
+def encode_user_name_0_array(items: Sequence[UserName], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

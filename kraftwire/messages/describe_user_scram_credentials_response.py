@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "CredentialInfo", "DescribeUserScramCredentialsResponse", "DescribeUserScramCredentialsResult",
@@ -186,8 +186,12 @@ def decode_describe_user_scram_credentials_response_0(buf: bytes, pos: int, left
     return o, pos
 
 
-def encode_credential_info_0_array(items: Iterable[CredentialInfo], out: Parts) -> None:
+def encode_credential_info_0_array(items: Sequence[CredentialInfo], out: Parts) -> None:
     # Versions 0.
+    rows = [put_bix(o.mechanism, o.iterations) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_bix(o.mechanism, o.iterations))
@@ -195,7 +199,7 @@ def encode_credential_info_0_array(items: Iterable[CredentialInfo], out: Parts) 
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_describe_user_scram_credentials_result_0_array(items: Iterable[DescribeUserScramCredentialsResult], out: Parts) -> None:
+def encode_describe_user_scram_credentials_result_0_array(items: Sequence[DescribeUserScramCredentialsResult], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

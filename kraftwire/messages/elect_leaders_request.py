@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ElectLeadersRequest", "TopicPartitions",
@@ -181,7 +181,7 @@ def decode_elect_leaders_request_2(buf: bytes, pos: int, left: int) -> tuple[Ele
     return o, pos
 
 
-def encode_topic_partitions_0_array(items: Iterable[TopicPartitions], out: Parts) -> None:
+def encode_topic_partitions_0_array(items: Sequence[TopicPartitions], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -228,7 +228,7 @@ def encode_elect_leaders_request_1(o: ElectLeadersRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_topic_partitions_2_array(items: Iterable[TopicPartitions], out: Parts) -> None:
+def encode_topic_partitions_2_array(items: Sequence[TopicPartitions], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ElectLeadersResponse", "PartitionResult", "ReplicaElectionResult",
@@ -233,7 +233,7 @@ def decode_elect_leaders_response_2(buf: bytes, pos: int, left: int) -> tuple[El
     return o, pos
 
 
-def encode_partition_result_0_array(items: Iterable[PartitionResult], out: Parts) -> None:
+def encode_partition_result_0_array(items: Sequence[PartitionResult], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -245,7 +245,7 @@ def encode_partition_result_0_array(items: Iterable[PartitionResult], out: Parts
         add(s)
 
 
-def encode_replica_election_result_0_array(items: Iterable[ReplicaElectionResult], out: Parts) -> None:
+def encode_replica_election_result_0_array(items: Sequence[ReplicaElectionResult], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -290,7 +290,7 @@ def encode_elect_leaders_response_1(o: ElectLeadersResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_partition_result_2_array(items: Iterable[PartitionResult], out: Parts) -> None:
+def encode_partition_result_2_array(items: Sequence[PartitionResult], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:
@@ -303,7 +303,7 @@ def encode_partition_result_2_array(items: Iterable[PartitionResult], out: Parts
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_replica_election_result_2_array(items: Iterable[ReplicaElectionResult], out: Parts) -> None:
+def encode_replica_election_result_2_array(items: Sequence[ReplicaElectionResult], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:

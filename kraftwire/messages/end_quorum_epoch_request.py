@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "EndQuorumEpochRequest", "LeaderEndpoint", "PartitionData", "ReplicaInfo", "TopicData",
@@ -375,24 +375,17 @@ def decode_end_quorum_epoch_request_1(buf: bytes, pos: int, left: int) -> tuple[
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         preferred_successors = o.preferred_successors
-        if True:
-            add(row_partition_data_0[len(preferred_successors)](o.partition_index, o.leader_id, o.leader_epoch, len(preferred_successors), *preferred_successors))
-        else:
-            preferred_successors = o.preferred_successors
-            n = len(preferred_successors)
-            add(put_iiii(o.partition_index, o.leader_id, o.leader_epoch, n))
-            if preferred_successors:
-                add(PACK_i[len(preferred_successors)](*preferred_successors))
+        add(row_partition_data_0[len(preferred_successors)](o.partition_index, o.leader_id, o.leader_epoch, len(preferred_successors), *preferred_successors))
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_0_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -427,7 +420,7 @@ def encode_end_quorum_epoch_request_0(o: EndQuorumEpochRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_replica_info_1_array(items: Iterable[ReplicaInfo], out: Parts) -> None:
+def encode_replica_info_1_array(items: Sequence[ReplicaInfo], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -438,7 +431,7 @@ def encode_replica_info_1_array(items: Iterable[ReplicaInfo], out: Parts) -> Non
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_1_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -456,7 +449,7 @@ def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_1_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_1_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -474,7 +467,7 @@ def encode_topic_data_1_array(items: Iterable[TopicData], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_leader_endpoint_1_array(items: Iterable[LeaderEndpoint], out: Parts) -> None:
+def encode_leader_endpoint_1_array(items: Sequence[LeaderEndpoint], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:

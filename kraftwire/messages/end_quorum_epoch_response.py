@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "EndQuorumEpochResponse", "NodeEndpoint", "PartitionData", "TopicData",
@@ -304,16 +304,15 @@ def decode_end_quorum_epoch_response_1(buf: bytes, pos: int, left: int) -> tuple
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 0.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
+    rows = [put_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_0_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -344,8 +343,12 @@ def encode_end_quorum_epoch_response_0(o: EndQuorumEpochResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_1_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 1.
+    rows = [put_ihiix(o.partition_index, o.error_code, o.leader_id, o.leader_epoch) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_ihiix(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
@@ -353,7 +356,7 @@ def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_1_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_1_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -371,7 +374,7 @@ def encode_topic_data_1_array(items: Iterable[TopicData], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_node_endpoint_1_array(items: Iterable[NodeEndpoint], out: Parts) -> None:
+def encode_node_endpoint_1_array(items: Sequence[NodeEndpoint], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "FetchPartition", "FetchRequest", "FetchTopic", "ForgottenTopic", "ReplicaState",
@@ -1200,16 +1200,15 @@ def decode_fetch_request_18(buf: bytes, pos: int, left: int) -> tuple[FetchReque
     return o, pos
 
 
-def encode_fetch_partition_0_array(items: Iterable[FetchPartition], out: Parts) -> None:
+def encode_fetch_partition_0_array(items: Sequence[FetchPartition], out: Parts) -> None:
     # Versions 0-4.
-    add = out.append
-    for o in items:
-        if o.last_fetched_epoch != -1 or o.unknown_tagged_fields:
-            raise ValueError
-        add(put_iqi(o.partition, o.fetch_offset, o.partition_max_bytes))
+    rows = [put_iqi(o.partition, o.fetch_offset, o.partition_max_bytes) for o in items if not (o.last_fetched_epoch != -1 or o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_fetch_topic_0_array(items: Iterable[FetchTopic], out: Parts) -> None:
+def encode_fetch_topic_0_array(items: Sequence[FetchTopic], out: Parts) -> None:
     # Versions 0-4.
     add = out.append
     for o in items:
@@ -1268,16 +1267,15 @@ def encode_fetch_request_4(o: FetchRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_fetch_partition_5_array(items: Iterable[FetchPartition], out: Parts) -> None:
+def encode_fetch_partition_5_array(items: Sequence[FetchPartition], out: Parts) -> None:
     # Versions 5-8.
-    add = out.append
-    for o in items:
-        if o.last_fetched_epoch != -1 or o.unknown_tagged_fields:
-            raise ValueError
-        add(put_iqqi(o.partition, o.fetch_offset, o.log_start_offset, o.partition_max_bytes))
+    rows = [put_iqqi(o.partition, o.fetch_offset, o.log_start_offset, o.partition_max_bytes) for o in items if not (o.last_fetched_epoch != -1 or o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_fetch_topic_5_array(items: Iterable[FetchTopic], out: Parts) -> None:
+def encode_fetch_topic_5_array(items: Sequence[FetchTopic], out: Parts) -> None:
     # Versions 5-8.
     add = out.append
     for o in items:
@@ -1308,7 +1306,7 @@ def encode_fetch_request_5(o: FetchRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_forgotten_topic_7_array(items: Iterable[ForgottenTopic], out: Parts) -> None:
+def encode_forgotten_topic_7_array(items: Sequence[ForgottenTopic], out: Parts) -> None:
     # Versions 7-11.
     add = out.append
     for o in items:
@@ -1344,16 +1342,15 @@ def encode_fetch_request_7(o: FetchRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_fetch_partition_9_array(items: Iterable[FetchPartition], out: Parts) -> None:
+def encode_fetch_partition_9_array(items: Sequence[FetchPartition], out: Parts) -> None:
     # Versions 9-11.
-    add = out.append
-    for o in items:
-        if o.last_fetched_epoch != -1 or o.unknown_tagged_fields:
-            raise ValueError
-        add(put_iiqqi(o.partition, o.current_leader_epoch, o.fetch_offset, o.log_start_offset, o.partition_max_bytes))
+    rows = [put_iiqqi(o.partition, o.current_leader_epoch, o.fetch_offset, o.log_start_offset, o.partition_max_bytes) for o in items if not (o.last_fetched_epoch != -1 or o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_fetch_topic_9_array(items: Iterable[FetchTopic], out: Parts) -> None:
+def encode_fetch_topic_9_array(items: Sequence[FetchTopic], out: Parts) -> None:
     # Versions 9-11.
     add = out.append
     for o in items:
@@ -1412,8 +1409,12 @@ def encode_fetch_request_11(o: FetchRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_fetch_partition_12_array(items: Iterable[FetchPartition], out: Parts) -> None:
+def encode_fetch_partition_12_array(items: Sequence[FetchPartition], out: Parts) -> None:
     # Versions 12-16.
+    rows = [put_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes))
@@ -1421,7 +1422,7 @@ def encode_fetch_partition_12_array(items: Iterable[FetchPartition], out: Parts)
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_topic_12_array(items: Iterable[FetchTopic], out: Parts) -> None:
+def encode_fetch_topic_12_array(items: Sequence[FetchTopic], out: Parts) -> None:
     # Versions 12.
     add = out.append
     for o in items:
@@ -1439,7 +1440,7 @@ def encode_fetch_topic_12_array(items: Iterable[FetchTopic], out: Parts) -> None
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_forgotten_topic_12_array(items: Iterable[ForgottenTopic], out: Parts) -> None:
+def encode_forgotten_topic_12_array(items: Sequence[ForgottenTopic], out: Parts) -> None:
     # Versions 12.
     add = out.append
     for o in items:
@@ -1496,7 +1497,7 @@ def encode_fetch_request_12(o: FetchRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_fetch_topic_13_array(items: Iterable[FetchTopic], out: Parts) -> None:
+def encode_fetch_topic_13_array(items: Sequence[FetchTopic], out: Parts) -> None:
     # Versions 13-16.
     add = out.append
     for o in items:
@@ -1516,7 +1517,7 @@ def encode_fetch_topic_13_array(items: Iterable[FetchTopic], out: Parts) -> None
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_forgotten_topic_13_array(items: Iterable[ForgottenTopic], out: Parts) -> None:
+def encode_forgotten_topic_13_array(items: Sequence[ForgottenTopic], out: Parts) -> None:
     # Versions 13-18.
     add = out.append
     for o in items:
@@ -1575,8 +1576,12 @@ def encode_fetch_request_13(o: FetchRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_replica_state_15_array(items: Iterable[ReplicaState], out: Parts) -> None:
+def encode_replica_state_15_array(items: Sequence[ReplicaState], out: Parts) -> None:
     # Versions 15-18.
+    rows = [put_iqx(o.replica_id, o.replica_epoch) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iqx(o.replica_id, o.replica_epoch))
@@ -1640,8 +1645,12 @@ def encode_fetch_partition_17_tags(o: FetchPartition, parent: Parts) -> None:
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_fetch_partition_17_array(items: Iterable[FetchPartition], out: Parts) -> None:
+def encode_fetch_partition_17_array(items: Sequence[FetchPartition], out: Parts) -> None:
     # Versions 17.
+    rows = [put_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes) for o in items if not (o.unknown_tagged_fields or o.replica_directory_id != ZERO_UUID)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes))
@@ -1649,7 +1658,7 @@ def encode_fetch_partition_17_array(items: Iterable[FetchPartition], out: Parts)
             encode_fetch_partition_17_tags(o, out)
 
 
-def encode_fetch_topic_17_array(items: Iterable[FetchTopic], out: Parts) -> None:
+def encode_fetch_topic_17_array(items: Sequence[FetchTopic], out: Parts) -> None:
     # Versions 17.
     add = out.append
     for o in items:
@@ -1730,8 +1739,12 @@ def encode_fetch_partition_18_tags(o: FetchPartition, parent: Parts) -> None:
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_fetch_partition_18_array(items: Iterable[FetchPartition], out: Parts) -> None:
+def encode_fetch_partition_18_array(items: Sequence[FetchPartition], out: Parts) -> None:
     # Versions 18.
+    rows = [put_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes) for o in items if not (o.unknown_tagged_fields or o.replica_directory_id != ZERO_UUID or o.high_watermark != 9223372036854775807)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes))
@@ -1739,7 +1752,7 @@ def encode_fetch_partition_18_array(items: Iterable[FetchPartition], out: Parts)
             encode_fetch_partition_18_tags(o, out)
 
 
-def encode_fetch_topic_18_array(items: Iterable[FetchTopic], out: Parts) -> None:
+def encode_fetch_topic_18_array(items: Sequence[FetchTopic], out: Parts) -> None:
     # Versions 18.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AbortedTransaction", "EpochEndOffset", "FetchResponse", "FetchableTopicResponse",
@@ -51,6 +51,7 @@ put_ihqqi = Packer(">ihqqi").pack
 put_ihqqii = Packer(">ihqqii").pack
 put_ihqqq = Packer(">ihqqq").pack
 put_ihqqqB = Packer(">ihqqqB").pack
+put_ihqqqbi = Packer(">ihqqqbi").pack
 put_ihqqqbibx = Packer(">ihqqqbibx").pack
 put_ihqqqi = Packer(">ihqqqi").pack
 put_ihqqqii = Packer(">ihqqqii").pack
@@ -1032,24 +1033,21 @@ def decode_fetch_response_16(buf: bytes, pos: int, left: int) -> tuple[FetchResp
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 0-3.
     add = out.append
     for o in items:
         if (o.diverging_epoch is not None and o.diverging_epoch != EpochEndOffset()) or (o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()) or (o.snapshot_id is not None and o.snapshot_id != SnapshotId()) or o.preferred_read_replica != -1 or o.unknown_tagged_fields:
             raise ValueError
         records = o.records
-        if not records:
-            add(put_ihqi(o.partition_index, o.error_code, o.high_watermark, -1 if records is None else 0))
+        if records:
+            add(put_ihqi(o.partition_index, o.error_code, o.high_watermark, len(records)))
+            add(records)
         else:
-            records = o.records
-            n = -1 if records is None else len(records)
-            add(put_ihqi(o.partition_index, o.error_code, o.high_watermark, n))
-            if records:
-                add(records)
+            add(put_ihqi(o.partition_index, o.error_code, o.high_watermark, -1 if records is None else 0))
 
 
-def encode_fetchable_topic_response_0_array(items: Iterable[FetchableTopicResponse], out: Parts) -> None:
+def encode_fetchable_topic_response_0_array(items: Sequence[FetchableTopicResponse], out: Parts) -> None:
     # Versions 0-3.
     add = out.append
     for o in items:
@@ -1094,16 +1092,15 @@ def encode_fetch_response_1(o: FetchResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_aborted_transaction_4_array(items: Iterable[AbortedTransaction], out: Parts) -> None:
+def encode_aborted_transaction_4_array(items: Sequence[AbortedTransaction], out: Parts) -> None:
     # Versions 4-11.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_qq(o.producer_id, o.first_offset))
+    rows = [put_qq(o.producer_id, o.first_offset) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_partition_data_4_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_4_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 4.
     add = out.append
     for o in items:
@@ -1111,8 +1108,12 @@ def encode_partition_data_4_array(items: Iterable[PartitionData], out: Parts) ->
             raise ValueError
         aborted_transactions = o.aborted_transactions
         records = o.records
-        if not aborted_transactions and not records:
-            add(put_ihqqii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, -1 if aborted_transactions is None else 0, -1 if records is None else 0))
+        if not aborted_transactions:
+            if records:
+                add(put_ihqqii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, -1 if aborted_transactions is None else 0, len(records)))
+                add(records)
+            else:
+                add(put_ihqqii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, -1 if aborted_transactions is None else 0, -1 if records is None else 0))
         else:
             aborted_transactions = o.aborted_transactions
             n = -1 if aborted_transactions is None else len(aborted_transactions)
@@ -1126,7 +1127,7 @@ def encode_partition_data_4_array(items: Iterable[PartitionData], out: Parts) ->
                 add(records)
 
 
-def encode_fetchable_topic_response_4_array(items: Iterable[FetchableTopicResponse], out: Parts) -> None:
+def encode_fetchable_topic_response_4_array(items: Sequence[FetchableTopicResponse], out: Parts) -> None:
     # Versions 4.
     add = out.append
     for o in items:
@@ -1157,7 +1158,7 @@ def encode_fetch_response_4(o: FetchResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_partition_data_5_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_5_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 5-10.
     add = out.append
     for o in items:
@@ -1165,8 +1166,12 @@ def encode_partition_data_5_array(items: Iterable[PartitionData], out: Parts) ->
             raise ValueError
         aborted_transactions = o.aborted_transactions
         records = o.records
-        if not aborted_transactions and not records:
-            add(put_ihqqqii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, -1 if aborted_transactions is None else 0, -1 if records is None else 0))
+        if not aborted_transactions:
+            if records:
+                add(put_ihqqqii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, -1 if aborted_transactions is None else 0, len(records)))
+                add(records)
+            else:
+                add(put_ihqqqii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, -1 if aborted_transactions is None else 0, -1 if records is None else 0))
         else:
             aborted_transactions = o.aborted_transactions
             n = -1 if aborted_transactions is None else len(aborted_transactions)
@@ -1180,7 +1185,7 @@ def encode_partition_data_5_array(items: Iterable[PartitionData], out: Parts) ->
                 add(records)
 
 
-def encode_fetchable_topic_response_5_array(items: Iterable[FetchableTopicResponse], out: Parts) -> None:
+def encode_fetchable_topic_response_5_array(items: Sequence[FetchableTopicResponse], out: Parts) -> None:
     # Versions 5-10.
     add = out.append
     for o in items:
@@ -1225,7 +1230,7 @@ def encode_fetch_response_7(o: FetchResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_partition_data_11_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_11_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 11.
     add = out.append
     for o in items:
@@ -1233,8 +1238,12 @@ def encode_partition_data_11_array(items: Iterable[PartitionData], out: Parts) -
             raise ValueError
         aborted_transactions = o.aborted_transactions
         records = o.records
-        if not aborted_transactions and not records:
-            add(put_ihqqqiii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, -1 if aborted_transactions is None else 0, o.preferred_read_replica, -1 if records is None else 0))
+        if not aborted_transactions:
+            if records:
+                add(put_ihqqqiii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, -1 if aborted_transactions is None else 0, o.preferred_read_replica, len(records)))
+                add(records)
+            else:
+                add(put_ihqqqiii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, -1 if aborted_transactions is None else 0, o.preferred_read_replica, -1 if records is None else 0))
         else:
             aborted_transactions = o.aborted_transactions
             n = -1 if aborted_transactions is None else len(aborted_transactions)
@@ -1248,7 +1257,7 @@ def encode_partition_data_11_array(items: Iterable[PartitionData], out: Parts) -
                 add(records)
 
 
-def encode_fetchable_topic_response_11_array(items: Iterable[FetchableTopicResponse], out: Parts) -> None:
+def encode_fetchable_topic_response_11_array(items: Sequence[FetchableTopicResponse], out: Parts) -> None:
     # Versions 11.
     add = out.append
     for o in items:
@@ -1279,8 +1288,12 @@ def encode_fetch_response_11(o: FetchResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_aborted_transaction_12_array(items: Iterable[AbortedTransaction], out: Parts) -> None:
+def encode_aborted_transaction_12_array(items: Sequence[AbortedTransaction], out: Parts) -> None:
     # Versions 12-18.
+    rows = [put_qqx(o.producer_id, o.first_offset) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_qqx(o.producer_id, o.first_offset))
@@ -1288,8 +1301,12 @@ def encode_aborted_transaction_12_array(items: Iterable[AbortedTransaction], out
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_epoch_end_offset_12_array(items: Iterable[EpochEndOffset], out: Parts) -> None:
+def encode_epoch_end_offset_12_array(items: Sequence[EpochEndOffset], out: Parts) -> None:
     # Versions 12-18.
+    rows = [put_iqx(o.epoch, o.end_offset) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iqx(o.epoch, o.end_offset))
@@ -1297,8 +1314,12 @@ def encode_epoch_end_offset_12_array(items: Iterable[EpochEndOffset], out: Parts
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_leader_id_and_epoch_12_array(items: Iterable[LeaderIdAndEpoch], out: Parts) -> None:
+def encode_leader_id_and_epoch_12_array(items: Sequence[LeaderIdAndEpoch], out: Parts) -> None:
     # Versions 12-18.
+    rows = [put_iix(o.leader_id, o.leader_epoch) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iix(o.leader_id, o.leader_epoch))
@@ -1306,8 +1327,12 @@ def encode_leader_id_and_epoch_12_array(items: Iterable[LeaderIdAndEpoch], out: 
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_snapshot_id_12_array(items: Iterable[SnapshotId], out: Parts) -> None:
+def encode_snapshot_id_12_array(items: Sequence[SnapshotId], out: Parts) -> None:
     # Versions 12-18.
+    rows = [put_qix(o.end_offset, o.epoch) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_qix(o.end_offset, o.epoch))
@@ -1335,14 +1360,20 @@ def encode_partition_data_12_tags(o: PartitionData, parent: Parts) -> None:
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_partition_data_12_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_12_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 12-18.
     add = out.append
     for o in items:
         aborted_transactions = o.aborted_transactions
         records = o.records
-        if not aborted_transactions and not records:
-            add(put_ihqqqbibx(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, 0 if aborted_transactions is None else 1, o.preferred_read_replica, 0 if records is None else 1))
+        if not aborted_transactions:
+            if records:
+                add(put_ihqqqbi(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, 0 if aborted_transactions is None else 1, o.preferred_read_replica))
+                add(LENGTH[len(records) + 1])
+                add(records)
+                add(b"\0")
+            else:
+                add(put_ihqqqbibx(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, 0 if aborted_transactions is None else 1, o.preferred_read_replica, 0 if records is None else 1))
         else:
             aborted_transactions = o.aborted_transactions
             n = 0 if aborted_transactions is None else len(aborted_transactions) + 1
@@ -1359,7 +1390,7 @@ def encode_partition_data_12_array(items: Iterable[PartitionData], out: Parts) -
             encode_partition_data_12_tags(o, out)
 
 
-def encode_fetchable_topic_response_12_array(items: Iterable[FetchableTopicResponse], out: Parts) -> None:
+def encode_fetchable_topic_response_12_array(items: Sequence[FetchableTopicResponse], out: Parts) -> None:
     # Versions 12.
     add = out.append
     for o in items:
@@ -1394,7 +1425,7 @@ def encode_fetch_response_12(o: FetchResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_fetchable_topic_response_13_array(items: Iterable[FetchableTopicResponse], out: Parts) -> None:
+def encode_fetchable_topic_response_13_array(items: Sequence[FetchableTopicResponse], out: Parts) -> None:
     # Versions 13-18.
     add = out.append
     for o in items:
@@ -1431,7 +1462,7 @@ def encode_fetch_response_13(o: FetchResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_node_endpoint_16_array(items: Iterable[NodeEndpoint], out: Parts) -> None:
+def encode_node_endpoint_16_array(items: Sequence[NodeEndpoint], out: Parts) -> None:
     # Versions 16-18.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "FetchSnapshotRequest", "PartitionSnapshot", "SnapshotId", "TopicSnapshot",
@@ -362,8 +362,12 @@ def decode_fetch_snapshot_request_1(buf: bytes, pos: int, left: int) -> tuple[Fe
     return o, pos
 
 
-def encode_snapshot_id_0_array(items: Iterable[SnapshotId], out: Parts) -> None:
+def encode_snapshot_id_0_array(items: Sequence[SnapshotId], out: Parts) -> None:
     # Versions 0-1.
+    rows = [put_qix(o.end_offset, o.epoch) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_qix(o.end_offset, o.epoch))
@@ -371,7 +375,7 @@ def encode_snapshot_id_0_array(items: Iterable[SnapshotId], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_snapshot_0_array(items: Iterable[PartitionSnapshot], out: Parts) -> None:
+def encode_partition_snapshot_0_array(items: Sequence[PartitionSnapshot], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -382,7 +386,7 @@ def encode_partition_snapshot_0_array(items: Iterable[PartitionSnapshot], out: P
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_snapshot_0_array(items: Iterable[TopicSnapshot], out: Parts) -> None:
+def encode_topic_snapshot_0_array(items: Sequence[TopicSnapshot], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -440,7 +444,7 @@ def encode_partition_snapshot_1_tags(o: PartitionSnapshot, parent: Parts) -> Non
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_partition_snapshot_1_array(items: Iterable[PartitionSnapshot], out: Parts) -> None:
+def encode_partition_snapshot_1_array(items: Sequence[PartitionSnapshot], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -451,7 +455,7 @@ def encode_partition_snapshot_1_array(items: Iterable[PartitionSnapshot], out: P
             encode_partition_snapshot_1_tags(o, out)
 
 
-def encode_topic_snapshot_1_array(items: Iterable[TopicSnapshot], out: Parts) -> None:
+def encode_topic_snapshot_1_array(items: Sequence[TopicSnapshot], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "FetchSnapshotResponse", "LeaderIdAndEpoch", "NodeEndpoint", "PartitionSnapshot", "SnapshotId",
@@ -384,8 +384,12 @@ def decode_fetch_snapshot_response_1(buf: bytes, pos: int, left: int) -> tuple[F
     return o, pos
 
 
-def encode_snapshot_id_0_array(items: Iterable[SnapshotId], out: Parts) -> None:
+def encode_snapshot_id_0_array(items: Sequence[SnapshotId], out: Parts) -> None:
     # Versions 0-1.
+    rows = [put_qix(o.end_offset, o.epoch) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_qix(o.end_offset, o.epoch))
@@ -393,8 +397,12 @@ def encode_snapshot_id_0_array(items: Iterable[SnapshotId], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_leader_id_and_epoch_0_array(items: Iterable[LeaderIdAndEpoch], out: Parts) -> None:
+def encode_leader_id_and_epoch_0_array(items: Sequence[LeaderIdAndEpoch], out: Parts) -> None:
     # Versions 0-1.
+    rows = [put_iix(o.leader_id, o.leader_epoch) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iix(o.leader_id, o.leader_epoch))
@@ -412,7 +420,7 @@ def encode_partition_snapshot_0_tags(o: PartitionSnapshot, parent: Parts) -> Non
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_partition_snapshot_0_array(items: Iterable[PartitionSnapshot], out: Parts) -> None:
+def encode_partition_snapshot_0_array(items: Sequence[PartitionSnapshot], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -428,7 +436,7 @@ def encode_partition_snapshot_0_array(items: Iterable[PartitionSnapshot], out: P
             encode_partition_snapshot_0_tags(o, out)
 
 
-def encode_topic_snapshot_0_array(items: Iterable[TopicSnapshot], out: Parts) -> None:
+def encode_topic_snapshot_0_array(items: Sequence[TopicSnapshot], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -463,7 +471,7 @@ def encode_fetch_snapshot_response_0(o: FetchSnapshotResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_node_endpoint_1_array(items: Iterable[NodeEndpoint], out: Parts) -> None:
+def encode_node_endpoint_1_array(items: Sequence[NodeEndpoint], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:

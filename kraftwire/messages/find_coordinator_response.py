@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "Coordinator", "FindCoordinatorResponse",
@@ -262,7 +262,7 @@ def encode_find_coordinator_response_3(o: FindCoordinatorResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_coordinator_4_array(items: Iterable[Coordinator], out: Parts) -> None:
+def encode_coordinator_4_array(items: Sequence[Coordinator], out: Parts) -> None:
     # Versions 4-6.
     add = out.append
     for o in items:

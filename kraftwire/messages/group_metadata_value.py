@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "GroupMetadataValue", "MemberMetadata",
@@ -407,7 +407,7 @@ def decode_group_metadata_value_4(buf: bytes, pos: int, left: int) -> tuple[Grou
     return o, pos
 
 
-def encode_member_metadata_0_array(items: Iterable[MemberMetadata], out: Parts) -> None:
+def encode_member_metadata_0_array(items: Sequence[MemberMetadata], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -463,7 +463,7 @@ def encode_group_metadata_value_0(o: GroupMetadataValue) -> bytes:
     return b"".join(out)
 
 
-def encode_member_metadata_1_array(items: Iterable[MemberMetadata], out: Parts) -> None:
+def encode_member_metadata_1_array(items: Sequence[MemberMetadata], out: Parts) -> None:
     # Versions 1-2.
     add = out.append
     for o in items:
@@ -545,7 +545,7 @@ def encode_group_metadata_value_2(o: GroupMetadataValue) -> bytes:
     return b"".join(out)
 
 
-def encode_member_metadata_3_array(items: Iterable[MemberMetadata], out: Parts) -> None:
+def encode_member_metadata_3_array(items: Sequence[MemberMetadata], out: Parts) -> None:
     # Versions 3.
     add = out.append
     for o in items:
@@ -605,7 +605,7 @@ def encode_group_metadata_value_3(o: GroupMetadataValue) -> bytes:
     return b"".join(out)
 
 
-def encode_member_metadata_4_array(items: Iterable[MemberMetadata], out: Parts) -> None:
+def encode_member_metadata_4_array(items: Sequence[MemberMetadata], out: Parts) -> None:
     # Versions 4.
     add = out.append
     for o in items:

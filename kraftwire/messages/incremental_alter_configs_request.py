@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AlterConfigsResource", "AlterableConfig", "IncrementalAlterConfigsRequest",
@@ -233,7 +233,7 @@ def decode_incremental_alter_configs_request_1(buf: bytes, pos: int, left: int) 
     return o, pos
 
 
-def encode_alterable_config_0_array(items: Iterable[AlterableConfig], out: Parts) -> None:
+def encode_alterable_config_0_array(items: Sequence[AlterableConfig], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -249,7 +249,7 @@ def encode_alterable_config_0_array(items: Iterable[AlterableConfig], out: Parts
         add(s)
 
 
-def encode_alter_configs_resource_0_array(items: Iterable[AlterConfigsResource], out: Parts) -> None:
+def encode_alter_configs_resource_0_array(items: Sequence[AlterConfigsResource], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -281,7 +281,7 @@ def encode_incremental_alter_configs_request_0(o: IncrementalAlterConfigsRequest
     return b"".join(out)
 
 
-def encode_alterable_config_1_array(items: Iterable[AlterableConfig], out: Parts) -> None:
+def encode_alterable_config_1_array(items: Sequence[AlterableConfig], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -298,7 +298,7 @@ def encode_alterable_config_1_array(items: Iterable[AlterableConfig], out: Parts
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_alter_configs_resource_1_array(items: Iterable[AlterConfigsResource], out: Parts) -> None:
+def encode_alter_configs_resource_1_array(items: Sequence[AlterConfigsResource], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AlterConfigsResourceResponse", "IncrementalAlterConfigsResponse",
@@ -165,7 +165,7 @@ def decode_incremental_alter_configs_response_1(buf: bytes, pos: int, left: int)
     return o, pos
 
 
-def encode_alter_configs_resource_response_0_array(items: Iterable[AlterConfigsResourceResponse], out: Parts) -> None:
+def encode_alter_configs_resource_response_0_array(items: Sequence[AlterConfigsResourceResponse], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -195,7 +195,7 @@ def encode_incremental_alter_configs_response_0(o: IncrementalAlterConfigsRespon
     return b"".join(out)
 
 
-def encode_alter_configs_resource_response_1_array(items: Iterable[AlterConfigsResourceResponse], out: Parts) -> None:
+def encode_alter_configs_resource_response_1_array(items: Sequence[AlterConfigsResourceResponse], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:

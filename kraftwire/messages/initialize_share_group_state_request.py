@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "InitializeShareGroupStateRequest", "InitializeStateData", "PartitionData",
@@ -176,8 +176,12 @@ def decode_initialize_share_group_state_request_0(buf: bytes, pos: int, left: in
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 0.
+    rows = [put_iiqx(o.partition, o.state_epoch, o.start_offset) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iiqx(o.partition, o.state_epoch, o.start_offset))
@@ -185,7 +189,7 @@ def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_initialize_state_data_0_array(items: Iterable[InitializeStateData], out: Parts) -> None:
+def encode_initialize_state_data_0_array(items: Sequence[InitializeStateData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "InitializeShareGroupStateResponse", "InitializeStateResult", "PartitionResult",
@@ -168,7 +168,7 @@ def decode_initialize_share_group_state_response_0(buf: bytes, pos: int, left: i
     return o, pos
 
 
-def encode_partition_result_0_array(items: Iterable[PartitionResult], out: Parts) -> None:
+def encode_partition_result_0_array(items: Sequence[PartitionResult], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -181,7 +181,7 @@ def encode_partition_result_0_array(items: Iterable[PartitionResult], out: Parts
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_initialize_state_result_0_array(items: Iterable[InitializeStateResult], out: Parts) -> None:
+def encode_initialize_state_result_0_array(items: Sequence[InitializeStateResult], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "JoinGroupRequest", "JoinGroupRequestProtocol",
@@ -298,7 +298,7 @@ def decode_join_group_request_8(buf: bytes, pos: int, left: int) -> tuple[JoinGr
     return o, pos
 
 
-def encode_join_group_request_protocol_0_array(items: Iterable[JoinGroupRequestProtocol], out: Parts) -> None:
+def encode_join_group_request_protocol_0_array(items: Sequence[JoinGroupRequestProtocol], out: Parts) -> None:
     # Versions 0-5.
     add = out.append
     for o in items:
@@ -397,7 +397,7 @@ def encode_join_group_request_5(o: JoinGroupRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_join_group_request_protocol_6_array(items: Iterable[JoinGroupRequestProtocol], out: Parts) -> None:
+def encode_join_group_request_protocol_6_array(items: Sequence[JoinGroupRequestProtocol], out: Parts) -> None:
     # Versions 6-9.
     add = out.append
     for o in items:

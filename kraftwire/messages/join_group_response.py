@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "JoinGroupResponse", "JoinGroupResponseMember",
@@ -366,7 +366,7 @@ def decode_join_group_response_9(buf: bytes, pos: int, left: int) -> tuple[JoinG
     return o, pos
 
 
-def encode_join_group_response_member_0_array(items: Iterable[JoinGroupResponseMember], out: Parts) -> None:
+def encode_join_group_response_member_0_array(items: Sequence[JoinGroupResponseMember], out: Parts) -> None:
     # Versions 0-4.
     add = out.append
     for o in items:
@@ -435,7 +435,7 @@ def encode_join_group_response_2(o: JoinGroupResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_join_group_response_member_5_array(items: Iterable[JoinGroupResponseMember], out: Parts) -> None:
+def encode_join_group_response_member_5_array(items: Sequence[JoinGroupResponseMember], out: Parts) -> None:
     # Versions 5.
     add = out.append
     for o in items:
@@ -482,7 +482,7 @@ def encode_join_group_response_5(o: JoinGroupResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_join_group_response_member_6_array(items: Iterable[JoinGroupResponseMember], out: Parts) -> None:
+def encode_join_group_response_member_6_array(items: Sequence[JoinGroupResponseMember], out: Parts) -> None:
     # Versions 6-9.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "LeaderAndIsrLiveLeader", "LeaderAndIsrPartitionState", "LeaderAndIsrRequest",
@@ -818,7 +818,7 @@ def decode_leader_and_isr_request_7(buf: bytes, pos: int, left: int) -> tuple[Le
     return o, pos
 
 
-def encode_leader_and_isr_partition_state_0_array(items: Iterable[LeaderAndIsrPartitionState], out: Parts) -> None:
+def encode_leader_and_isr_partition_state_0_array(items: Sequence[LeaderAndIsrPartitionState], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -840,7 +840,7 @@ def encode_leader_and_isr_partition_state_0_array(items: Iterable[LeaderAndIsrPa
             add(PACK_i[len(replicas)](*replicas))
 
 
-def encode_leader_and_isr_live_leader_0_array(items: Iterable[LeaderAndIsrLiveLeader], out: Parts) -> None:
+def encode_leader_and_isr_live_leader_0_array(items: Sequence[LeaderAndIsrLiveLeader], out: Parts) -> None:
     # Versions 0-3.
     add = out.append
     for o in items:
@@ -872,7 +872,7 @@ def encode_leader_and_isr_request_0(o: LeaderAndIsrRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_leader_and_isr_partition_state_1_array(items: Iterable[LeaderAndIsrPartitionState], out: Parts) -> None:
+def encode_leader_and_isr_partition_state_1_array(items: Sequence[LeaderAndIsrPartitionState], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -914,7 +914,7 @@ def encode_leader_and_isr_request_1(o: LeaderAndIsrRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_leader_and_isr_partition_state_2_array(items: Iterable[LeaderAndIsrPartitionState], out: Parts) -> None:
+def encode_leader_and_isr_partition_state_2_array(items: Sequence[LeaderAndIsrPartitionState], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:
@@ -922,23 +922,10 @@ def encode_leader_and_isr_partition_state_2_array(items: Iterable[LeaderAndIsrPa
             raise ValueError
         isr = o.isr
         replicas = o.replicas
-        if True and True:
-            add(row_leader_and_isr_partition_state_2[len(isr), len(replicas)](o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, len(isr), *isr, o.partition_epoch, len(replicas), *replicas, o.is_new))
-        else:
-            isr = o.isr
-            n = len(isr)
-            add(put_iiiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n))
-            if isr:
-                add(PACK_i[len(isr)](*isr))
-            replicas = o.replicas
-            n = len(replicas)
-            add(put_ii(o.partition_epoch, n))
-            if replicas:
-                add(PACK_i[len(replicas)](*replicas))
-            add(put_o(o.is_new))
+        add(row_leader_and_isr_partition_state_2[len(isr), len(replicas)](o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, len(isr), *isr, o.partition_epoch, len(replicas), *replicas, o.is_new))
 
 
-def encode_leader_and_isr_topic_state_2_array(items: Iterable[LeaderAndIsrTopicState], out: Parts) -> None:
+def encode_leader_and_isr_topic_state_2_array(items: Sequence[LeaderAndIsrTopicState], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:
@@ -974,7 +961,7 @@ def encode_leader_and_isr_request_2(o: LeaderAndIsrRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_leader_and_isr_partition_state_3_array(items: Iterable[LeaderAndIsrPartitionState], out: Parts) -> None:
+def encode_leader_and_isr_partition_state_3_array(items: Sequence[LeaderAndIsrPartitionState], out: Parts) -> None:
     # Versions 3.
     add = out.append
     for o in items:
@@ -984,33 +971,10 @@ def encode_leader_and_isr_partition_state_3_array(items: Iterable[LeaderAndIsrPa
         replicas = o.replicas
         adding_replicas = o.adding_replicas
         removing_replicas = o.removing_replicas
-        if True and True and True and True:
-            add(row_leader_and_isr_partition_state_3[len(isr), len(replicas), len(adding_replicas), len(removing_replicas)](o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, len(isr), *isr, o.partition_epoch, len(replicas), *replicas, len(adding_replicas), *adding_replicas, len(removing_replicas), *removing_replicas, o.is_new))
-        else:
-            isr = o.isr
-            n = len(isr)
-            add(put_iiiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n))
-            if isr:
-                add(PACK_i[len(isr)](*isr))
-            replicas = o.replicas
-            n = len(replicas)
-            add(put_ii(o.partition_epoch, n))
-            if replicas:
-                add(PACK_i[len(replicas)](*replicas))
-            adding_replicas = o.adding_replicas
-            n = len(adding_replicas)
-            add(put_i(n))
-            if adding_replicas:
-                add(PACK_i[len(adding_replicas)](*adding_replicas))
-            removing_replicas = o.removing_replicas
-            n = len(removing_replicas)
-            add(put_i(n))
-            if removing_replicas:
-                add(PACK_i[len(removing_replicas)](*removing_replicas))
-            add(put_o(o.is_new))
+        add(row_leader_and_isr_partition_state_3[len(isr), len(replicas), len(adding_replicas), len(removing_replicas)](o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, len(isr), *isr, o.partition_epoch, len(replicas), *replicas, len(adding_replicas), *adding_replicas, len(removing_replicas), *removing_replicas, o.is_new))
 
 
-def encode_leader_and_isr_topic_state_3_array(items: Iterable[LeaderAndIsrTopicState], out: Parts) -> None:
+def encode_leader_and_isr_topic_state_3_array(items: Sequence[LeaderAndIsrTopicState], out: Parts) -> None:
     # Versions 3.
     add = out.append
     for o in items:
@@ -1046,7 +1010,7 @@ def encode_leader_and_isr_request_3(o: LeaderAndIsrRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_leader_and_isr_partition_state_4_array(items: Iterable[LeaderAndIsrPartitionState], out: Parts) -> None:
+def encode_leader_and_isr_partition_state_4_array(items: Sequence[LeaderAndIsrPartitionState], out: Parts) -> None:
     # Versions 4-5.
     add = out.append
     for o in items:
@@ -1084,7 +1048,7 @@ def encode_leader_and_isr_partition_state_4_array(items: Iterable[LeaderAndIsrPa
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_leader_and_isr_topic_state_4_array(items: Iterable[LeaderAndIsrTopicState], out: Parts) -> None:
+def encode_leader_and_isr_topic_state_4_array(items: Sequence[LeaderAndIsrTopicState], out: Parts) -> None:
     # Versions 4.
     add = out.append
     for o in items:
@@ -1102,7 +1066,7 @@ def encode_leader_and_isr_topic_state_4_array(items: Iterable[LeaderAndIsrTopicS
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_leader_and_isr_live_leader_4_array(items: Iterable[LeaderAndIsrLiveLeader], out: Parts) -> None:
+def encode_leader_and_isr_live_leader_4_array(items: Sequence[LeaderAndIsrLiveLeader], out: Parts) -> None:
     # Versions 4-7.
     add = out.append
     for o in items:
@@ -1137,7 +1101,7 @@ def encode_leader_and_isr_request_4(o: LeaderAndIsrRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_leader_and_isr_topic_state_5_array(items: Iterable[LeaderAndIsrTopicState], out: Parts) -> None:
+def encode_leader_and_isr_topic_state_5_array(items: Sequence[LeaderAndIsrTopicState], out: Parts) -> None:
     # Versions 5.
     add = out.append
     for o in items:
@@ -1179,7 +1143,7 @@ def encode_leader_and_isr_request_5(o: LeaderAndIsrRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_leader_and_isr_partition_state_6_array(items: Iterable[LeaderAndIsrPartitionState], out: Parts) -> None:
+def encode_leader_and_isr_partition_state_6_array(items: Sequence[LeaderAndIsrPartitionState], out: Parts) -> None:
     # Versions 6-7.
     add = out.append
     for o in items:
@@ -1215,7 +1179,7 @@ def encode_leader_and_isr_partition_state_6_array(items: Iterable[LeaderAndIsrPa
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_leader_and_isr_topic_state_6_array(items: Iterable[LeaderAndIsrTopicState], out: Parts) -> None:
+def encode_leader_and_isr_topic_state_6_array(items: Sequence[LeaderAndIsrTopicState], out: Parts) -> None:
     # Versions 6-7.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "LeaderAndIsrPartitionError", "LeaderAndIsrResponse", "LeaderAndIsrTopicError",
@@ -256,7 +256,7 @@ def decode_leader_and_isr_response_5(buf: bytes, pos: int, left: int) -> tuple[L
     return o, pos
 
 
-def encode_leader_and_isr_partition_error_0_array(items: Iterable[LeaderAndIsrPartitionError], out: Parts) -> None:
+def encode_leader_and_isr_partition_error_0_array(items: Sequence[LeaderAndIsrPartitionError], out: Parts) -> None:
     # Versions 0-3.
     add = out.append
     for o in items:
@@ -283,7 +283,7 @@ def encode_leader_and_isr_response_0(o: LeaderAndIsrResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_leader_and_isr_partition_error_4_array(items: Iterable[LeaderAndIsrPartitionError], out: Parts) -> None:
+def encode_leader_and_isr_partition_error_4_array(items: Sequence[LeaderAndIsrPartitionError], out: Parts) -> None:
     # Versions 4.
     add = out.append
     for o in items:
@@ -313,8 +313,12 @@ def encode_leader_and_isr_response_4(o: LeaderAndIsrResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_leader_and_isr_partition_error_5_array(items: Iterable[LeaderAndIsrPartitionError], out: Parts) -> None:
+def encode_leader_and_isr_partition_error_5_array(items: Sequence[LeaderAndIsrPartitionError], out: Parts) -> None:
     # Versions 5-7.
+    rows = [put_ihx(o.partition_index, o.error_code) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_ihx(o.partition_index, o.error_code))
@@ -322,7 +326,7 @@ def encode_leader_and_isr_partition_error_5_array(items: Iterable[LeaderAndIsrPa
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_leader_and_isr_topic_error_5_array(items: Iterable[LeaderAndIsrTopicError], out: Parts) -> None:
+def encode_leader_and_isr_topic_error_5_array(items: Sequence[LeaderAndIsrTopicError], out: Parts) -> None:
     # Versions 5-7.
     add = out.append
     for o in items:

@@ -13,7 +13,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "LeaderChangeMessage", "Voter",
@@ -173,8 +173,12 @@ def decode_leader_change_message_1(buf: bytes, pos: int, left: int) -> tuple[Lea
     return o, pos
 
 
-def encode_voter_0_array(items: Iterable[Voter], out: Parts) -> None:
+def encode_voter_0_array(items: Sequence[Voter], out: Parts) -> None:
     # Versions 0.
+    rows = [put_ix(o.voter_id) for o in items if not (o.voter_directory_id != ZERO_UUID or o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         if o.voter_directory_id != ZERO_UUID:
@@ -204,7 +208,7 @@ def encode_leader_change_message_0(o: LeaderChangeMessage) -> bytes:
     return b"".join(out)
 
 
-def encode_voter_1_array(items: Iterable[Voter], out: Parts) -> None:
+def encode_voter_1_array(items: Sequence[Voter], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "LeaveGroupRequest", "MemberIdentity",
@@ -258,7 +258,7 @@ def encode_leave_group_request_0(o: LeaveGroupRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_member_identity_3_array(items: Iterable[MemberIdentity], out: Parts) -> None:
+def encode_member_identity_3_array(items: Sequence[MemberIdentity], out: Parts) -> None:
     # Versions 3.
     add = out.append
     for o in items:
@@ -292,7 +292,7 @@ def encode_leave_group_request_3(o: LeaveGroupRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_member_identity_4_array(items: Iterable[MemberIdentity], out: Parts) -> None:
+def encode_member_identity_4_array(items: Sequence[MemberIdentity], out: Parts) -> None:
     # Versions 4.
     add = out.append
     for o in items:
@@ -330,7 +330,7 @@ def encode_leave_group_request_4(o: LeaveGroupRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_member_identity_5_array(items: Iterable[MemberIdentity], out: Parts) -> None:
+def encode_member_identity_5_array(items: Sequence[MemberIdentity], out: Parts) -> None:
     # Versions 5.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "LeaveGroupResponse", "MemberResponse",
@@ -203,7 +203,7 @@ def encode_leave_group_response_1(o: LeaveGroupResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_member_response_3_array(items: Iterable[MemberResponse], out: Parts) -> None:
+def encode_member_response_3_array(items: Sequence[MemberResponse], out: Parts) -> None:
     # Versions 3.
     add = out.append
     for o in items:
@@ -234,7 +234,7 @@ def encode_leave_group_response_3(o: LeaveGroupResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_member_response_4_array(items: Iterable[MemberResponse], out: Parts) -> None:
+def encode_member_response_4_array(items: Sequence[MemberResponse], out: Parts) -> None:
     # Versions 4-5.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ClientMetricsResource", "ListClientMetricsResourcesResponse",
@@ -105,7 +105,7 @@ def decode_list_client_metrics_resources_response_0(buf: bytes, pos: int, left: 
     return o, pos
 
 
-def encode_client_metrics_resource_0_array(items: Iterable[ClientMetricsResource], out: Parts) -> None:
+def encode_client_metrics_resource_0_array(items: Sequence[ClientMetricsResource], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ConfigResource", "ListConfigResourcesResponse",
@@ -148,7 +148,7 @@ def decode_list_config_resources_response_1(buf: bytes, pos: int, left: int) -> 
     return o, pos
 
 
-def encode_config_resource_0_array(items: Iterable[ConfigResource], out: Parts) -> None:
+def encode_config_resource_0_array(items: Sequence[ConfigResource], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -176,7 +176,7 @@ def encode_list_config_resources_response_0(o: ListConfigResourcesResponse) -> b
     return b"".join(out)
 
 
-def encode_config_resource_1_array(items: Iterable[ConfigResource], out: Parts) -> None:
+def encode_config_resource_1_array(items: Sequence[ConfigResource], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ListGroupsResponse", "ListedGroup",
@@ -268,7 +268,7 @@ def decode_list_groups_response_5(buf: bytes, pos: int, left: int) -> tuple[List
     return o, pos
 
 
-def encode_listed_group_0_array(items: Iterable[ListedGroup], out: Parts) -> None:
+def encode_listed_group_0_array(items: Sequence[ListedGroup], out: Parts) -> None:
     # Versions 0-2.
     add = out.append
     for o in items:
@@ -312,7 +312,7 @@ def encode_list_groups_response_1(o: ListGroupsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_listed_group_3_array(items: Iterable[ListedGroup], out: Parts) -> None:
+def encode_listed_group_3_array(items: Sequence[ListedGroup], out: Parts) -> None:
     # Versions 3.
     add = out.append
     for o in items:
@@ -344,7 +344,7 @@ def encode_list_groups_response_3(o: ListGroupsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_listed_group_4_array(items: Iterable[ListedGroup], out: Parts) -> None:
+def encode_listed_group_4_array(items: Sequence[ListedGroup], out: Parts) -> None:
     # Versions 4.
     add = out.append
     for o in items:
@@ -380,7 +380,7 @@ def encode_list_groups_response_4(o: ListGroupsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_listed_group_5_array(items: Iterable[ListedGroup], out: Parts) -> None:
+def encode_listed_group_5_array(items: Sequence[ListedGroup], out: Parts) -> None:
     # Versions 5.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ListOffsetsPartition", "ListOffsetsRequest", "ListOffsetsTopic",
@@ -403,16 +403,15 @@ def decode_list_offsets_request_10(buf: bytes, pos: int, left: int) -> tuple[Lis
     return o, pos
 
 
-def encode_list_offsets_partition_0_array(items: Iterable[ListOffsetsPartition], out: Parts) -> None:
+def encode_list_offsets_partition_0_array(items: Sequence[ListOffsetsPartition], out: Parts) -> None:
     # Versions 0.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_iqi(o.partition_index, o.timestamp, o.max_num_offsets))
+    rows = [put_iqi(o.partition_index, o.timestamp, o.max_num_offsets) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_list_offsets_topic_0_array(items: Iterable[ListOffsetsTopic], out: Parts) -> None:
+def encode_list_offsets_topic_0_array(items: Sequence[ListOffsetsTopic], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -443,16 +442,15 @@ def encode_list_offsets_request_0(o: ListOffsetsRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_list_offsets_partition_1_array(items: Iterable[ListOffsetsPartition], out: Parts) -> None:
+def encode_list_offsets_partition_1_array(items: Sequence[ListOffsetsPartition], out: Parts) -> None:
     # Versions 1-3.
-    add = out.append
-    for o in items:
-        if o.max_num_offsets != 1 or o.unknown_tagged_fields:
-            raise ValueError
-        add(put_iq(o.partition_index, o.timestamp))
+    rows = [put_iq(o.partition_index, o.timestamp) for o in items if not (o.max_num_offsets != 1 or o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_list_offsets_topic_1_array(items: Iterable[ListOffsetsTopic], out: Parts) -> None:
+def encode_list_offsets_topic_1_array(items: Sequence[ListOffsetsTopic], out: Parts) -> None:
     # Versions 1-3.
     add = out.append
     for o in items:
@@ -497,16 +495,15 @@ def encode_list_offsets_request_2(o: ListOffsetsRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_list_offsets_partition_4_array(items: Iterable[ListOffsetsPartition], out: Parts) -> None:
+def encode_list_offsets_partition_4_array(items: Sequence[ListOffsetsPartition], out: Parts) -> None:
     # Versions 4-5.
-    add = out.append
-    for o in items:
-        if o.max_num_offsets != 1 or o.unknown_tagged_fields:
-            raise ValueError
-        add(put_iiq(o.partition_index, o.current_leader_epoch, o.timestamp))
+    rows = [put_iiq(o.partition_index, o.current_leader_epoch, o.timestamp) for o in items if not (o.max_num_offsets != 1 or o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_list_offsets_topic_4_array(items: Iterable[ListOffsetsTopic], out: Parts) -> None:
+def encode_list_offsets_topic_4_array(items: Sequence[ListOffsetsTopic], out: Parts) -> None:
     # Versions 4-5.
     add = out.append
     for o in items:
@@ -537,8 +534,12 @@ def encode_list_offsets_request_4(o: ListOffsetsRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_list_offsets_partition_6_array(items: Iterable[ListOffsetsPartition], out: Parts) -> None:
+def encode_list_offsets_partition_6_array(items: Sequence[ListOffsetsPartition], out: Parts) -> None:
     # Versions 6-11.
+    rows = [put_iiqx(o.partition_index, o.current_leader_epoch, o.timestamp) for o in items if not (o.max_num_offsets != 1 or o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         if o.max_num_offsets != 1:
@@ -548,7 +549,7 @@ def encode_list_offsets_partition_6_array(items: Iterable[ListOffsetsPartition],
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_list_offsets_topic_6_array(items: Iterable[ListOffsetsTopic], out: Parts) -> None:
+def encode_list_offsets_topic_6_array(items: Sequence[ListOffsetsTopic], out: Parts) -> None:
     # Versions 6-11.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ListOffsetsPartitionResponse", "ListOffsetsResponse", "ListOffsetsTopicResponse",
@@ -396,24 +396,17 @@ def decode_list_offsets_response_6(buf: bytes, pos: int, left: int) -> tuple[Lis
     return o, pos
 
 
-def encode_list_offsets_partition_response_0_array(items: Iterable[ListOffsetsPartitionResponse], out: Parts) -> None:
+def encode_list_offsets_partition_response_0_array(items: Sequence[ListOffsetsPartitionResponse], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
         if o.timestamp != -1 or o.offset != -1 or o.leader_epoch != -1 or o.unknown_tagged_fields:
             raise ValueError
         old_style_offsets = o.old_style_offsets
-        if True:
-            add(row_list_offsets_partition_response_0[len(old_style_offsets)](o.partition_index, o.error_code, len(old_style_offsets), *old_style_offsets))
-        else:
-            old_style_offsets = o.old_style_offsets
-            n = len(old_style_offsets)
-            add(put_ihi(o.partition_index, o.error_code, n))
-            if old_style_offsets:
-                add(PACK_q[len(old_style_offsets)](*old_style_offsets))
+        add(row_list_offsets_partition_response_0[len(old_style_offsets)](o.partition_index, o.error_code, len(old_style_offsets), *old_style_offsets))
 
 
-def encode_list_offsets_topic_response_0_array(items: Iterable[ListOffsetsTopicResponse], out: Parts) -> None:
+def encode_list_offsets_topic_response_0_array(items: Sequence[ListOffsetsTopicResponse], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -444,16 +437,15 @@ def encode_list_offsets_response_0(o: ListOffsetsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_list_offsets_partition_response_1_array(items: Iterable[ListOffsetsPartitionResponse], out: Parts) -> None:
+def encode_list_offsets_partition_response_1_array(items: Sequence[ListOffsetsPartitionResponse], out: Parts) -> None:
     # Versions 1-3.
-    add = out.append
-    for o in items:
-        if o.old_style_offsets or o.leader_epoch != -1 or o.unknown_tagged_fields:
-            raise ValueError
-        add(put_ihqq(o.partition_index, o.error_code, o.timestamp, o.offset))
+    rows = [put_ihqq(o.partition_index, o.error_code, o.timestamp, o.offset) for o in items if not (o.old_style_offsets or o.leader_epoch != -1 or o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_list_offsets_topic_response_1_array(items: Iterable[ListOffsetsTopicResponse], out: Parts) -> None:
+def encode_list_offsets_topic_response_1_array(items: Sequence[ListOffsetsTopicResponse], out: Parts) -> None:
     # Versions 1-3.
     add = out.append
     for o in items:
@@ -498,16 +490,15 @@ def encode_list_offsets_response_2(o: ListOffsetsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_list_offsets_partition_response_4_array(items: Iterable[ListOffsetsPartitionResponse], out: Parts) -> None:
+def encode_list_offsets_partition_response_4_array(items: Sequence[ListOffsetsPartitionResponse], out: Parts) -> None:
     # Versions 4-5.
-    add = out.append
-    for o in items:
-        if o.old_style_offsets or o.unknown_tagged_fields:
-            raise ValueError
-        add(put_ihqqi(o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch))
+    rows = [put_ihqqi(o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch) for o in items if not (o.old_style_offsets or o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_list_offsets_topic_response_4_array(items: Iterable[ListOffsetsTopicResponse], out: Parts) -> None:
+def encode_list_offsets_topic_response_4_array(items: Sequence[ListOffsetsTopicResponse], out: Parts) -> None:
     # Versions 4-5.
     add = out.append
     for o in items:
@@ -538,8 +529,12 @@ def encode_list_offsets_response_4(o: ListOffsetsResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_list_offsets_partition_response_6_array(items: Iterable[ListOffsetsPartitionResponse], out: Parts) -> None:
+def encode_list_offsets_partition_response_6_array(items: Sequence[ListOffsetsPartitionResponse], out: Parts) -> None:
     # Versions 6-11.
+    rows = [put_ihqqix(o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch) for o in items if not (o.old_style_offsets or o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         if o.old_style_offsets:
@@ -549,7 +544,7 @@ def encode_list_offsets_partition_response_6_array(items: Iterable[ListOffsetsPa
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_list_offsets_topic_response_6_array(items: Iterable[ListOffsetsTopicResponse], out: Parts) -> None:
+def encode_list_offsets_topic_response_6_array(items: Sequence[ListOffsetsTopicResponse], out: Parts) -> None:
     # Versions 6-11.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ListPartitionReassignmentsRequest", "ListPartitionReassignmentsTopics",
@@ -116,7 +116,7 @@ def decode_list_partition_reassignments_request_0(buf: bytes, pos: int, left: in
     return o, pos
 
 
-def encode_list_partition_reassignments_topics_0_array(items: Iterable[ListPartitionReassignmentsTopics], out: Parts) -> None:
+def encode_list_partition_reassignments_topics_0_array(items: Sequence[ListPartitionReassignmentsTopics], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

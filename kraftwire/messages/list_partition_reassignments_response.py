@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ListPartitionReassignmentsResponse", "OngoingPartitionReassignment",
@@ -205,7 +205,7 @@ def decode_list_partition_reassignments_response_0(buf: bytes, pos: int, left: i
     return o, pos
 
 
-def encode_ongoing_partition_reassignment_0_array(items: Iterable[OngoingPartitionReassignment], out: Parts) -> None:
+def encode_ongoing_partition_reassignment_0_array(items: Sequence[OngoingPartitionReassignment], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -235,7 +235,7 @@ def encode_ongoing_partition_reassignment_0_array(items: Iterable[OngoingPartiti
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_ongoing_topic_reassignment_0_array(items: Iterable[OngoingTopicReassignment], out: Parts) -> None:
+def encode_ongoing_topic_reassignment_0_array(items: Sequence[OngoingTopicReassignment], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

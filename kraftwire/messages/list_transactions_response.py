@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ListTransactionsResponse", "TransactionState",
@@ -122,7 +122,7 @@ def decode_list_transactions_response_0(buf: bytes, pos: int, left: int) -> tupl
     return o, pos
 
 
-def encode_transaction_state_0_array(items: Iterable[TransactionState], out: Parts) -> None:
+def encode_transaction_state_0_array(items: Sequence[TransactionState], out: Parts) -> None:
     # Versions 0-2.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "MetadataRequest", "MetadataRequestTopic",
@@ -274,7 +274,7 @@ def decode_metadata_request_11(buf: bytes, pos: int, left: int) -> tuple[Metadat
     return o, pos
 
 
-def encode_metadata_request_topic_0_array(items: Iterable[MetadataRequestTopic], out: Parts) -> None:
+def encode_metadata_request_topic_0_array(items: Sequence[MetadataRequestTopic], out: Parts) -> None:
     # Versions 0-8.
     add = out.append
     for o in items:
@@ -344,7 +344,7 @@ def encode_metadata_request_8(o: MetadataRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_metadata_request_topic_9_array(items: Iterable[MetadataRequestTopic], out: Parts) -> None:
+def encode_metadata_request_topic_9_array(items: Sequence[MetadataRequestTopic], out: Parts) -> None:
     # Versions 9.
     add = out.append
     for o in items:
@@ -372,7 +372,7 @@ def encode_metadata_request_9(o: MetadataRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_metadata_request_topic_10_array(items: Iterable[MetadataRequestTopic], out: Parts) -> None:
+def encode_metadata_request_topic_10_array(items: Sequence[MetadataRequestTopic], out: Parts) -> None:
     # Versions 10-13.
     add = out.append
     for o in items:

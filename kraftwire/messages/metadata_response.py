@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "MetadataResponse", "MetadataResponseBroker", "MetadataResponsePartition",
@@ -950,7 +950,7 @@ def decode_metadata_response_13(buf: bytes, pos: int, left: int) -> tuple[Metada
     return o, pos
 
 
-def encode_metadata_response_broker_0_array(items: Iterable[MetadataResponseBroker], out: Parts) -> None:
+def encode_metadata_response_broker_0_array(items: Sequence[MetadataResponseBroker], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -963,7 +963,7 @@ def encode_metadata_response_broker_0_array(items: Iterable[MetadataResponseBrok
         add(put_i(o.port))
 
 
-def encode_metadata_response_partition_0_array(items: Iterable[MetadataResponsePartition], out: Parts) -> None:
+def encode_metadata_response_partition_0_array(items: Sequence[MetadataResponsePartition], out: Parts) -> None:
     # Versions 0-4.
     add = out.append
     for o in items:
@@ -971,22 +971,10 @@ def encode_metadata_response_partition_0_array(items: Iterable[MetadataResponseP
             raise ValueError
         replica_nodes = o.replica_nodes
         isr_nodes = o.isr_nodes
-        if True and True:
-            add(row_metadata_response_partition_0[len(replica_nodes), len(isr_nodes)](o.error_code, o.partition_index, o.leader_id, len(replica_nodes), *replica_nodes, len(isr_nodes), *isr_nodes))
-        else:
-            replica_nodes = o.replica_nodes
-            n = len(replica_nodes)
-            add(put_hiii(o.error_code, o.partition_index, o.leader_id, n))
-            if replica_nodes:
-                add(PACK_i[len(replica_nodes)](*replica_nodes))
-            isr_nodes = o.isr_nodes
-            n = len(isr_nodes)
-            add(put_i(n))
-            if isr_nodes:
-                add(PACK_i[len(isr_nodes)](*isr_nodes))
+        add(row_metadata_response_partition_0[len(replica_nodes), len(isr_nodes)](o.error_code, o.partition_index, o.leader_id, len(replica_nodes), *replica_nodes, len(isr_nodes), *isr_nodes))
 
 
-def encode_metadata_response_topic_0_array(items: Iterable[MetadataResponseTopic], out: Parts) -> None:
+def encode_metadata_response_topic_0_array(items: Sequence[MetadataResponseTopic], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -1022,7 +1010,7 @@ def encode_metadata_response_0(o: MetadataResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_metadata_response_broker_1_array(items: Iterable[MetadataResponseBroker], out: Parts) -> None:
+def encode_metadata_response_broker_1_array(items: Sequence[MetadataResponseBroker], out: Parts) -> None:
     # Versions 1-8.
     add = out.append
     for o in items:
@@ -1038,7 +1026,7 @@ def encode_metadata_response_broker_1_array(items: Iterable[MetadataResponseBrok
         add(s)
 
 
-def encode_metadata_response_topic_1_array(items: Iterable[MetadataResponseTopic], out: Parts) -> None:
+def encode_metadata_response_topic_1_array(items: Sequence[MetadataResponseTopic], out: Parts) -> None:
     # Versions 1-4.
     add = out.append
     for o in items:
@@ -1120,7 +1108,7 @@ def encode_metadata_response_3(o: MetadataResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_metadata_response_partition_5_array(items: Iterable[MetadataResponsePartition], out: Parts) -> None:
+def encode_metadata_response_partition_5_array(items: Sequence[MetadataResponsePartition], out: Parts) -> None:
     # Versions 5-6.
     add = out.append
     for o in items:
@@ -1129,27 +1117,10 @@ def encode_metadata_response_partition_5_array(items: Iterable[MetadataResponseP
         replica_nodes = o.replica_nodes
         isr_nodes = o.isr_nodes
         offline_replicas = o.offline_replicas
-        if True and True and True:
-            add(row_metadata_response_partition_5[len(replica_nodes), len(isr_nodes), len(offline_replicas)](o.error_code, o.partition_index, o.leader_id, len(replica_nodes), *replica_nodes, len(isr_nodes), *isr_nodes, len(offline_replicas), *offline_replicas))
-        else:
-            replica_nodes = o.replica_nodes
-            n = len(replica_nodes)
-            add(put_hiii(o.error_code, o.partition_index, o.leader_id, n))
-            if replica_nodes:
-                add(PACK_i[len(replica_nodes)](*replica_nodes))
-            isr_nodes = o.isr_nodes
-            n = len(isr_nodes)
-            add(put_i(n))
-            if isr_nodes:
-                add(PACK_i[len(isr_nodes)](*isr_nodes))
-            offline_replicas = o.offline_replicas
-            n = len(offline_replicas)
-            add(put_i(n))
-            if offline_replicas:
-                add(PACK_i[len(offline_replicas)](*offline_replicas))
+        add(row_metadata_response_partition_5[len(replica_nodes), len(isr_nodes), len(offline_replicas)](o.error_code, o.partition_index, o.leader_id, len(replica_nodes), *replica_nodes, len(isr_nodes), *isr_nodes, len(offline_replicas), *offline_replicas))
 
 
-def encode_metadata_response_topic_5_array(items: Iterable[MetadataResponseTopic], out: Parts) -> None:
+def encode_metadata_response_topic_5_array(items: Sequence[MetadataResponseTopic], out: Parts) -> None:
     # Versions 5-6.
     add = out.append
     for o in items:
@@ -1189,7 +1160,7 @@ def encode_metadata_response_5(o: MetadataResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_metadata_response_partition_7_array(items: Iterable[MetadataResponsePartition], out: Parts) -> None:
+def encode_metadata_response_partition_7_array(items: Sequence[MetadataResponsePartition], out: Parts) -> None:
     # Versions 7-8.
     add = out.append
     for o in items:
@@ -1198,27 +1169,10 @@ def encode_metadata_response_partition_7_array(items: Iterable[MetadataResponseP
         replica_nodes = o.replica_nodes
         isr_nodes = o.isr_nodes
         offline_replicas = o.offline_replicas
-        if True and True and True:
-            add(row_metadata_response_partition_7[len(replica_nodes), len(isr_nodes), len(offline_replicas)](o.error_code, o.partition_index, o.leader_id, o.leader_epoch, len(replica_nodes), *replica_nodes, len(isr_nodes), *isr_nodes, len(offline_replicas), *offline_replicas))
-        else:
-            replica_nodes = o.replica_nodes
-            n = len(replica_nodes)
-            add(put_hiiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n))
-            if replica_nodes:
-                add(PACK_i[len(replica_nodes)](*replica_nodes))
-            isr_nodes = o.isr_nodes
-            n = len(isr_nodes)
-            add(put_i(n))
-            if isr_nodes:
-                add(PACK_i[len(isr_nodes)](*isr_nodes))
-            offline_replicas = o.offline_replicas
-            n = len(offline_replicas)
-            add(put_i(n))
-            if offline_replicas:
-                add(PACK_i[len(offline_replicas)](*offline_replicas))
+        add(row_metadata_response_partition_7[len(replica_nodes), len(isr_nodes), len(offline_replicas)](o.error_code, o.partition_index, o.leader_id, o.leader_epoch, len(replica_nodes), *replica_nodes, len(isr_nodes), *isr_nodes, len(offline_replicas), *offline_replicas))
 
 
-def encode_metadata_response_topic_7_array(items: Iterable[MetadataResponseTopic], out: Parts) -> None:
+def encode_metadata_response_topic_7_array(items: Sequence[MetadataResponseTopic], out: Parts) -> None:
     # Versions 7.
     add = out.append
     for o in items:
@@ -1258,7 +1212,7 @@ def encode_metadata_response_7(o: MetadataResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_metadata_response_topic_8_array(items: Iterable[MetadataResponseTopic], out: Parts) -> None:
+def encode_metadata_response_topic_8_array(items: Sequence[MetadataResponseTopic], out: Parts) -> None:
     # Versions 8.
     add = out.append
     for o in items:
@@ -1300,7 +1254,7 @@ def encode_metadata_response_8(o: MetadataResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_metadata_response_broker_9_array(items: Iterable[MetadataResponseBroker], out: Parts) -> None:
+def encode_metadata_response_broker_9_array(items: Sequence[MetadataResponseBroker], out: Parts) -> None:
     # Versions 9-13.
     add = out.append
     for o in items:
@@ -1317,7 +1271,7 @@ def encode_metadata_response_broker_9_array(items: Iterable[MetadataResponseBrok
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_metadata_response_partition_9_array(items: Iterable[MetadataResponsePartition], out: Parts) -> None:
+def encode_metadata_response_partition_9_array(items: Sequence[MetadataResponsePartition], out: Parts) -> None:
     # Versions 9-13.
     add = out.append
     for o in items:
@@ -1347,7 +1301,7 @@ def encode_metadata_response_partition_9_array(items: Iterable[MetadataResponseP
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_metadata_response_topic_9_array(items: Iterable[MetadataResponseTopic], out: Parts) -> None:
+def encode_metadata_response_topic_9_array(items: Sequence[MetadataResponseTopic], out: Parts) -> None:
     # Versions 9.
     add = out.append
     for o in items:
@@ -1389,7 +1343,7 @@ def encode_metadata_response_9(o: MetadataResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_metadata_response_topic_10_array(items: Iterable[MetadataResponseTopic], out: Parts) -> None:
+def encode_metadata_response_topic_10_array(items: Sequence[MetadataResponseTopic], out: Parts) -> None:
     # Versions 10-11.
     add = out.append
     for o in items:
@@ -1459,7 +1413,7 @@ def encode_metadata_response_11(o: MetadataResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_metadata_response_topic_12_array(items: Iterable[MetadataResponseTopic], out: Parts) -> None:
+def encode_metadata_response_topic_12_array(items: Sequence[MetadataResponseTopic], out: Parts) -> None:
     # Versions 12-13.
     add = out.append
     for o in items:

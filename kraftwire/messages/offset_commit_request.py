@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "OffsetCommitRequest", "OffsetCommitRequestPartition", "OffsetCommitRequestTopic",
@@ -546,7 +546,7 @@ def decode_offset_commit_request_10(buf: bytes, pos: int, left: int) -> tuple[Of
     return o, pos
 
 
-def encode_offset_commit_request_partition_0_array(items: Iterable[OffsetCommitRequestPartition], out: Parts) -> None:
+def encode_offset_commit_request_partition_0_array(items: Sequence[OffsetCommitRequestPartition], out: Parts) -> None:
     # Versions 0,2-5.
     add = out.append
     for o in items:
@@ -558,7 +558,7 @@ def encode_offset_commit_request_partition_0_array(items: Iterable[OffsetCommitR
         add(s)
 
 
-def encode_offset_commit_request_topic_0_array(items: Iterable[OffsetCommitRequestTopic], out: Parts) -> None:
+def encode_offset_commit_request_topic_0_array(items: Sequence[OffsetCommitRequestTopic], out: Parts) -> None:
     # Versions 0,2-5.
     add = out.append
     for o in items:
@@ -593,7 +593,7 @@ def encode_offset_commit_request_0(o: OffsetCommitRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_offset_commit_request_partition_1_array(items: Iterable[OffsetCommitRequestPartition], out: Parts) -> None:
+def encode_offset_commit_request_partition_1_array(items: Sequence[OffsetCommitRequestPartition], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -605,7 +605,7 @@ def encode_offset_commit_request_partition_1_array(items: Iterable[OffsetCommitR
         add(s)
 
 
-def encode_offset_commit_request_topic_1_array(items: Iterable[OffsetCommitRequestTopic], out: Parts) -> None:
+def encode_offset_commit_request_topic_1_array(items: Sequence[OffsetCommitRequestTopic], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -688,7 +688,7 @@ def encode_offset_commit_request_5(o: OffsetCommitRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_offset_commit_request_partition_6_array(items: Iterable[OffsetCommitRequestPartition], out: Parts) -> None:
+def encode_offset_commit_request_partition_6_array(items: Sequence[OffsetCommitRequestPartition], out: Parts) -> None:
     # Versions 6-7.
     add = out.append
     for o in items:
@@ -700,7 +700,7 @@ def encode_offset_commit_request_partition_6_array(items: Iterable[OffsetCommitR
         add(s)
 
 
-def encode_offset_commit_request_topic_6_array(items: Iterable[OffsetCommitRequestTopic], out: Parts) -> None:
+def encode_offset_commit_request_topic_6_array(items: Sequence[OffsetCommitRequestTopic], out: Parts) -> None:
     # Versions 6-7.
     add = out.append
     for o in items:
@@ -765,7 +765,7 @@ def encode_offset_commit_request_7(o: OffsetCommitRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_offset_commit_request_partition_8_array(items: Iterable[OffsetCommitRequestPartition], out: Parts) -> None:
+def encode_offset_commit_request_partition_8_array(items: Sequence[OffsetCommitRequestPartition], out: Parts) -> None:
     # Versions 8-10.
     add = out.append
     for o in items:
@@ -780,7 +780,7 @@ def encode_offset_commit_request_partition_8_array(items: Iterable[OffsetCommitR
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_commit_request_topic_8_array(items: Iterable[OffsetCommitRequestTopic], out: Parts) -> None:
+def encode_offset_commit_request_topic_8_array(items: Sequence[OffsetCommitRequestTopic], out: Parts) -> None:
     # Versions 8-9.
     add = out.append
     for o in items:
@@ -825,7 +825,7 @@ def encode_offset_commit_request_8(o: OffsetCommitRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_offset_commit_request_topic_10_array(items: Iterable[OffsetCommitRequestTopic], out: Parts) -> None:
+def encode_offset_commit_request_topic_10_array(items: Sequence[OffsetCommitRequestTopic], out: Parts) -> None:
     # Versions 10.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "OffsetCommitResponse", "OffsetCommitResponsePartition", "OffsetCommitResponseTopic",
@@ -301,16 +301,15 @@ def decode_offset_commit_response_10(buf: bytes, pos: int, left: int) -> tuple[O
     return o, pos
 
 
-def encode_offset_commit_response_partition_0_array(items: Iterable[OffsetCommitResponsePartition], out: Parts) -> None:
+def encode_offset_commit_response_partition_0_array(items: Sequence[OffsetCommitResponsePartition], out: Parts) -> None:
     # Versions 0-7.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_ih(o.partition_index, o.error_code))
+    rows = [put_ih(o.partition_index, o.error_code) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_offset_commit_response_topic_0_array(items: Iterable[OffsetCommitResponseTopic], out: Parts) -> None:
+def encode_offset_commit_response_topic_0_array(items: Sequence[OffsetCommitResponseTopic], out: Parts) -> None:
     # Versions 0-7.
     add = out.append
     for o in items:
@@ -355,8 +354,12 @@ def encode_offset_commit_response_3(o: OffsetCommitResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_offset_commit_response_partition_8_array(items: Iterable[OffsetCommitResponsePartition], out: Parts) -> None:
+def encode_offset_commit_response_partition_8_array(items: Sequence[OffsetCommitResponsePartition], out: Parts) -> None:
     # Versions 8-10.
+    rows = [put_ihx(o.partition_index, o.error_code) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_ihx(o.partition_index, o.error_code))
@@ -364,7 +367,7 @@ def encode_offset_commit_response_partition_8_array(items: Iterable[OffsetCommit
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_commit_response_topic_8_array(items: Iterable[OffsetCommitResponseTopic], out: Parts) -> None:
+def encode_offset_commit_response_topic_8_array(items: Sequence[OffsetCommitResponseTopic], out: Parts) -> None:
     # Versions 8-9.
     add = out.append
     for o in items:
@@ -397,7 +400,7 @@ def encode_offset_commit_response_8(o: OffsetCommitResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_offset_commit_response_topic_10_array(items: Iterable[OffsetCommitResponseTopic], out: Parts) -> None:
+def encode_offset_commit_response_topic_10_array(items: Sequence[OffsetCommitResponseTopic], out: Parts) -> None:
     # Versions 10.
     add = out.append
     for o in items:

@@ -13,7 +13,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "OffsetDeleteRequest", "OffsetDeleteRequestPartition", "OffsetDeleteRequestTopic",
@@ -147,16 +147,15 @@ def decode_offset_delete_request_0(buf: bytes, pos: int, left: int) -> tuple[Off
     return o, pos
 
 
-def encode_offset_delete_request_partition_0_array(items: Iterable[OffsetDeleteRequestPartition], out: Parts) -> None:
+def encode_offset_delete_request_partition_0_array(items: Sequence[OffsetDeleteRequestPartition], out: Parts) -> None:
     # Versions 0.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_i(o.partition_index))
+    rows = [put_i(o.partition_index) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_offset_delete_request_topic_0_array(items: Iterable[OffsetDeleteRequestTopic], out: Parts) -> None:
+def encode_offset_delete_request_topic_0_array(items: Sequence[OffsetDeleteRequestTopic], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -13,7 +13,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "OffsetDeleteResponse", "OffsetDeleteResponsePartition", "OffsetDeleteResponseTopic",
@@ -151,16 +151,15 @@ def decode_offset_delete_response_0(buf: bytes, pos: int, left: int) -> tuple[Of
     return o, pos
 
 
-def encode_offset_delete_response_partition_0_array(items: Iterable[OffsetDeleteResponsePartition], out: Parts) -> None:
+def encode_offset_delete_response_partition_0_array(items: Sequence[OffsetDeleteResponsePartition], out: Parts) -> None:
     # Versions 0.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_ih(o.partition_index, o.error_code))
+    rows = [put_ih(o.partition_index, o.error_code) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_offset_delete_response_topic_0_array(items: Iterable[OffsetDeleteResponseTopic], out: Parts) -> None:
+def encode_offset_delete_response_topic_0_array(items: Sequence[OffsetDeleteResponseTopic], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

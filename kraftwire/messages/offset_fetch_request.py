@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "OffsetFetchRequest", "OffsetFetchRequestGroup", "OffsetFetchRequestTopic",
@@ -493,7 +493,7 @@ def decode_offset_fetch_request_10(buf: bytes, pos: int, left: int) -> tuple[Off
     return o, pos
 
 
-def encode_offset_fetch_request_topic_0_array(items: Iterable[OffsetFetchRequestTopic], out: Parts) -> None:
+def encode_offset_fetch_request_topic_0_array(items: Sequence[OffsetFetchRequestTopic], out: Parts) -> None:
     # Versions 0-5.
     add = out.append
     for o in items:
@@ -546,7 +546,7 @@ def encode_offset_fetch_request_2(o: OffsetFetchRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_offset_fetch_request_topic_6_array(items: Iterable[OffsetFetchRequestTopic], out: Parts) -> None:
+def encode_offset_fetch_request_topic_6_array(items: Sequence[OffsetFetchRequestTopic], out: Parts) -> None:
     # Versions 6-7.
     add = out.append
     for o in items:
@@ -606,7 +606,7 @@ def encode_offset_fetch_request_7(o: OffsetFetchRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_offset_fetch_request_topics_8_array(items: Iterable[OffsetFetchRequestTopics], out: Parts) -> None:
+def encode_offset_fetch_request_topics_8_array(items: Sequence[OffsetFetchRequestTopics], out: Parts) -> None:
     # Versions 8-9.
     add = out.append
     for o in items:
@@ -624,7 +624,7 @@ def encode_offset_fetch_request_topics_8_array(items: Iterable[OffsetFetchReques
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_fetch_request_group_8_array(items: Iterable[OffsetFetchRequestGroup], out: Parts) -> None:
+def encode_offset_fetch_request_group_8_array(items: Sequence[OffsetFetchRequestGroup], out: Parts) -> None:
     # Versions 8.
     add = out.append
     for o in items:
@@ -659,7 +659,7 @@ def encode_offset_fetch_request_8(o: OffsetFetchRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_offset_fetch_request_group_9_array(items: Iterable[OffsetFetchRequestGroup], out: Parts) -> None:
+def encode_offset_fetch_request_group_9_array(items: Sequence[OffsetFetchRequestGroup], out: Parts) -> None:
     # Versions 9.
     add = out.append
     for o in items:
@@ -698,7 +698,7 @@ def encode_offset_fetch_request_9(o: OffsetFetchRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_offset_fetch_request_topics_10_array(items: Iterable[OffsetFetchRequestTopics], out: Parts) -> None:
+def encode_offset_fetch_request_topics_10_array(items: Sequence[OffsetFetchRequestTopics], out: Parts) -> None:
     # Versions 10.
     add = out.append
     for o in items:
@@ -718,7 +718,7 @@ def encode_offset_fetch_request_topics_10_array(items: Iterable[OffsetFetchReque
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_fetch_request_group_10_array(items: Iterable[OffsetFetchRequestGroup], out: Parts) -> None:
+def encode_offset_fetch_request_group_10_array(items: Sequence[OffsetFetchRequestGroup], out: Parts) -> None:
     # Versions 10.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "OffsetFetchResponse", "OffsetFetchResponseGroup", "OffsetFetchResponsePartition",
@@ -579,7 +579,7 @@ def decode_offset_fetch_response_10(buf: bytes, pos: int, left: int) -> tuple[Of
     return o, pos
 
 
-def encode_offset_fetch_response_partition_0_array(items: Iterable[OffsetFetchResponsePartition], out: Parts) -> None:
+def encode_offset_fetch_response_partition_0_array(items: Sequence[OffsetFetchResponsePartition], out: Parts) -> None:
     # Versions 0-4.
     add = out.append
     for o in items:
@@ -592,7 +592,7 @@ def encode_offset_fetch_response_partition_0_array(items: Iterable[OffsetFetchRe
         add(put_h(o.error_code))
 
 
-def encode_offset_fetch_response_topic_0_array(items: Iterable[OffsetFetchResponseTopic], out: Parts) -> None:
+def encode_offset_fetch_response_topic_0_array(items: Sequence[OffsetFetchResponseTopic], out: Parts) -> None:
     # Versions 0-4.
     add = out.append
     for o in items:
@@ -653,7 +653,7 @@ def encode_offset_fetch_response_3(o: OffsetFetchResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_offset_fetch_response_partition_5_array(items: Iterable[OffsetFetchResponsePartition], out: Parts) -> None:
+def encode_offset_fetch_response_partition_5_array(items: Sequence[OffsetFetchResponsePartition], out: Parts) -> None:
     # Versions 5.
     add = out.append
     for o in items:
@@ -666,7 +666,7 @@ def encode_offset_fetch_response_partition_5_array(items: Iterable[OffsetFetchRe
         add(put_h(o.error_code))
 
 
-def encode_offset_fetch_response_topic_5_array(items: Iterable[OffsetFetchResponseTopic], out: Parts) -> None:
+def encode_offset_fetch_response_topic_5_array(items: Sequence[OffsetFetchResponseTopic], out: Parts) -> None:
     # Versions 5.
     add = out.append
     for o in items:
@@ -698,7 +698,7 @@ def encode_offset_fetch_response_5(o: OffsetFetchResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_offset_fetch_response_partition_6_array(items: Iterable[OffsetFetchResponsePartition], out: Parts) -> None:
+def encode_offset_fetch_response_partition_6_array(items: Sequence[OffsetFetchResponsePartition], out: Parts) -> None:
     # Versions 6-7.
     add = out.append
     for o in items:
@@ -711,7 +711,7 @@ def encode_offset_fetch_response_partition_6_array(items: Iterable[OffsetFetchRe
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_fetch_response_topic_6_array(items: Iterable[OffsetFetchResponseTopic], out: Parts) -> None:
+def encode_offset_fetch_response_topic_6_array(items: Sequence[OffsetFetchResponseTopic], out: Parts) -> None:
     # Versions 6-7.
     add = out.append
     for o in items:
@@ -746,7 +746,7 @@ def encode_offset_fetch_response_6(o: OffsetFetchResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_offset_fetch_response_partitions_8_array(items: Iterable[OffsetFetchResponsePartitions], out: Parts) -> None:
+def encode_offset_fetch_response_partitions_8_array(items: Sequence[OffsetFetchResponsePartitions], out: Parts) -> None:
     # Versions 8-10.
     add = out.append
     for o in items:
@@ -759,7 +759,7 @@ def encode_offset_fetch_response_partitions_8_array(items: Iterable[OffsetFetchR
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_fetch_response_topics_8_array(items: Iterable[OffsetFetchResponseTopics], out: Parts) -> None:
+def encode_offset_fetch_response_topics_8_array(items: Sequence[OffsetFetchResponseTopics], out: Parts) -> None:
     # Versions 8-9.
     add = out.append
     for o in items:
@@ -777,7 +777,7 @@ def encode_offset_fetch_response_topics_8_array(items: Iterable[OffsetFetchRespo
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_fetch_response_group_8_array(items: Iterable[OffsetFetchResponseGroup], out: Parts) -> None:
+def encode_offset_fetch_response_group_8_array(items: Sequence[OffsetFetchResponseGroup], out: Parts) -> None:
     # Versions 8-9.
     add = out.append
     for o in items:
@@ -812,7 +812,7 @@ def encode_offset_fetch_response_8(o: OffsetFetchResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_offset_fetch_response_topics_10_array(items: Iterable[OffsetFetchResponseTopics], out: Parts) -> None:
+def encode_offset_fetch_response_topics_10_array(items: Sequence[OffsetFetchResponseTopics], out: Parts) -> None:
     # Versions 10.
     add = out.append
     for o in items:
@@ -832,7 +832,7 @@ def encode_offset_fetch_response_topics_10_array(items: Iterable[OffsetFetchResp
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_fetch_response_group_10_array(items: Iterable[OffsetFetchResponseGroup], out: Parts) -> None:
+def encode_offset_fetch_response_group_10_array(items: Sequence[OffsetFetchResponseGroup], out: Parts) -> None:
     # Versions 10.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "OffsetForLeaderEpochRequest", "OffsetForLeaderPartition", "OffsetForLeaderTopic",
@@ -300,16 +300,15 @@ def decode_offset_for_leader_epoch_request_4(buf: bytes, pos: int, left: int) ->
     return o, pos
 
 
-def encode_offset_for_leader_partition_0_array(items: Iterable[OffsetForLeaderPartition], out: Parts) -> None:
+def encode_offset_for_leader_partition_0_array(items: Sequence[OffsetForLeaderPartition], out: Parts) -> None:
     # Versions 0-1.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_ii(o.partition, o.leader_epoch))
+    rows = [put_ii(o.partition, o.leader_epoch) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_offset_for_leader_topic_0_array(items: Iterable[OffsetForLeaderTopic], out: Parts) -> None:
+def encode_offset_for_leader_topic_0_array(items: Sequence[OffsetForLeaderTopic], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -340,16 +339,15 @@ def encode_offset_for_leader_epoch_request_0(o: OffsetForLeaderEpochRequest) -> 
     return b"".join(out)
 
 
-def encode_offset_for_leader_partition_2_array(items: Iterable[OffsetForLeaderPartition], out: Parts) -> None:
+def encode_offset_for_leader_partition_2_array(items: Sequence[OffsetForLeaderPartition], out: Parts) -> None:
     # Versions 2-3.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_iii(o.partition, o.current_leader_epoch, o.leader_epoch))
+    rows = [put_iii(o.partition, o.current_leader_epoch, o.leader_epoch) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_offset_for_leader_topic_2_array(items: Iterable[OffsetForLeaderTopic], out: Parts) -> None:
+def encode_offset_for_leader_topic_2_array(items: Sequence[OffsetForLeaderTopic], out: Parts) -> None:
     # Versions 2-3.
     add = out.append
     for o in items:
@@ -394,8 +392,12 @@ def encode_offset_for_leader_epoch_request_3(o: OffsetForLeaderEpochRequest) -> 
     return b"".join(out)
 
 
-def encode_offset_for_leader_partition_4_array(items: Iterable[OffsetForLeaderPartition], out: Parts) -> None:
+def encode_offset_for_leader_partition_4_array(items: Sequence[OffsetForLeaderPartition], out: Parts) -> None:
     # Versions 4.
+    rows = [put_iiix(o.partition, o.current_leader_epoch, o.leader_epoch) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iiix(o.partition, o.current_leader_epoch, o.leader_epoch))
@@ -403,7 +405,7 @@ def encode_offset_for_leader_partition_4_array(items: Iterable[OffsetForLeaderPa
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_for_leader_topic_4_array(items: Iterable[OffsetForLeaderTopic], out: Parts) -> None:
+def encode_offset_for_leader_topic_4_array(items: Sequence[OffsetForLeaderTopic], out: Parts) -> None:
     # Versions 4.
     add = out.append
     for o in items:

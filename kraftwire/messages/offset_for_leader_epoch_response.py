@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "EpochEndOffset", "OffsetForLeaderEpochResponse", "OffsetForLeaderTopicResult",
@@ -304,16 +304,15 @@ def decode_offset_for_leader_epoch_response_4(buf: bytes, pos: int, left: int) -
     return o, pos
 
 
-def encode_epoch_end_offset_0_array(items: Iterable[EpochEndOffset], out: Parts) -> None:
+def encode_epoch_end_offset_0_array(items: Sequence[EpochEndOffset], out: Parts) -> None:
     # Versions 0.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_hiq(o.error_code, o.partition, o.end_offset))
+    rows = [put_hiq(o.error_code, o.partition, o.end_offset) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_offset_for_leader_topic_result_0_array(items: Iterable[OffsetForLeaderTopicResult], out: Parts) -> None:
+def encode_offset_for_leader_topic_result_0_array(items: Sequence[OffsetForLeaderTopicResult], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -344,16 +343,15 @@ def encode_offset_for_leader_epoch_response_0(o: OffsetForLeaderEpochResponse) -
     return b"".join(out)
 
 
-def encode_epoch_end_offset_1_array(items: Iterable[EpochEndOffset], out: Parts) -> None:
+def encode_epoch_end_offset_1_array(items: Sequence[EpochEndOffset], out: Parts) -> None:
     # Versions 1-3.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_hiiq(o.error_code, o.partition, o.leader_epoch, o.end_offset))
+    rows = [put_hiiq(o.error_code, o.partition, o.leader_epoch, o.end_offset) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_offset_for_leader_topic_result_1_array(items: Iterable[OffsetForLeaderTopicResult], out: Parts) -> None:
+def encode_offset_for_leader_topic_result_1_array(items: Sequence[OffsetForLeaderTopicResult], out: Parts) -> None:
     # Versions 1-3.
     add = out.append
     for o in items:
@@ -398,8 +396,12 @@ def encode_offset_for_leader_epoch_response_2(o: OffsetForLeaderEpochResponse) -
     return b"".join(out)
 
 
-def encode_epoch_end_offset_4_array(items: Iterable[EpochEndOffset], out: Parts) -> None:
+def encode_epoch_end_offset_4_array(items: Sequence[EpochEndOffset], out: Parts) -> None:
     # Versions 4.
+    rows = [put_hiiqx(o.error_code, o.partition, o.leader_epoch, o.end_offset) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_hiiqx(o.error_code, o.partition, o.leader_epoch, o.end_offset))
@@ -407,7 +409,7 @@ def encode_epoch_end_offset_4_array(items: Iterable[EpochEndOffset], out: Parts)
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_offset_for_leader_topic_result_4_array(items: Iterable[OffsetForLeaderTopicResult], out: Parts) -> None:
+def encode_offset_for_leader_topic_result_4_array(items: Sequence[OffsetForLeaderTopicResult], out: Parts) -> None:
     # Versions 4.
     add = out.append
     for o in items:

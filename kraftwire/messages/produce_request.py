@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "PartitionProduceData", "ProduceRequest", "TopicProduceData",
@@ -354,24 +354,21 @@ def decode_produce_request_13(buf: bytes, pos: int, left: int) -> tuple[ProduceR
     return o, pos
 
 
-def encode_partition_produce_data_0_array(items: Iterable[PartitionProduceData], out: Parts) -> None:
+def encode_partition_produce_data_0_array(items: Sequence[PartitionProduceData], out: Parts) -> None:
     # Versions 0-8.
     add = out.append
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         records = o.records
-        if not records:
-            add(put_ii(o.index, -1 if records is None else 0))
+        if records:
+            add(put_ii(o.index, len(records)))
+            add(records)
         else:
-            records = o.records
-            n = -1 if records is None else len(records)
-            add(put_ii(o.index, n))
-            if records:
-                add(records)
+            add(put_ii(o.index, -1 if records is None else 0))
 
 
-def encode_topic_produce_data_0_array(items: Iterable[TopicProduceData], out: Parts) -> None:
+def encode_topic_produce_data_0_array(items: Sequence[TopicProduceData], out: Parts) -> None:
     # Versions 0-8.
     add = out.append
     for o in items:
@@ -420,25 +417,23 @@ def encode_produce_request_3(o: ProduceRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_partition_produce_data_9_array(items: Iterable[PartitionProduceData], out: Parts) -> None:
+def encode_partition_produce_data_9_array(items: Sequence[PartitionProduceData], out: Parts) -> None:
     # Versions 9-13.
     add = out.append
     for o in items:
         records = o.records
-        if not records:
-            add(put_ibx(o.index, 0 if records is None else 1))
-        else:
-            records = o.records
-            n = 0 if records is None else len(records) + 1
-            add(put_iB(o.index, n) if n < 128 else put_i(o.index) + LENGTH[n])
-            if records:
-                add(records)
+        if records:
+            add(put_i(o.index))
+            add(LENGTH[len(records) + 1])
+            add(records)
             add(b"\0")
+        else:
+            add(put_ibx(o.index, 0 if records is None else 1))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_produce_data_9_array(items: Iterable[TopicProduceData], out: Parts) -> None:
+def encode_topic_produce_data_9_array(items: Sequence[TopicProduceData], out: Parts) -> None:
     # Versions 9-12.
     add = out.append
     for o in items:
@@ -475,7 +470,7 @@ def encode_produce_request_9(o: ProduceRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_topic_produce_data_13_array(items: Iterable[TopicProduceData], out: Parts) -> None:
+def encode_topic_produce_data_13_array(items: Sequence[TopicProduceData], out: Parts) -> None:
     # Versions 13.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "BatchIndexAndErrorMessage", "LeaderIdAndEpoch", "NodeEndpoint", "PartitionProduceResponse",
@@ -860,16 +860,15 @@ def decode_produce_response_13(buf: bytes, pos: int, left: int) -> tuple[Produce
     return o, pos
 
 
-def encode_partition_produce_response_0_array(items: Iterable[PartitionProduceResponse], out: Parts) -> None:
+def encode_partition_produce_response_0_array(items: Sequence[PartitionProduceResponse], out: Parts) -> None:
     # Versions 0-1.
-    add = out.append
-    for o in items:
-        if (o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()) or o.unknown_tagged_fields:
-            raise ValueError
-        add(put_ihq(o.index, o.error_code, o.base_offset))
+    rows = [put_ihq(o.index, o.error_code, o.base_offset) for o in items if not ((o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()) or o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_topic_produce_response_0_array(items: Iterable[TopicProduceResponse], out: Parts) -> None:
+def encode_topic_produce_response_0_array(items: Sequence[TopicProduceResponse], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -915,16 +914,15 @@ def encode_produce_response_1(o: ProduceResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_partition_produce_response_2_array(items: Iterable[PartitionProduceResponse], out: Parts) -> None:
+def encode_partition_produce_response_2_array(items: Sequence[PartitionProduceResponse], out: Parts) -> None:
     # Versions 2-4.
-    add = out.append
-    for o in items:
-        if (o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()) or o.unknown_tagged_fields:
-            raise ValueError
-        add(put_ihqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms))
+    rows = [put_ihqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms) for o in items if not ((o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()) or o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_topic_produce_response_2_array(items: Iterable[TopicProduceResponse], out: Parts) -> None:
+def encode_topic_produce_response_2_array(items: Sequence[TopicProduceResponse], out: Parts) -> None:
     # Versions 2-4.
     add = out.append
     for o in items:
@@ -956,16 +954,15 @@ def encode_produce_response_2(o: ProduceResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_partition_produce_response_5_array(items: Iterable[PartitionProduceResponse], out: Parts) -> None:
+def encode_partition_produce_response_5_array(items: Sequence[PartitionProduceResponse], out: Parts) -> None:
     # Versions 5-7.
-    add = out.append
-    for o in items:
-        if (o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()) or o.unknown_tagged_fields:
-            raise ValueError
-        add(put_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset))
+    rows = [put_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset) for o in items if not ((o.current_leader is not None and o.current_leader != LeaderIdAndEpoch()) or o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_topic_produce_response_5_array(items: Iterable[TopicProduceResponse], out: Parts) -> None:
+def encode_topic_produce_response_5_array(items: Sequence[TopicProduceResponse], out: Parts) -> None:
     # Versions 5-7.
     add = out.append
     for o in items:
@@ -997,7 +994,7 @@ def encode_produce_response_5(o: ProduceResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_batch_index_and_error_message_8_array(items: Iterable[BatchIndexAndErrorMessage], out: Parts) -> None:
+def encode_batch_index_and_error_message_8_array(items: Sequence[BatchIndexAndErrorMessage], out: Parts) -> None:
     # Versions 8.
     add = out.append
     for o in items:
@@ -1009,7 +1006,7 @@ def encode_batch_index_and_error_message_8_array(items: Iterable[BatchIndexAndEr
         add(s)
 
 
-def encode_partition_produce_response_8_array(items: Iterable[PartitionProduceResponse], out: Parts) -> None:
+def encode_partition_produce_response_8_array(items: Sequence[PartitionProduceResponse], out: Parts) -> None:
     # Versions 8.
     add = out.append
     for o in items:
@@ -1026,7 +1023,7 @@ def encode_partition_produce_response_8_array(items: Iterable[PartitionProduceRe
         add(s)
 
 
-def encode_topic_produce_response_8_array(items: Iterable[TopicProduceResponse], out: Parts) -> None:
+def encode_topic_produce_response_8_array(items: Sequence[TopicProduceResponse], out: Parts) -> None:
     # Versions 8.
     add = out.append
     for o in items:
@@ -1058,7 +1055,7 @@ def encode_produce_response_8(o: ProduceResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_batch_index_and_error_message_9_array(items: Iterable[BatchIndexAndErrorMessage], out: Parts) -> None:
+def encode_batch_index_and_error_message_9_array(items: Sequence[BatchIndexAndErrorMessage], out: Parts) -> None:
     # Versions 9-13.
     add = out.append
     for o in items:
@@ -1071,7 +1068,7 @@ def encode_batch_index_and_error_message_9_array(items: Iterable[BatchIndexAndEr
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_produce_response_9_array(items: Iterable[PartitionProduceResponse], out: Parts) -> None:
+def encode_partition_produce_response_9_array(items: Sequence[PartitionProduceResponse], out: Parts) -> None:
     # Versions 9.
     add = out.append
     for o in items:
@@ -1091,7 +1088,7 @@ def encode_partition_produce_response_9_array(items: Iterable[PartitionProduceRe
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_produce_response_9_array(items: Iterable[TopicProduceResponse], out: Parts) -> None:
+def encode_topic_produce_response_9_array(items: Sequence[TopicProduceResponse], out: Parts) -> None:
     # Versions 9.
     add = out.append
     for o in items:
@@ -1126,8 +1123,12 @@ def encode_produce_response_9(o: ProduceResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_leader_id_and_epoch_10_array(items: Iterable[LeaderIdAndEpoch], out: Parts) -> None:
+def encode_leader_id_and_epoch_10_array(items: Sequence[LeaderIdAndEpoch], out: Parts) -> None:
     # Versions 10-13.
+    rows = [put_iix(o.leader_id, o.leader_epoch) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iix(o.leader_id, o.leader_epoch))
@@ -1145,7 +1146,7 @@ def encode_partition_produce_response_10_tags(o: PartitionProduceResponse, paren
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_partition_produce_response_10_array(items: Iterable[PartitionProduceResponse], out: Parts) -> None:
+def encode_partition_produce_response_10_array(items: Sequence[PartitionProduceResponse], out: Parts) -> None:
     # Versions 10-13.
     add = out.append
     for o in items:
@@ -1163,7 +1164,7 @@ def encode_partition_produce_response_10_array(items: Iterable[PartitionProduceR
             encode_partition_produce_response_10_tags(o, out)
 
 
-def encode_topic_produce_response_10_array(items: Iterable[TopicProduceResponse], out: Parts) -> None:
+def encode_topic_produce_response_10_array(items: Sequence[TopicProduceResponse], out: Parts) -> None:
     # Versions 10-12.
     add = out.append
     for o in items:
@@ -1181,7 +1182,7 @@ def encode_topic_produce_response_10_array(items: Iterable[TopicProduceResponse]
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_node_endpoint_10_array(items: Iterable[NodeEndpoint], out: Parts) -> None:
+def encode_node_endpoint_10_array(items: Sequence[NodeEndpoint], out: Parts) -> None:
     # Versions 10-13.
     add = out.append
     for o in items:
@@ -1227,7 +1228,7 @@ def encode_produce_response_10(o: ProduceResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_topic_produce_response_13_array(items: Iterable[TopicProduceResponse], out: Parts) -> None:
+def encode_topic_produce_response_13_array(items: Sequence[TopicProduceResponse], out: Parts) -> None:
     # Versions 13.
     add = out.append
     for o in items:

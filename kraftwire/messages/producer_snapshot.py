@@ -13,7 +13,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ProducerEntry", "ProducerSnapshot",
@@ -116,13 +116,12 @@ def decode_producer_snapshot_1(buf: bytes, pos: int, left: int) -> tuple[Produce
     return o, pos
 
 
-def encode_producer_entry_1_array(items: Iterable[ProducerEntry], out: Parts) -> None:
+def encode_producer_entry_1_array(items: Sequence[ProducerEntry], out: Parts) -> None:
     # Versions 1.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_qhiqiqiq(o.producer_id, o.epoch, o.last_sequence, o.last_offset, o.offset_delta, o.timestamp, o.coordinator_epoch, o.current_txn_first_offset))
+    rows = [put_qhiqiqiq(o.producer_id, o.epoch, o.last_sequence, o.last_offset, o.offset_delta, o.timestamp, o.coordinator_epoch, o.current_txn_first_offset) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
 def encode_producer_snapshot_1(o: ProducerSnapshot) -> bytes:

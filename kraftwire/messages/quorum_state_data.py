@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "QuorumStateData", "Voter",
@@ -148,8 +148,12 @@ def decode_quorum_state_data_1(buf: bytes, pos: int, left: int) -> tuple[QuorumS
     return o, pos
 
 
-def encode_voter_0_array(items: Iterable[Voter], out: Parts) -> None:
+def encode_voter_0_array(items: Sequence[Voter], out: Parts) -> None:
     # Versions 0.
+    rows = [put_ix(o.voter_id) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_ix(o.voter_id))

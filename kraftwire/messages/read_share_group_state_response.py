@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "PartitionResult", "ReadShareGroupStateResponse", "ReadStateResult", "StateBatch",
@@ -235,8 +235,12 @@ def decode_read_share_group_state_response_0(buf: bytes, pos: int, left: int) ->
     return o, pos
 
 
-def encode_state_batch_0_array(items: Iterable[StateBatch], out: Parts) -> None:
+def encode_state_batch_0_array(items: Sequence[StateBatch], out: Parts) -> None:
     # Versions 0.
+    rows = [put_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
@@ -244,7 +248,7 @@ def encode_state_batch_0_array(items: Iterable[StateBatch], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_result_0_array(items: Iterable[PartitionResult], out: Parts) -> None:
+def encode_partition_result_0_array(items: Sequence[PartitionResult], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -262,7 +266,7 @@ def encode_partition_result_0_array(items: Iterable[PartitionResult], out: Parts
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_read_state_result_0_array(items: Iterable[ReadStateResult], out: Parts) -> None:
+def encode_read_state_result_0_array(items: Sequence[ReadStateResult], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "PartitionData", "ReadShareGroupStateSummaryRequest", "ReadStateSummaryData",
@@ -174,8 +174,12 @@ def decode_read_share_group_state_summary_request_0(buf: bytes, pos: int, left: 
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 0-1.
+    rows = [put_iix(o.partition, o.leader_epoch) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iix(o.partition, o.leader_epoch))
@@ -183,7 +187,7 @@ def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_read_state_summary_data_0_array(items: Iterable[ReadStateSummaryData], out: Parts) -> None:
+def encode_read_state_summary_data_0_array(items: Sequence[ReadStateSummaryData], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "PartitionResult", "ReadShareGroupStateSummaryResponse", "ReadStateSummaryResult",
@@ -261,7 +261,7 @@ def decode_read_share_group_state_summary_response_1(buf: bytes, pos: int, left:
     return o, pos
 
 
-def encode_partition_result_0_array(items: Iterable[PartitionResult], out: Parts) -> None:
+def encode_partition_result_0_array(items: Sequence[PartitionResult], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -274,7 +274,7 @@ def encode_partition_result_0_array(items: Iterable[PartitionResult], out: Parts
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_read_state_summary_result_0_array(items: Iterable[ReadStateSummaryResult], out: Parts) -> None:
+def encode_read_state_summary_result_0_array(items: Sequence[ReadStateSummaryResult], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -309,7 +309,7 @@ def encode_read_share_group_state_summary_response_0(o: ReadShareGroupStateSumma
     return b"".join(out)
 
 
-def encode_partition_result_1_array(items: Iterable[PartitionResult], out: Parts) -> None:
+def encode_partition_result_1_array(items: Sequence[PartitionResult], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -322,7 +322,7 @@ def encode_partition_result_1_array(items: Iterable[PartitionResult], out: Parts
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_read_state_summary_result_1_array(items: Iterable[ReadStateSummaryResult], out: Parts) -> None:
+def encode_read_state_summary_result_1_array(items: Sequence[ReadStateSummaryResult], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "BrokerEndpoint", "BrokerFeature", "RegisterBrokerRecord",
@@ -381,7 +381,7 @@ def decode_register_broker_record_4(buf: bytes, pos: int, left: int) -> tuple[Re
     return o, pos
 
 
-def encode_broker_endpoint_0_array(items: Iterable[BrokerEndpoint], out: Parts) -> None:
+def encode_broker_endpoint_0_array(items: Sequence[BrokerEndpoint], out: Parts) -> None:
     # Versions 0-4.
     add = out.append
     for o in items:
@@ -398,7 +398,7 @@ def encode_broker_endpoint_0_array(items: Iterable[BrokerEndpoint], out: Parts) 
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_broker_feature_0_array(items: Iterable[BrokerFeature], out: Parts) -> None:
+def encode_broker_feature_0_array(items: Sequence[BrokerFeature], out: Parts) -> None:
     # Versions 0-4.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ControllerEndpoint", "ControllerFeature", "RegisterControllerRecord",
@@ -171,7 +171,7 @@ def decode_register_controller_record_0(buf: bytes, pos: int, left: int) -> tupl
     return o, pos
 
 
-def encode_controller_endpoint_0_array(items: Iterable[ControllerEndpoint], out: Parts) -> None:
+def encode_controller_endpoint_0_array(items: Sequence[ControllerEndpoint], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -188,7 +188,7 @@ def encode_controller_endpoint_0_array(items: Iterable[ControllerEndpoint], out:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_controller_feature_0_array(items: Iterable[ControllerFeature], out: Parts) -> None:
+def encode_controller_feature_0_array(items: Sequence[ControllerFeature], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "RemoteLogSegmentIdEntry", "RemoteLogSegmentMetadataRecord", "SegmentLeaderEpochEntry",
@@ -258,7 +258,7 @@ def decode_remote_log_segment_metadata_record_0(buf: bytes, pos: int, left: int)
     return o, pos
 
 
-def encode_topic_id_partition_entry_0_array(items: Iterable[TopicIdPartitionEntry], out: Parts) -> None:
+def encode_topic_id_partition_entry_0_array(items: Sequence[TopicIdPartitionEntry], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -273,7 +273,7 @@ def encode_topic_id_partition_entry_0_array(items: Iterable[TopicIdPartitionEntr
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_remote_log_segment_id_entry_0_array(items: Iterable[RemoteLogSegmentIdEntry], out: Parts) -> None:
+def encode_remote_log_segment_id_entry_0_array(items: Sequence[RemoteLogSegmentIdEntry], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -285,8 +285,12 @@ def encode_remote_log_segment_id_entry_0_array(items: Iterable[RemoteLogSegmentI
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_segment_leader_epoch_entry_0_array(items: Iterable[SegmentLeaderEpochEntry], out: Parts) -> None:
+def encode_segment_leader_epoch_entry_0_array(items: Sequence[SegmentLeaderEpochEntry], out: Parts) -> None:
     # Versions 0.
+    rows = [put_iqx(o.leader_epoch, o.offset) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iqx(o.leader_epoch, o.offset))

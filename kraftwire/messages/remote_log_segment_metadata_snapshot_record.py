@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "RemoteLogSegmentMetadataSnapshotRecord", "SegmentLeaderEpochEntry",
@@ -173,8 +173,12 @@ def decode_remote_log_segment_metadata_snapshot_record_0(buf: bytes, pos: int, l
     return o, pos
 
 
-def encode_segment_leader_epoch_entry_0_array(items: Iterable[SegmentLeaderEpochEntry], out: Parts) -> None:
+def encode_segment_leader_epoch_entry_0_array(items: Sequence[SegmentLeaderEpochEntry], out: Parts) -> None:
     # Versions 0.
+    rows = [put_iqx(o.leader_epoch, o.offset) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iqx(o.leader_epoch, o.offset))

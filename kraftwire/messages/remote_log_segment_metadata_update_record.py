@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "RemoteLogSegmentIdEntry", "RemoteLogSegmentMetadataUpdateRecord", "TopicIdPartitionEntry",
@@ -161,7 +161,7 @@ def decode_remote_log_segment_metadata_update_record_0(buf: bytes, pos: int, lef
     return o, pos
 
 
-def encode_topic_id_partition_entry_0_array(items: Iterable[TopicIdPartitionEntry], out: Parts) -> None:
+def encode_topic_id_partition_entry_0_array(items: Sequence[TopicIdPartitionEntry], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -176,7 +176,7 @@ def encode_topic_id_partition_entry_0_array(items: Iterable[TopicIdPartitionEntr
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_remote_log_segment_id_entry_0_array(items: Iterable[RemoteLogSegmentIdEntry], out: Parts) -> None:
+def encode_remote_log_segment_id_entry_0_array(items: Sequence[RemoteLogSegmentIdEntry], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

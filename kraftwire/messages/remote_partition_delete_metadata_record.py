@@ -13,7 +13,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "RemotePartitionDeleteMetadataRecord", "TopicIdPartitionEntry",
@@ -108,7 +108,7 @@ def decode_remote_partition_delete_metadata_record_0(buf: bytes, pos: int, left:
     return o, pos
 
 
-def encode_topic_id_partition_entry_0_array(items: Iterable[TopicIdPartitionEntry], out: Parts) -> None:
+def encode_topic_id_partition_entry_0_array(items: Sequence[TopicIdPartitionEntry], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AcknowledgePartition", "AcknowledgeTopic", "AcknowledgementBatch", "ShareAcknowledgeRequest",
@@ -306,7 +306,7 @@ def decode_share_acknowledge_request_2(buf: bytes, pos: int, left: int) -> tuple
     return o, pos
 
 
-def encode_acknowledgement_batch_0_array(items: Iterable[AcknowledgementBatch], out: Parts) -> None:
+def encode_acknowledgement_batch_0_array(items: Sequence[AcknowledgementBatch], out: Parts) -> None:
     # Versions 0-2.
     add = out.append
     for o in items:
@@ -324,7 +324,7 @@ def encode_acknowledgement_batch_0_array(items: Iterable[AcknowledgementBatch], 
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_acknowledge_partition_0_array(items: Iterable[AcknowledgePartition], out: Parts) -> None:
+def encode_acknowledge_partition_0_array(items: Sequence[AcknowledgePartition], out: Parts) -> None:
     # Versions 0-2.
     add = out.append
     for o in items:
@@ -342,7 +342,7 @@ def encode_acknowledge_partition_0_array(items: Iterable[AcknowledgePartition], 
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_acknowledge_topic_0_array(items: Iterable[AcknowledgeTopic], out: Parts) -> None:
+def encode_acknowledge_topic_0_array(items: Sequence[AcknowledgeTopic], out: Parts) -> None:
     # Versions 0-2.
     add = out.append
     for o in items:

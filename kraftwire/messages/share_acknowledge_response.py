@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "LeaderIdAndEpoch", "NodeEndpoint", "PartitionData", "ShareAcknowledgeResponse",
@@ -327,8 +327,12 @@ def decode_share_acknowledge_response_2(buf: bytes, pos: int, left: int) -> tupl
     return o, pos
 
 
-def encode_leader_id_and_epoch_0_array(items: Iterable[LeaderIdAndEpoch], out: Parts) -> None:
+def encode_leader_id_and_epoch_0_array(items: Sequence[LeaderIdAndEpoch], out: Parts) -> None:
     # Versions 0-2.
+    rows = [put_iix(o.leader_id, o.leader_epoch) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iix(o.leader_id, o.leader_epoch))
@@ -336,7 +340,7 @@ def encode_leader_id_and_epoch_0_array(items: Iterable[LeaderIdAndEpoch], out: P
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 0-2.
     add = out.append
     for o in items:
@@ -350,7 +354,7 @@ def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_share_acknowledge_topic_response_0_array(items: Iterable[ShareAcknowledgeTopicResponse], out: Parts) -> None:
+def encode_share_acknowledge_topic_response_0_array(items: Sequence[ShareAcknowledgeTopicResponse], out: Parts) -> None:
     # Versions 0-2.
     add = out.append
     for o in items:
@@ -370,7 +374,7 @@ def encode_share_acknowledge_topic_response_0_array(items: Iterable[ShareAcknowl
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_node_endpoint_0_array(items: Iterable[NodeEndpoint], out: Parts) -> None:
+def encode_node_endpoint_0_array(items: Sequence[NodeEndpoint], out: Parts) -> None:
     # Versions 0-2.
     add = out.append
     for o in items:

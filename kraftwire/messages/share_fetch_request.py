@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AcknowledgementBatch", "FetchPartition", "FetchTopic", "ForgottenTopic", "ShareFetchRequest",
@@ -521,7 +521,7 @@ def decode_share_fetch_request_2(buf: bytes, pos: int, left: int) -> tuple[Share
     return o, pos
 
 
-def encode_acknowledgement_batch_0_array(items: Iterable[AcknowledgementBatch], out: Parts) -> None:
+def encode_acknowledgement_batch_0_array(items: Sequence[AcknowledgementBatch], out: Parts) -> None:
     # Versions 0-2.
     add = out.append
     for o in items:
@@ -539,7 +539,7 @@ def encode_acknowledgement_batch_0_array(items: Iterable[AcknowledgementBatch], 
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_partition_0_array(items: Iterable[FetchPartition], out: Parts) -> None:
+def encode_fetch_partition_0_array(items: Sequence[FetchPartition], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -557,7 +557,7 @@ def encode_fetch_partition_0_array(items: Iterable[FetchPartition], out: Parts) 
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_topic_0_array(items: Iterable[FetchTopic], out: Parts) -> None:
+def encode_fetch_topic_0_array(items: Sequence[FetchTopic], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -577,7 +577,7 @@ def encode_fetch_topic_0_array(items: Iterable[FetchTopic], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_forgotten_topic_0_array(items: Iterable[ForgottenTopic], out: Parts) -> None:
+def encode_forgotten_topic_0_array(items: Sequence[ForgottenTopic], out: Parts) -> None:
     # Versions 0-2.
     add = out.append
     for o in items:
@@ -627,7 +627,7 @@ def encode_share_fetch_request_0(o: ShareFetchRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_fetch_partition_1_array(items: Iterable[FetchPartition], out: Parts) -> None:
+def encode_fetch_partition_1_array(items: Sequence[FetchPartition], out: Parts) -> None:
     # Versions 1-2.
     add = out.append
     for o in items:
@@ -647,7 +647,7 @@ def encode_fetch_partition_1_array(items: Iterable[FetchPartition], out: Parts) 
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_topic_1_array(items: Iterable[FetchTopic], out: Parts) -> None:
+def encode_fetch_topic_1_array(items: Sequence[FetchTopic], out: Parts) -> None:
     # Versions 1-2.
     add = out.append
     for o in items:

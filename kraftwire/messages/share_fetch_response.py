@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "AcquiredRecords", "LeaderIdAndEpoch", "NodeEndpoint", "PartitionData", "ShareFetchResponse",
@@ -494,8 +494,12 @@ def decode_share_fetch_response_1(buf: bytes, pos: int, left: int) -> tuple[Shar
     return o, pos
 
 
-def encode_leader_id_and_epoch_0_array(items: Iterable[LeaderIdAndEpoch], out: Parts) -> None:
+def encode_leader_id_and_epoch_0_array(items: Sequence[LeaderIdAndEpoch], out: Parts) -> None:
     # Versions 0-2.
+    rows = [put_iix(o.leader_id, o.leader_epoch) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iix(o.leader_id, o.leader_epoch))
@@ -503,8 +507,12 @@ def encode_leader_id_and_epoch_0_array(items: Iterable[LeaderIdAndEpoch], out: P
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_acquired_records_0_array(items: Iterable[AcquiredRecords], out: Parts) -> None:
+def encode_acquired_records_0_array(items: Sequence[AcquiredRecords], out: Parts) -> None:
     # Versions 0-2.
+    rows = [put_qqhx(o.first_offset, o.last_offset, o.delivery_count) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_qqhx(o.first_offset, o.last_offset, o.delivery_count))
@@ -512,7 +520,7 @@ def encode_acquired_records_0_array(items: Iterable[AcquiredRecords], out: Parts
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -540,7 +548,7 @@ def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_share_fetchable_topic_response_0_array(items: Iterable[ShareFetchableTopicResponse], out: Parts) -> None:
+def encode_share_fetchable_topic_response_0_array(items: Sequence[ShareFetchableTopicResponse], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -560,7 +568,7 @@ def encode_share_fetchable_topic_response_0_array(items: Iterable[ShareFetchable
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_node_endpoint_0_array(items: Iterable[NodeEndpoint], out: Parts) -> None:
+def encode_node_endpoint_0_array(items: Sequence[NodeEndpoint], out: Parts) -> None:
     # Versions 0-2.
     add = out.append
     for o in items:
@@ -603,7 +611,7 @@ def encode_share_fetch_response_0(o: ShareFetchResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_1_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 1-2.
     add = out.append
     for o in items:
@@ -631,7 +639,7 @@ def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_share_fetchable_topic_response_1_array(items: Iterable[ShareFetchableTopicResponse], out: Parts) -> None:
+def encode_share_fetchable_topic_response_1_array(items: Sequence[ShareFetchableTopicResponse], out: Parts) -> None:
     # Versions 1-2.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ShareGroupCurrentMemberAssignmentValue", "TopicPartitions",
@@ -133,7 +133,7 @@ def decode_share_group_current_member_assignment_value_0(buf: bytes, pos: int, l
     return o, pos
 
 
-def encode_topic_partitions_0_array(items: Iterable[TopicPartitions], out: Parts) -> None:
+def encode_topic_partitions_0_array(items: Sequence[TopicPartitions], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

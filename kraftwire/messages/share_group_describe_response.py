@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "Assignment", "DescribedGroup", "Member", "ShareGroupDescribeResponse", "TopicPartitions",
@@ -326,7 +326,7 @@ def decode_share_group_describe_response_0(buf: bytes, pos: int, left: int) -> t
     return o, pos
 
 
-def encode_topic_partitions_0_array(items: Iterable[TopicPartitions], out: Parts) -> None:
+def encode_topic_partitions_0_array(items: Sequence[TopicPartitions], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -346,7 +346,7 @@ def encode_topic_partitions_0_array(items: Iterable[TopicPartitions], out: Parts
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_assignment_0_array(items: Iterable[Assignment], out: Parts) -> None:
+def encode_assignment_0_array(items: Sequence[Assignment], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -364,7 +364,7 @@ def encode_assignment_0_array(items: Iterable[Assignment], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_member_0_array(items: Iterable[Member], out: Parts) -> None:
+def encode_member_0_array(items: Sequence[Member], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -395,7 +395,7 @@ def encode_member_0_array(items: Iterable[Member], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_described_group_0_array(items: Iterable[DescribedGroup], out: Parts) -> None:
+def encode_described_group_0_array(items: Sequence[DescribedGroup], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ShareGroupStatePartitionMetadataValue", "TopicInfo", "TopicPartitionsInfo",
@@ -163,7 +163,7 @@ def decode_share_group_state_partition_metadata_value_0(buf: bytes, pos: int, le
     return o, pos
 
 
-def encode_topic_partitions_info_0_array(items: Iterable[TopicPartitionsInfo], out: Parts) -> None:
+def encode_topic_partitions_info_0_array(items: Sequence[TopicPartitionsInfo], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -183,7 +183,7 @@ def encode_topic_partitions_info_0_array(items: Iterable[TopicPartitionsInfo], o
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_info_0_array(items: Iterable[TopicInfo], out: Parts) -> None:
+def encode_topic_info_0_array(items: Sequence[TopicInfo], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

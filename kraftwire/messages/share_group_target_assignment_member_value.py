@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ShareGroupTargetAssignmentMemberValue", "TopicPartition",
@@ -123,7 +123,7 @@ def decode_share_group_target_assignment_member_value_0(buf: bytes, pos: int, le
     return o, pos
 
 
-def encode_topic_partition_0_array(items: Iterable[TopicPartition], out: Parts) -> None:
+def encode_topic_partition_0_array(items: Sequence[TopicPartition], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

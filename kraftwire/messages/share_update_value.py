@@ -13,7 +13,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "ShareUpdateValue", "StateBatch",
@@ -150,8 +150,12 @@ def decode_share_update_value_0(buf: bytes, pos: int, left: int) -> tuple[ShareU
     return o, pos
 
 
-def encode_state_batch_0_array(items: Iterable[StateBatch], out: Parts) -> None:
+def encode_state_batch_0_array(items: Sequence[StateBatch], out: Parts) -> None:
     # Versions 0.
+    rows = [put_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "StopReplicaPartitionState", "StopReplicaPartitionV0", "StopReplicaRequest",
@@ -369,7 +369,7 @@ def decode_stop_replica_request_4(buf: bytes, pos: int, left: int) -> tuple[Stop
     return o, pos
 
 
-def encode_stop_replica_partition_v0_0_array(items: Iterable[StopReplicaPartitionV0], out: Parts) -> None:
+def encode_stop_replica_partition_v0_0_array(items: Sequence[StopReplicaPartitionV0], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -396,7 +396,7 @@ def encode_stop_replica_request_0(o: StopReplicaRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_stop_replica_topic_v1_1_array(items: Iterable[StopReplicaTopicV1], out: Parts) -> None:
+def encode_stop_replica_topic_v1_1_array(items: Sequence[StopReplicaTopicV1], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -427,7 +427,7 @@ def encode_stop_replica_request_1(o: StopReplicaRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_stop_replica_topic_v1_2_array(items: Iterable[StopReplicaTopicV1], out: Parts) -> None:
+def encode_stop_replica_topic_v1_2_array(items: Sequence[StopReplicaTopicV1], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:
@@ -462,8 +462,12 @@ def encode_stop_replica_request_2(o: StopReplicaRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_stop_replica_partition_state_3_array(items: Iterable[StopReplicaPartitionState], out: Parts) -> None:
+def encode_stop_replica_partition_state_3_array(items: Sequence[StopReplicaPartitionState], out: Parts) -> None:
     # Versions 3-4.
+    rows = [put_iiox(o.partition_index, o.leader_epoch, o.delete_partition) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_iiox(o.partition_index, o.leader_epoch, o.delete_partition))
@@ -471,7 +475,7 @@ def encode_stop_replica_partition_state_3_array(items: Iterable[StopReplicaParti
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_stop_replica_topic_state_3_array(items: Iterable[StopReplicaTopicState], out: Parts) -> None:
+def encode_stop_replica_topic_state_3_array(items: Sequence[StopReplicaTopicState], out: Parts) -> None:
     # Versions 3-4.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "StopReplicaPartitionError", "StopReplicaResponse",
@@ -144,7 +144,7 @@ def decode_stop_replica_response_2(buf: bytes, pos: int, left: int) -> tuple[Sto
     return o, pos
 
 
-def encode_stop_replica_partition_error_0_array(items: Iterable[StopReplicaPartitionError], out: Parts) -> None:
+def encode_stop_replica_partition_error_0_array(items: Sequence[StopReplicaPartitionError], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -171,7 +171,7 @@ def encode_stop_replica_response_0(o: StopReplicaResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_stop_replica_partition_error_2_array(items: Iterable[StopReplicaPartitionError], out: Parts) -> None:
+def encode_stop_replica_partition_error_2_array(items: Sequence[StopReplicaPartitionError], out: Parts) -> None:
     # Versions 2-4.
     add = out.append
     for o in items:

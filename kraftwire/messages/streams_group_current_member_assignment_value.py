@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "StreamsGroupCurrentMemberAssignmentValue", "TaskIds",
@@ -196,7 +196,7 @@ def encode_task_ids_0_tags(o: TaskIds, parent: Parts) -> None:
     put_tags(parent, tags, o.unknown_tagged_fields)
 
 
-def encode_task_ids_0_array(items: Iterable[TaskIds], out: Parts) -> None:
+def encode_task_ids_0_array(items: Sequence[TaskIds], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

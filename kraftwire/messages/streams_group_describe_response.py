@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "Assignment", "DescribedGroup", "Endpoint", "KeyValue", "Member",
@@ -698,7 +698,7 @@ def decode_streams_group_describe_response_0(buf: bytes, pos: int, left: int) ->
     return o, pos
 
 
-def encode_key_value_0_array(items: Iterable[KeyValue], out: Parts) -> None:
+def encode_key_value_0_array(items: Sequence[KeyValue], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -715,7 +715,7 @@ def encode_key_value_0_array(items: Iterable[KeyValue], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_info_0_array(items: Iterable[TopicInfo], out: Parts) -> None:
+def encode_topic_info_0_array(items: Sequence[TopicInfo], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -733,7 +733,7 @@ def encode_topic_info_0_array(items: Iterable[TopicInfo], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_subtopology_0_array(items: Iterable[Subtopology], out: Parts) -> None:
+def encode_subtopology_0_array(items: Sequence[Subtopology], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -766,7 +766,7 @@ def encode_subtopology_0_array(items: Iterable[Subtopology], out: Parts) -> None
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topology_0_array(items: Iterable[Topology], out: Parts) -> None:
+def encode_topology_0_array(items: Sequence[Topology], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -784,7 +784,7 @@ def encode_topology_0_array(items: Iterable[Topology], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_endpoint_0_array(items: Iterable[Endpoint], out: Parts) -> None:
+def encode_endpoint_0_array(items: Sequence[Endpoint], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -797,7 +797,7 @@ def encode_endpoint_0_array(items: Iterable[Endpoint], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_task_offset_0_array(items: Iterable[TaskOffset], out: Parts) -> None:
+def encode_task_offset_0_array(items: Sequence[TaskOffset], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -810,7 +810,7 @@ def encode_task_offset_0_array(items: Iterable[TaskOffset], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_task_ids_0_array(items: Iterable[TaskIds], out: Parts) -> None:
+def encode_task_ids_0_array(items: Sequence[TaskIds], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -828,7 +828,7 @@ def encode_task_ids_0_array(items: Iterable[TaskIds], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_assignment_0_array(items: Iterable[Assignment], out: Parts) -> None:
+def encode_assignment_0_array(items: Sequence[Assignment], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -858,7 +858,7 @@ def encode_assignment_0_array(items: Iterable[Assignment], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_member_0_array(items: Iterable[Member], out: Parts) -> None:
+def encode_member_0_array(items: Sequence[Member], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -911,7 +911,7 @@ def encode_member_0_array(items: Iterable[Member], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_described_group_0_array(items: Iterable[DescribedGroup], out: Parts) -> None:
+def encode_described_group_0_array(items: Sequence[DescribedGroup], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

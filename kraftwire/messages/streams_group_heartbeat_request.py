@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "CopartitionGroup", "Endpoint", "KeyValue", "StreamsGroupHeartbeatRequest", "Subtopology",
@@ -638,7 +638,7 @@ def decode_streams_group_heartbeat_request_0(buf: bytes, pos: int, left: int) ->
     return o, pos
 
 
-def encode_key_value_0_array(items: Iterable[KeyValue], out: Parts) -> None:
+def encode_key_value_0_array(items: Sequence[KeyValue], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -655,7 +655,7 @@ def encode_key_value_0_array(items: Iterable[KeyValue], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_info_0_array(items: Iterable[TopicInfo], out: Parts) -> None:
+def encode_topic_info_0_array(items: Sequence[TopicInfo], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -673,7 +673,7 @@ def encode_topic_info_0_array(items: Iterable[TopicInfo], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_copartition_group_0_array(items: Iterable[CopartitionGroup], out: Parts) -> None:
+def encode_copartition_group_0_array(items: Sequence[CopartitionGroup], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -703,7 +703,7 @@ def encode_copartition_group_0_array(items: Iterable[CopartitionGroup], out: Par
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_subtopology_0_array(items: Iterable[Subtopology], out: Parts) -> None:
+def encode_subtopology_0_array(items: Sequence[Subtopology], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -746,7 +746,7 @@ def encode_subtopology_0_array(items: Iterable[Subtopology], out: Parts) -> None
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topology_0_array(items: Iterable[Topology], out: Parts) -> None:
+def encode_topology_0_array(items: Sequence[Topology], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -764,7 +764,7 @@ def encode_topology_0_array(items: Iterable[Topology], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_task_ids_0_array(items: Iterable[TaskIds], out: Parts) -> None:
+def encode_task_ids_0_array(items: Sequence[TaskIds], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -782,7 +782,7 @@ def encode_task_ids_0_array(items: Iterable[TaskIds], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_endpoint_0_array(items: Iterable[Endpoint], out: Parts) -> None:
+def encode_endpoint_0_array(items: Sequence[Endpoint], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -795,7 +795,7 @@ def encode_endpoint_0_array(items: Iterable[Endpoint], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_task_offset_0_array(items: Iterable[TaskOffset], out: Parts) -> None:
+def encode_task_offset_0_array(items: Sequence[TaskOffset], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "Endpoint", "EndpointToPartitions", "Status", "StreamsGroupHeartbeatResponse", "TaskIds",
@@ -375,7 +375,7 @@ def decode_streams_group_heartbeat_response_0(buf: bytes, pos: int, left: int) -
     return o, pos
 
 
-def encode_status_0_array(items: Iterable[Status], out: Parts) -> None:
+def encode_status_0_array(items: Sequence[Status], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -388,7 +388,7 @@ def encode_status_0_array(items: Iterable[Status], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_task_ids_0_array(items: Iterable[TaskIds], out: Parts) -> None:
+def encode_task_ids_0_array(items: Sequence[TaskIds], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -406,7 +406,7 @@ def encode_task_ids_0_array(items: Iterable[TaskIds], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_endpoint_0_array(items: Iterable[Endpoint], out: Parts) -> None:
+def encode_endpoint_0_array(items: Sequence[Endpoint], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -419,7 +419,7 @@ def encode_endpoint_0_array(items: Iterable[Endpoint], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_partition_0_array(items: Iterable[TopicPartition], out: Parts) -> None:
+def encode_topic_partition_0_array(items: Sequence[TopicPartition], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -437,7 +437,7 @@ def encode_topic_partition_0_array(items: Iterable[TopicPartition], out: Parts) 
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_endpoint_to_partitions_0_array(items: Iterable[EndpointToPartitions], out: Parts) -> None:
+def encode_endpoint_to_partitions_0_array(items: Sequence[EndpointToPartitions], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "Endpoint", "KeyValue", "StreamsGroupMemberMetadataValue",
@@ -203,7 +203,7 @@ def decode_streams_group_member_metadata_value_0(buf: bytes, pos: int, left: int
     return o, pos
 
 
-def encode_endpoint_0_array(items: Iterable[Endpoint], out: Parts) -> None:
+def encode_endpoint_0_array(items: Sequence[Endpoint], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -216,7 +216,7 @@ def encode_endpoint_0_array(items: Iterable[Endpoint], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_key_value_0_array(items: Iterable[KeyValue], out: Parts) -> None:
+def encode_key_value_0_array(items: Sequence[KeyValue], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

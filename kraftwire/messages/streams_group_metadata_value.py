@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "LastAssignmentConfig", "StreamsGroupMetadataValue",
@@ -146,7 +146,7 @@ def decode_streams_group_metadata_value_0(buf: bytes, pos: int, left: int) -> tu
     return o, pos
 
 
-def encode_last_assignment_config_0_array(items: Iterable[LastAssignmentConfig], out: Parts) -> None:
+def encode_last_assignment_config_0_array(items: Sequence[LastAssignmentConfig], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "StreamsGroupTargetAssignmentMemberValue", "TaskIds",
@@ -119,7 +119,7 @@ def decode_streams_group_target_assignment_member_value_0(buf: bytes, pos: int, 
     return o, pos
 
 
-def encode_task_ids_0_array(items: Iterable[TaskIds], out: Parts) -> None:
+def encode_task_ids_0_array(items: Sequence[TaskIds], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "CopartitionGroup", "StreamsGroupTopologyValue", "Subtopology", "TopicConfig", "TopicInfo",
@@ -314,7 +314,7 @@ def decode_streams_group_topology_value_0(buf: bytes, pos: int, left: int) -> tu
     return o, pos
 
 
-def encode_topic_config_0_array(items: Iterable[TopicConfig], out: Parts) -> None:
+def encode_topic_config_0_array(items: Sequence[TopicConfig], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -331,7 +331,7 @@ def encode_topic_config_0_array(items: Iterable[TopicConfig], out: Parts) -> Non
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_info_0_array(items: Iterable[TopicInfo], out: Parts) -> None:
+def encode_topic_info_0_array(items: Sequence[TopicInfo], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -349,7 +349,7 @@ def encode_topic_info_0_array(items: Iterable[TopicInfo], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_copartition_group_0_array(items: Iterable[CopartitionGroup], out: Parts) -> None:
+def encode_copartition_group_0_array(items: Sequence[CopartitionGroup], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -379,7 +379,7 @@ def encode_copartition_group_0_array(items: Iterable[CopartitionGroup], out: Par
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_subtopology_0_array(items: Iterable[Subtopology], out: Parts) -> None:
+def encode_subtopology_0_array(items: Sequence[Subtopology], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

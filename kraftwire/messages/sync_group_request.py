@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "SyncGroupRequest", "SyncGroupRequestAssignment",
@@ -262,7 +262,7 @@ def decode_sync_group_request_5(buf: bytes, pos: int, left: int) -> tuple[SyncGr
     return o, pos
 
 
-def encode_sync_group_request_assignment_0_array(items: Iterable[SyncGroupRequestAssignment], out: Parts) -> None:
+def encode_sync_group_request_assignment_0_array(items: Sequence[SyncGroupRequestAssignment], out: Parts) -> None:
     # Versions 0-3.
     add = out.append
     for o in items:
@@ -327,7 +327,7 @@ def encode_sync_group_request_3(o: SyncGroupRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_sync_group_request_assignment_4_array(items: Iterable[SyncGroupRequestAssignment], out: Parts) -> None:
+def encode_sync_group_request_assignment_4_array(items: Sequence[SyncGroupRequestAssignment], out: Parts) -> None:
     # Versions 4-5.
     add = out.append
     for o in items:

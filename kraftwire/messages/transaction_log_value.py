@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "PartitionsSchema", "TransactionLogValue",
@@ -229,7 +229,7 @@ def decode_transaction_log_value_1(buf: bytes, pos: int, left: int) -> tuple[Tra
     return o, pos
 
 
-def encode_partitions_schema_0_array(items: Iterable[PartitionsSchema], out: Parts) -> None:
+def encode_partitions_schema_0_array(items: Sequence[PartitionsSchema], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -261,7 +261,7 @@ def encode_transaction_log_value_0(o: TransactionLogValue) -> bytes:
     return b"".join(out)
 
 
-def encode_partitions_schema_1_array(items: Iterable[PartitionsSchema], out: Parts) -> None:
+def encode_partitions_schema_1_array(items: Sequence[PartitionsSchema], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "TxnOffsetCommitRequest", "TxnOffsetCommitRequestPartition", "TxnOffsetCommitRequestTopic",
@@ -334,7 +334,7 @@ def decode_txn_offset_commit_request_3(buf: bytes, pos: int, left: int) -> tuple
     return o, pos
 
 
-def encode_txn_offset_commit_request_partition_0_array(items: Iterable[TxnOffsetCommitRequestPartition], out: Parts) -> None:
+def encode_txn_offset_commit_request_partition_0_array(items: Sequence[TxnOffsetCommitRequestPartition], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -346,7 +346,7 @@ def encode_txn_offset_commit_request_partition_0_array(items: Iterable[TxnOffset
         add(s)
 
 
-def encode_txn_offset_commit_request_topic_0_array(items: Iterable[TxnOffsetCommitRequestTopic], out: Parts) -> None:
+def encode_txn_offset_commit_request_topic_0_array(items: Sequence[TxnOffsetCommitRequestTopic], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:
@@ -385,7 +385,7 @@ def encode_txn_offset_commit_request_0(o: TxnOffsetCommitRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_txn_offset_commit_request_partition_2_array(items: Iterable[TxnOffsetCommitRequestPartition], out: Parts) -> None:
+def encode_txn_offset_commit_request_partition_2_array(items: Sequence[TxnOffsetCommitRequestPartition], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:
@@ -397,7 +397,7 @@ def encode_txn_offset_commit_request_partition_2_array(items: Iterable[TxnOffset
         add(s)
 
 
-def encode_txn_offset_commit_request_topic_2_array(items: Iterable[TxnOffsetCommitRequestTopic], out: Parts) -> None:
+def encode_txn_offset_commit_request_topic_2_array(items: Sequence[TxnOffsetCommitRequestTopic], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:
@@ -436,7 +436,7 @@ def encode_txn_offset_commit_request_2(o: TxnOffsetCommitRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_txn_offset_commit_request_partition_3_array(items: Iterable[TxnOffsetCommitRequestPartition], out: Parts) -> None:
+def encode_txn_offset_commit_request_partition_3_array(items: Sequence[TxnOffsetCommitRequestPartition], out: Parts) -> None:
     # Versions 3-5.
     add = out.append
     for o in items:
@@ -449,7 +449,7 @@ def encode_txn_offset_commit_request_partition_3_array(items: Iterable[TxnOffset
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_txn_offset_commit_request_topic_3_array(items: Iterable[TxnOffsetCommitRequestTopic], out: Parts) -> None:
+def encode_txn_offset_commit_request_topic_3_array(items: Sequence[TxnOffsetCommitRequestTopic], out: Parts) -> None:
     # Versions 3-5.
     add = out.append
     for o in items:

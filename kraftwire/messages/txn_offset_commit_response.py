@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "TxnOffsetCommitResponse", "TxnOffsetCommitResponsePartition", "TxnOffsetCommitResponseTopic",
@@ -226,16 +226,15 @@ def decode_txn_offset_commit_response_3(buf: bytes, pos: int, left: int) -> tupl
     return o, pos
 
 
-def encode_txn_offset_commit_response_partition_0_array(items: Iterable[TxnOffsetCommitResponsePartition], out: Parts) -> None:
+def encode_txn_offset_commit_response_partition_0_array(items: Sequence[TxnOffsetCommitResponsePartition], out: Parts) -> None:
     # Versions 0-2.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_ih(o.partition_index, o.error_code))
+    rows = [put_ih(o.partition_index, o.error_code) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_txn_offset_commit_response_topic_0_array(items: Iterable[TxnOffsetCommitResponseTopic], out: Parts) -> None:
+def encode_txn_offset_commit_response_topic_0_array(items: Sequence[TxnOffsetCommitResponseTopic], out: Parts) -> None:
     # Versions 0-2.
     add = out.append
     for o in items:
@@ -266,8 +265,12 @@ def encode_txn_offset_commit_response_0(o: TxnOffsetCommitResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_txn_offset_commit_response_partition_3_array(items: Iterable[TxnOffsetCommitResponsePartition], out: Parts) -> None:
+def encode_txn_offset_commit_response_partition_3_array(items: Sequence[TxnOffsetCommitResponsePartition], out: Parts) -> None:
     # Versions 3-5.
+    rows = [put_ihx(o.partition_index, o.error_code) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_ihx(o.partition_index, o.error_code))
@@ -275,7 +278,7 @@ def encode_txn_offset_commit_response_partition_3_array(items: Iterable[TxnOffse
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_txn_offset_commit_response_topic_3_array(items: Iterable[TxnOffsetCommitResponseTopic], out: Parts) -> None:
+def encode_txn_offset_commit_response_topic_3_array(items: Sequence[TxnOffsetCommitResponseTopic], out: Parts) -> None:
     # Versions 3-5.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "FeatureUpdateKey", "UpdateFeaturesRequest",
@@ -158,7 +158,7 @@ def decode_update_features_request_1(buf: bytes, pos: int, left: int) -> tuple[U
     return o, pos
 
 
-def encode_feature_update_key_0_array(items: Iterable[FeatureUpdateKey], out: Parts) -> None:
+def encode_feature_update_key_0_array(items: Sequence[FeatureUpdateKey], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -190,7 +190,7 @@ def encode_update_features_request_0(o: UpdateFeaturesRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_feature_update_key_1_array(items: Iterable[FeatureUpdateKey], out: Parts) -> None:
+def encode_feature_update_key_1_array(items: Sequence[FeatureUpdateKey], out: Parts) -> None:
     # Versions 1-2.
     add = out.append
     for o in items:

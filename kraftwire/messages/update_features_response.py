@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "UpdatableFeatureResult", "UpdateFeaturesResponse",
@@ -150,7 +150,7 @@ def decode_update_features_response_2(buf: bytes, pos: int, left: int) -> tuple[
     return o, pos
 
 
-def encode_updatable_feature_result_0_array(items: Iterable[UpdatableFeatureResult], out: Parts) -> None:
+def encode_updatable_feature_result_0_array(items: Sequence[UpdatableFeatureResult], out: Parts) -> None:
     # Versions 0-1.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "UpdateMetadataBroker", "UpdateMetadataEndpoint", "UpdateMetadataPartitionState",
@@ -862,7 +862,7 @@ def decode_update_metadata_request_8(buf: bytes, pos: int, left: int) -> tuple[U
     return o, pos
 
 
-def encode_update_metadata_partition_state_0_array(items: Iterable[UpdateMetadataPartitionState], out: Parts) -> None:
+def encode_update_metadata_partition_state_0_array(items: Sequence[UpdateMetadataPartitionState], out: Parts) -> None:
     # Versions 0-3.
     add = out.append
     for o in items:
@@ -884,7 +884,7 @@ def encode_update_metadata_partition_state_0_array(items: Iterable[UpdateMetadat
             add(PACK_i[len(replicas)](*replicas))
 
 
-def encode_update_metadata_broker_0_array(items: Iterable[UpdateMetadataBroker], out: Parts) -> None:
+def encode_update_metadata_broker_0_array(items: Sequence[UpdateMetadataBroker], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -916,7 +916,7 @@ def encode_update_metadata_request_0(o: UpdateMetadataRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_update_metadata_endpoint_1_array(items: Iterable[UpdateMetadataEndpoint], out: Parts) -> None:
+def encode_update_metadata_endpoint_1_array(items: Sequence[UpdateMetadataEndpoint], out: Parts) -> None:
     # Versions 1-2.
     add = out.append
     for o in items:
@@ -929,7 +929,7 @@ def encode_update_metadata_endpoint_1_array(items: Iterable[UpdateMetadataEndpoi
         add(put_h(o.security_protocol))
 
 
-def encode_update_metadata_broker_1_array(items: Iterable[UpdateMetadataBroker], out: Parts) -> None:
+def encode_update_metadata_broker_1_array(items: Sequence[UpdateMetadataBroker], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -965,7 +965,7 @@ def encode_update_metadata_request_1(o: UpdateMetadataRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_update_metadata_broker_2_array(items: Iterable[UpdateMetadataBroker], out: Parts) -> None:
+def encode_update_metadata_broker_2_array(items: Sequence[UpdateMetadataBroker], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:
@@ -1001,7 +1001,7 @@ def encode_update_metadata_request_2(o: UpdateMetadataRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_update_metadata_endpoint_3_array(items: Iterable[UpdateMetadataEndpoint], out: Parts) -> None:
+def encode_update_metadata_endpoint_3_array(items: Sequence[UpdateMetadataEndpoint], out: Parts) -> None:
     # Versions 3-5.
     add = out.append
     for o in items:
@@ -1018,7 +1018,7 @@ def encode_update_metadata_endpoint_3_array(items: Iterable[UpdateMetadataEndpoi
         add(put_h(o.security_protocol))
 
 
-def encode_update_metadata_broker_3_array(items: Iterable[UpdateMetadataBroker], out: Parts) -> None:
+def encode_update_metadata_broker_3_array(items: Sequence[UpdateMetadataBroker], out: Parts) -> None:
     # Versions 3-5.
     add = out.append
     for o in items:
@@ -1054,7 +1054,7 @@ def encode_update_metadata_request_3(o: UpdateMetadataRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_update_metadata_partition_state_4_array(items: Iterable[UpdateMetadataPartitionState], out: Parts) -> None:
+def encode_update_metadata_partition_state_4_array(items: Sequence[UpdateMetadataPartitionState], out: Parts) -> None:
     # Versions 4.
     add = out.append
     for o in items:
@@ -1100,7 +1100,7 @@ def encode_update_metadata_request_4(o: UpdateMetadataRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_update_metadata_partition_state_5_array(items: Iterable[UpdateMetadataPartitionState], out: Parts) -> None:
+def encode_update_metadata_partition_state_5_array(items: Sequence[UpdateMetadataPartitionState], out: Parts) -> None:
     # Versions 5.
     add = out.append
     for o in items:
@@ -1109,27 +1109,10 @@ def encode_update_metadata_partition_state_5_array(items: Iterable[UpdateMetadat
         isr = o.isr
         replicas = o.replicas
         offline_replicas = o.offline_replicas
-        if True and True and True:
-            add(row_update_metadata_partition_state_5[len(isr), len(replicas), len(offline_replicas)](o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, len(isr), *isr, o.zk_version, len(replicas), *replicas, len(offline_replicas), *offline_replicas))
-        else:
-            isr = o.isr
-            n = len(isr)
-            add(put_iiiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, n))
-            if isr:
-                add(PACK_i[len(isr)](*isr))
-            replicas = o.replicas
-            n = len(replicas)
-            add(put_ii(o.zk_version, n))
-            if replicas:
-                add(PACK_i[len(replicas)](*replicas))
-            offline_replicas = o.offline_replicas
-            n = len(offline_replicas)
-            add(put_i(n))
-            if offline_replicas:
-                add(PACK_i[len(offline_replicas)](*offline_replicas))
+        add(row_update_metadata_partition_state_5[len(isr), len(replicas), len(offline_replicas)](o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, len(isr), *isr, o.zk_version, len(replicas), *replicas, len(offline_replicas), *offline_replicas))
 
 
-def encode_update_metadata_topic_state_5_array(items: Iterable[UpdateMetadataTopicState], out: Parts) -> None:
+def encode_update_metadata_topic_state_5_array(items: Sequence[UpdateMetadataTopicState], out: Parts) -> None:
     # Versions 5.
     add = out.append
     for o in items:
@@ -1165,7 +1148,7 @@ def encode_update_metadata_request_5(o: UpdateMetadataRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_update_metadata_partition_state_6_array(items: Iterable[UpdateMetadataPartitionState], out: Parts) -> None:
+def encode_update_metadata_partition_state_6_array(items: Sequence[UpdateMetadataPartitionState], out: Parts) -> None:
     # Versions 6-8.
     add = out.append
     for o in items:
@@ -1195,7 +1178,7 @@ def encode_update_metadata_partition_state_6_array(items: Iterable[UpdateMetadat
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_update_metadata_topic_state_6_array(items: Iterable[UpdateMetadataTopicState], out: Parts) -> None:
+def encode_update_metadata_topic_state_6_array(items: Sequence[UpdateMetadataTopicState], out: Parts) -> None:
     # Versions 6.
     add = out.append
     for o in items:
@@ -1213,7 +1196,7 @@ def encode_update_metadata_topic_state_6_array(items: Iterable[UpdateMetadataTop
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_update_metadata_endpoint_6_array(items: Iterable[UpdateMetadataEndpoint], out: Parts) -> None:
+def encode_update_metadata_endpoint_6_array(items: Sequence[UpdateMetadataEndpoint], out: Parts) -> None:
     # Versions 6-8.
     add = out.append
     for o in items:
@@ -1230,7 +1213,7 @@ def encode_update_metadata_endpoint_6_array(items: Iterable[UpdateMetadataEndpoi
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_update_metadata_broker_6_array(items: Iterable[UpdateMetadataBroker], out: Parts) -> None:
+def encode_update_metadata_broker_6_array(items: Sequence[UpdateMetadataBroker], out: Parts) -> None:
     # Versions 6-8.
     add = out.append
     for o in items:
@@ -1270,7 +1253,7 @@ def encode_update_metadata_request_6(o: UpdateMetadataRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_update_metadata_topic_state_7_array(items: Iterable[UpdateMetadataTopicState], out: Parts) -> None:
+def encode_update_metadata_topic_state_7_array(items: Sequence[UpdateMetadataTopicState], out: Parts) -> None:
     # Versions 7-8.
     add = out.append
     for o in items:

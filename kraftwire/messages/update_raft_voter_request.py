@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "KRaftVersionFeature", "Listener", "UpdateRaftVoterRequest",
@@ -181,7 +181,7 @@ def decode_update_raft_voter_request_0(buf: bytes, pos: int, left: int) -> tuple
     return o, pos
 
 
-def encode_listener_0_array(items: Iterable[Listener], out: Parts) -> None:
+def encode_listener_0_array(items: Sequence[Listener], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -198,8 +198,12 @@ def encode_listener_0_array(items: Iterable[Listener], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_kraft_version_feature_0_array(items: Iterable[KRaftVersionFeature], out: Parts) -> None:
+def encode_kraft_version_feature_0_array(items: Sequence[KRaftVersionFeature], out: Parts) -> None:
     # Versions 0.
+    rows = [put_hhx(o.min_supported_version, o.max_supported_version) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_hhx(o.min_supported_version, o.max_supported_version))

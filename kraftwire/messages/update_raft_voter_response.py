@@ -13,7 +13,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "CurrentLeader", "UpdateRaftVoterResponse",
@@ -133,7 +133,7 @@ def decode_update_raft_voter_response_0(buf: bytes, pos: int, left: int) -> tupl
     return o, pos
 
 
-def encode_current_leader_0_array(items: Iterable[CurrentLeader], out: Parts) -> None:
+def encode_current_leader_0_array(items: Sequence[CurrentLeader], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

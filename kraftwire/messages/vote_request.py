@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "PartitionData", "TopicData", "VoteRequest",
@@ -353,8 +353,12 @@ def decode_vote_request_2(buf: bytes, pos: int, left: int) -> tuple[VoteRequest,
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 0.
+    rows = [put_iiiiqx(o.partition_index, o.replica_epoch, o.replica_id, o.last_offset_epoch, o.last_offset) for o in items if not (o.pre_vote or o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         if o.pre_vote:
@@ -364,7 +368,7 @@ def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_0_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -401,7 +405,7 @@ def encode_vote_request_0(o: VoteRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_1_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -416,7 +420,7 @@ def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_1_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_1_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -453,7 +457,7 @@ def encode_vote_request_1(o: VoteRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_partition_data_2_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_2_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:
@@ -466,7 +470,7 @@ def encode_partition_data_2_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_2_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_2_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "NodeEndpoint", "PartitionData", "TopicData", "VoteResponse",
@@ -257,8 +257,12 @@ def decode_vote_response_1(buf: bytes, pos: int, left: int) -> tuple[VoteRespons
     return o, pos
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 0-2.
+    rows = [put_ihiiox(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.vote_granted) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_ihiiox(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.vote_granted))
@@ -266,7 +270,7 @@ def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_topic_data_0_array(items: Iterable[TopicData], out: Parts) -> None:
+def encode_topic_data_0_array(items: Sequence[TopicData], out: Parts) -> None:
     # Versions 0-2.
     add = out.append
     for o in items:
@@ -301,7 +305,7 @@ def encode_vote_response_0(o: VoteResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_node_endpoint_1_array(items: Iterable[NodeEndpoint], out: Parts) -> None:
+def encode_node_endpoint_1_array(items: Sequence[NodeEndpoint], out: Parts) -> None:
     # Versions 1-2.
     add = out.append
     for o in items:

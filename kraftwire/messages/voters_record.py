@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "Endpoint", "KRaftVersionFeature", "Voter", "VotersRecord",
@@ -212,7 +212,7 @@ def decode_voters_record_0(buf: bytes, pos: int, left: int) -> tuple[VotersRecor
     return o, pos
 
 
-def encode_endpoint_0_array(items: Iterable[Endpoint], out: Parts) -> None:
+def encode_endpoint_0_array(items: Sequence[Endpoint], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -229,8 +229,12 @@ def encode_endpoint_0_array(items: Iterable[Endpoint], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_kraft_version_feature_0_array(items: Iterable[KRaftVersionFeature], out: Parts) -> None:
+def encode_kraft_version_feature_0_array(items: Sequence[KRaftVersionFeature], out: Parts) -> None:
     # Versions 0.
+    rows = [put_hhx(o.min_supported_version, o.max_supported_version) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_hhx(o.min_supported_version, o.max_supported_version))
@@ -238,7 +242,7 @@ def encode_kraft_version_feature_0_array(items: Iterable[KRaftVersionFeature], o
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_voter_0_array(items: Iterable[Voter], out: Parts) -> None:
+def encode_voter_0_array(items: Sequence[Voter], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "PartitionData", "StateBatch", "WriteShareGroupStateRequest", "WriteStateData",
@@ -348,8 +348,12 @@ def decode_write_share_group_state_request_1(buf: bytes, pos: int, left: int) ->
     return o, pos
 
 
-def encode_state_batch_0_array(items: Iterable[StateBatch], out: Parts) -> None:
+def encode_state_batch_0_array(items: Sequence[StateBatch], out: Parts) -> None:
     # Versions 0-1.
+    rows = [put_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
@@ -357,7 +361,7 @@ def encode_state_batch_0_array(items: Iterable[StateBatch], out: Parts) -> None:
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -375,7 +379,7 @@ def encode_partition_data_0_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_write_state_data_0_array(items: Iterable[WriteStateData], out: Parts) -> None:
+def encode_write_state_data_0_array(items: Sequence[WriteStateData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -414,7 +418,7 @@ def encode_write_share_group_state_request_0(o: WriteShareGroupStateRequest) -> 
     return b"".join(out)
 
 
-def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) -> None:
+def encode_partition_data_1_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -432,7 +436,7 @@ def encode_partition_data_1_array(items: Iterable[PartitionData], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_write_state_data_1_array(items: Iterable[WriteStateData], out: Parts) -> None:
+def encode_write_state_data_1_array(items: Sequence[WriteStateData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:

@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "WritableTxnMarker", "WritableTxnMarkerTopic", "WriteTxnMarkersRequest",
@@ -316,7 +316,7 @@ def decode_write_txn_markers_request_2(buf: bytes, pos: int, left: int) -> tuple
     return o, pos
 
 
-def encode_writable_txn_marker_topic_0_array(items: Iterable[WritableTxnMarkerTopic], out: Parts) -> None:
+def encode_writable_txn_marker_topic_0_array(items: Sequence[WritableTxnMarkerTopic], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -333,7 +333,7 @@ def encode_writable_txn_marker_topic_0_array(items: Iterable[WritableTxnMarkerTo
             add(PACK_i[len(partition_indexes)](*partition_indexes))
 
 
-def encode_writable_txn_marker_0_array(items: Iterable[WritableTxnMarker], out: Parts) -> None:
+def encode_writable_txn_marker_0_array(items: Sequence[WritableTxnMarker], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -365,7 +365,7 @@ def encode_write_txn_markers_request_0(o: WriteTxnMarkersRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_writable_txn_marker_topic_1_array(items: Iterable[WritableTxnMarkerTopic], out: Parts) -> None:
+def encode_writable_txn_marker_topic_1_array(items: Sequence[WritableTxnMarkerTopic], out: Parts) -> None:
     # Versions 1-2.
     add = out.append
     for o in items:
@@ -383,7 +383,7 @@ def encode_writable_txn_marker_topic_1_array(items: Iterable[WritableTxnMarkerTo
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_writable_txn_marker_1_array(items: Iterable[WritableTxnMarker], out: Parts) -> None:
+def encode_writable_txn_marker_1_array(items: Sequence[WritableTxnMarker], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
@@ -416,7 +416,7 @@ def encode_write_txn_markers_request_1(o: WriteTxnMarkersRequest) -> bytes:
     return b"".join(out)
 
 
-def encode_writable_txn_marker_2_array(items: Iterable[WritableTxnMarker], out: Parts) -> None:
+def encode_writable_txn_marker_2_array(items: Sequence[WritableTxnMarker], out: Parts) -> None:
     # Versions 2.
     add = out.append
     for o in items:

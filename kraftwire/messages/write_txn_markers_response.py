@@ -14,7 +14,7 @@ from kraftwire.wire.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = [
     "WritableTxnMarkerPartitionResult", "WritableTxnMarkerResult", "WritableTxnMarkerTopicResult",
@@ -317,16 +317,15 @@ def decode_write_txn_markers_response_1(buf: bytes, pos: int, left: int) -> tupl
     return o, pos
 
 
-def encode_writable_txn_marker_partition_result_0_array(items: Iterable[WritableTxnMarkerPartitionResult], out: Parts) -> None:
+def encode_writable_txn_marker_partition_result_0_array(items: Sequence[WritableTxnMarkerPartitionResult], out: Parts) -> None:
     # Versions 0.
-    add = out.append
-    for o in items:
-        if o.unknown_tagged_fields:
-            raise ValueError
-        add(put_ih(o.partition_index, o.error_code))
+    rows = [put_ih(o.partition_index, o.error_code) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) != len(items):
+        raise ValueError
+    out += rows
 
 
-def encode_writable_txn_marker_topic_result_0_array(items: Iterable[WritableTxnMarkerTopicResult], out: Parts) -> None:
+def encode_writable_txn_marker_topic_result_0_array(items: Sequence[WritableTxnMarkerTopicResult], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -343,7 +342,7 @@ def encode_writable_txn_marker_topic_result_0_array(items: Iterable[WritableTxnM
             encode_writable_txn_marker_partition_result_0_array(partitions, out)
 
 
-def encode_writable_txn_marker_result_0_array(items: Iterable[WritableTxnMarkerResult], out: Parts) -> None:
+def encode_writable_txn_marker_result_0_array(items: Sequence[WritableTxnMarkerResult], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
@@ -374,8 +373,12 @@ def encode_write_txn_markers_response_0(o: WriteTxnMarkersResponse) -> bytes:
     return b"".join(out)
 
 
-def encode_writable_txn_marker_partition_result_1_array(items: Iterable[WritableTxnMarkerPartitionResult], out: Parts) -> None:
+def encode_writable_txn_marker_partition_result_1_array(items: Sequence[WritableTxnMarkerPartitionResult], out: Parts) -> None:
     # Versions 1-2.
+    rows = [put_ihx(o.partition_index, o.error_code) for o in items if not (o.unknown_tagged_fields)]
+    if len(rows) == len(items):
+        out += rows
+        return
     add = out.append
     for o in items:
         add(put_ihx(o.partition_index, o.error_code))
@@ -383,7 +386,7 @@ def encode_writable_txn_marker_partition_result_1_array(items: Iterable[Writable
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_writable_txn_marker_topic_result_1_array(items: Iterable[WritableTxnMarkerTopicResult], out: Parts) -> None:
+def encode_writable_txn_marker_topic_result_1_array(items: Sequence[WritableTxnMarkerTopicResult], out: Parts) -> None:
     # Versions 1-2.
     add = out.append
     for o in items:
@@ -401,7 +404,7 @@ def encode_writable_txn_marker_topic_result_1_array(items: Iterable[WritableTxnM
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_writable_txn_marker_result_1_array(items: Iterable[WritableTxnMarkerResult], out: Parts) -> None:
+def encode_writable_txn_marker_result_1_array(items: Sequence[WritableTxnMarkerResult], out: Parts) -> None:
     # Versions 1-2.
     add = out.append
     for o in items:

@@ -59,6 +59,8 @@ _CACHED_COUNT_MAX = 512
 # Arrays of numbers are kept by their bytes up to this size and this many of each type.
 _KEPT_NUMBERS_SIZE = 40
 _KEPT_NUMBERS_COUNT = 4096
+# Lengths of batches repeat little, but those of one message are near each other.
+_KEPT_LENGTHS_COUNT = 4096
 # A section of tagged fields may hold this many unknown ones beyond one for each eight bytes left.
 _FREE_TAGS = 64
 
@@ -79,16 +81,19 @@ class _Packers(dict):  # type: ignore[type-arg]
 
 
 class _Lengths(dict[int, bytes]):
-    """Compact lengths (actual length plus one) as bytes; small ones are kept."""
+    """Compact lengths (actual length plus one) as bytes; those met are kept, up to a number."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__((length, uvarint(length)) for length in range(128))
+        super().__init__((length, bytes((length,))) for length in range(128))
         self._limit = limit
 
     def __missing__(self, length: int) -> bytes:
         if not 0 <= length <= self._limit:
             raise ValueError
-        return uvarint(length)
+        data = uvarint(length)
+        if len(self) < _KEPT_LENGTHS_COUNT:
+            self[length] = data
+        return data
 
 
 LENGTH = _Lengths(0x7FFFFFFF)

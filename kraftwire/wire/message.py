@@ -93,19 +93,31 @@ class Message(Struct):
         except KeyError:
             raise cls._unknown_version(version) from None
         length = len(data)
-        size = length - offset
-        pause = size >= GC_PAUSE_BYTES and gc.isenabled()
-        if pause:
+        if length >= GC_PAUSE_BYTES and gc.isenabled():
             gc.disable()
+            try:
+                return cls._decode(decoder, data, version, offset)
+            finally:
+                gc.enable()
         try:
-            message, end = decoder(data, offset, ELEMENT_FREE_COUNT + size // ELEMENT_BYTES_MIN)
-            if end <= length and size >= 0:
+            message, end = decoder(data, offset, ELEMENT_FREE_COUNT)
+            if end <= length:
                 return message, end
         except _STUMBLES:
             pass
-        finally:
-            if pause:
-                gc.enable()
+        return cls._decode_slowly(data, version, offset)
+
+    @classmethod
+    def _decode(
+        cls, decoder: Decoder, data: bytes, version: int, offset: int
+    ) -> tuple[Self, int]:
+        budget = ELEMENT_FREE_COUNT + (len(data) - offset) // ELEMENT_BYTES_MIN
+        try:
+            message, end = decoder(data, offset, budget)
+            if end <= len(data):
+                return message, end
+        except _STUMBLES:
+            pass
         return cls._decode_slowly(data, version, offset)
 
     @classmethod
