@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.bench.corpus import Item, load
-from tests.bench.measure import best_times, geometric_mean
+from tests.bench.measure import Contest, contest, geometric_mean
 from tests.bench.peers import PEERS, Codec, ours
 from tests.bench.report import Bar, microseconds, print_bars, print_table, ratio
 
@@ -23,34 +23,29 @@ AHEAD_OF_COMPILED = ("FetchResponse", "MetadataResponse")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The times of one item and one operation. Units: CPU seconds per call."""
+    """What was measured of one item and one operation."""
 
     item: Item
     operation: str
-    times: dict[str, float]
+    contest: Contest
 
-    def speed_up(self, peer: str) -> float:
-        """How many times as fast as a peer we are."""
-        return self.times[peer] / self.times[OURS]
+    def speed_up(self, peer: str) -> float | None:
+        """How many times as fast as a peer we are, None if it cannot do this."""
+        return self.contest.ratio(OURS, peer) if peer in self.contest.rounds else None
 
     def speed_up_best(self) -> float:
         """How many times as fast as the fastest peer we are."""
-        return min(self.speed_up(name) for name in self.times if name != OURS)
+        return min(each for peer in PEERS if (each := self.speed_up(peer)) is not None)
 
 
 def run() -> list[Bar]:
     """Measure, print, and return the bars that were missed."""
-    results = [
-        Result(item, operation, times)
-        for item in load()
-        if item.kind == "message"
-        for operation, times in _measure(item)
-    ]
+    results = [each for item in load() if item.kind == "message" for each in _measure(item)]
     _print(results)
     return print_bars("Messages: summary (means are geometric)", _bars(results))
 
 
-def _measure(item: Item) -> list[tuple[str, dict[str, float]]]:
+def _measure(item: Item) -> list[Result]:
     codecs = {OURS: ours(item)}
     for name, adapter in PEERS.items():
         codec = adapter(item)
@@ -59,8 +54,8 @@ def _measure(item: Item) -> list[tuple[str, dict[str, float]]]:
     for name, codec in codecs.items():
         _verify(name, codec, item)
     return [
-        ("decode", best_times({name: codec.decode for name, codec in codecs.items()})),
-        ("encode", best_times({name: codec.encode for name, codec in codecs.items()})),
+        Result(item, "decode", contest({name: each.decode for name, each in codecs.items()})),
+        Result(item, "encode", contest({name: each.encode for name, each in codecs.items()})),
     ]
 
 
@@ -72,18 +67,10 @@ def _verify(name: str, codec: Codec, item: Item) -> None:
 def _print(results: list[Result]) -> None:
     rows = []
     for result in results:
-        mine = result.times[OURS]
-        peers = [result.times.get(name) for name in PEERS]
-        rows.append(
-            (
-                result.item.name,
-                f"{len(result.item.data):,}",
-                result.operation,
-                microseconds(mine),
-                *(microseconds(peer) for peer in peers),
-                *(ratio(mine, peer) for peer in peers),
-            )
-        )
+        best = [microseconds(result.contest.best(name)) for name in (OURS, *PEERS)]
+        ratios = [ratio(result.speed_up(name)) for name in PEERS]
+        item = result.item
+        rows.append((item.name, f"{len(item.data):,}", result.operation, *best, *ratios))
     columns = ("item", "bytes", "op", "ours", *PEERS, *(f"x {name}" for name in PEERS))
     print_table("Messages: CPU microseconds per call, then how many times faster", columns, rows)
 
@@ -91,8 +78,8 @@ def _print(results: list[Result]) -> None:
 def _bars(results: list[Result]) -> list[Bar]:
     encodes = [r.speed_up_best() for r in results if r.operation == "encode"]
     decodes = [r for r in results if r.operation == "decode"]
-    python = [r.speed_up("kafka-python") for r in decodes if "kafka-python" in r.times]
-    compiled = {r.item: r.speed_up("kio") for r in decodes if "kio" in r.times}
+    python = [s for r in decodes if (s := r.speed_up("kafka-python")) is not None]
+    compiled = {r.item: s for r in decodes if (s := r.speed_up("kio")) is not None}
     bars = [
         Bar("encode / best Python peer, mean", geometric_mean(encodes), 8, 10),
         Bar("encode / best Python peer, worst item", min(encodes), 4),

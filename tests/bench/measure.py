@@ -1,7 +1,7 @@
 """Clocks and statistics of the benchmarks: how to time things so that two runs agree.
 
-CPU time, not wall time, and the best of interleaved rounds: whatever else the machine does then
-disturbs all contestants alike, and the least disturbed round counts.
+CPU time, not wall time, in interleaved rounds: whatever else the machine does then disturbs all
+contestants alike. Times are those of the best round, ratios the median over the rounds.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
-__all__ = ["Run", "best_times", "geometric_mean", "run_process"]
+__all__ = ["Contest", "Run", "contest", "geometric_mean", "run_process"]
 
 # Many short rounds find a quiet moment on a busy machine sooner than a few long ones.
 ROUND_SECONDS = 0.004
@@ -26,19 +27,39 @@ ROUNDS_MIN = 7
 CONTEST_SECONDS = 3.0
 
 
-def best_times(contestants: Mapping[str, Callable[[], object]]) -> dict[str, float]:
-    """CPU seconds per call of every contestant: the best of interleaved rounds, collector on."""
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """What every contestant took in every round. Units: CPU seconds per call."""
+
+    rounds: dict[str, list[float]]
+
+    def best(self, name: str) -> float | None:
+        """The best round of a contestant, None if it did not take part."""
+        return min(self.rounds[name]) if name in self.rounds else None
+
+    def ratio(self, name: str, other: str) -> float:
+        """How many times as fast as the other one a contestant is: the median over the rounds.
+
+        The rounds of both lie within milliseconds, so that a machine whose speed changes from one
+        second to the next changes both.
+        """
+        pairs = zip(self.rounds[name], self.rounds[other], strict=True)
+        return median(theirs / mine for mine, theirs in pairs)
+
+
+def contest(contestants: Mapping[str, Callable[[], object]]) -> Contest:
+    """Let contestants take turns for some rounds, with the garbage collector on."""
     gc.enable()
     repeats = {name: _repeats(call) for name, call in contestants.items()}
-    best = dict.fromkeys(contestants, math.inf)
+    rounds: dict[str, list[float]] = {name: [] for name in contestants}
     end = time.perf_counter() + CONTEST_SECONDS
-    for round_number in range(ROUNDS):
-        if round_number >= ROUNDS_MIN and time.perf_counter() > end:
+    for number in range(ROUNDS):
+        if number >= ROUNDS_MIN and time.perf_counter() > end:
             break
         gc.collect()
         for name, call in contestants.items():
-            best[name] = min(best[name], _time(call, repeats[name]) / repeats[name])
-    return best
+            rounds[name].append(_time(call, repeats[name]) / repeats[name])
+    return Contest(rounds)
 
 
 def _repeats(call: Callable[[], object]) -> int:

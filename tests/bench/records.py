@@ -14,7 +14,7 @@ from typing import Any
 from kraftwire.records import Record, RecordBatch, read_batches
 from kraftwire.records.builder import BatchHeader, build_batch
 from tests.bench.corpus import load
-from tests.bench.measure import best_times
+from tests.bench.measure import Contest, contest
 from tests.bench.report import Bar, print_bars, print_table, ratio
 
 __all__ = ["run"]
@@ -85,7 +85,7 @@ def _inputs() -> dict[str, Rows]:
     (item,) = (item for item in load() if item.name == "records_10000x100_none")
     equal = [(key, value) for _, _, key, value, *_ in _read_ours(item.data)]
     source = random.Random(1)
-    varied = [(key, source.randbytes(source.randint(1, 200))) for key, _ in equal]
+    varied: Rows = [(key, source.randbytes(source.randint(1, 200))) for key, _ in equal]
     return {"10,000 of equal size": equal, "10,000 of varied size": varied}
 
 
@@ -95,14 +95,13 @@ def run() -> list[Bar]:
     lines, bars = [], []
     for label, rows in _inputs().items():
         for compression in CODECS:
-            for operation, times in _measure(contestants, rows, compression):
-                mine = times[OURS]
-                figures = [f"{seconds * 1000:.2f}" for seconds in times.values()]
-                ratios = [ratio(mine, times[name]) for name in list(times)[1:]]
-                lines.append((f"{label}, {compression}", operation, *figures, *ratios))
+            for operation, measured in _measure(contestants, rows, compression):
+                best = [f"{(measured.best(name) or 0) * 1000:.2f}" for name in contestants]
+                ratios = [ratio(measured.ratio(OURS, name)) for name in contestants if name != OURS]
+                lines.append((f"{label}, {compression}", operation, *best, *ratios))
                 if compression == "none":
                     name = f"{operation} {label} / {PEER}"
-                    bars.append(Bar(name, times[PEER] / mine, 3))
+                    bars.append(Bar(name, measured.ratio(OURS, PEER), 3))
     peers = list(contestants)[1:]
     columns = ("batch", "op", *contestants, *(f"x {name}" for name in peers))
     print_table("Records: CPU milliseconds, then how many times faster", columns, lines)
@@ -111,7 +110,7 @@ def run() -> list[Bar]:
 
 def _measure(
     contestants: dict[str, Contestant], rows: Rows, compression: str
-) -> list[tuple[str, dict[str, float]]]:
+) -> list[tuple[str, Contest]]:
     data = contestants[PEER].build(rows, compression)
     expected = [(n, TIMESTAMP + n, key, value) for n, (key, value) in enumerate(rows)]
     for name, each in contestants.items():
@@ -120,7 +119,7 @@ def _measure(
             raise AssertionError(f"{name} does not give back what went in")
     builds = {n: lambda c=c: c.build(rows, compression) for n, c in contestants.items()}
     reads = {n: lambda c=c: c.read(data) for n, c in contestants.items()}
-    return [("build", best_times(builds)), ("read", best_times(reads))]
+    return [("build", contest(builds)), ("read", contest(reads))]
 
 
 def _seen(records: list[Any]) -> list[tuple[int, int, bytes | None, bytes | None]]:

@@ -69,6 +69,6 @@ def microseconds(seconds: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def ratio(ours: float, peer: float | None) -> str:
+def ratio(value: float | None) -> str:
     """How many times as fast we are, a dash if there is no peer."""
-    return "-" if peer is None else f"{peer / ours:.2f}"
+    return "-" if value is None else f"{value:.2f}"
