@@ -197,6 +197,8 @@ class _Loader:
 
     def struct(self, name: str, data: LocatedDict, used: Versions, path: str) -> Struct:
         source = data if "fields" in data else self.common.get(name)
+        if source is None and name in self.structs:
+            return self.structs[name]
         if source is None:
             problem = f"type {name!r} is neither primitive nor a struct of this schema"
             raise self.fail(problem, data, "type", path)
