@@ -102,3 +102,7 @@ class Run:
         show = self._sink.file_line
         for line in lines:
             show(line)
+
+    def finish(self) -> None:
+        """End the output. Order: once, whatever ended the run."""
+        self._sink.finish()

@@ -1,0 +1,54 @@
+"""Which kind of output is made by what: the table behind the options of `kraftwire decode`.
+
+A kind's module is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import StrEnum
+from importlib import import_module
+from io import TextIOWrapper
+
+from kraftwire.decode.bodies_records import Settings
+from kraftwire.decode.jsonl import JsonLines
+from kraftwire.decode.run import Sink
+from kraftwire.errors import UsageError
+
+__all__ = ["Output", "make_sink"]
+
+
+class Output(StrEnum):
+    """A kind of output; the value names the class that writes it, if it is one for people.
+
+    Such a class is made with the stream to write to and the keywords `topics` (`TopicNames`) and
+    `is_coloured`; those of statistics have `as_json` as well.
+    """
+
+    JSONL = "jsonl"
+    LINE = "kraftwire.decode.render.line:LineWriter"
+    TREE = "kraftwire.decode.render.tree:TreeWriter"
+    BYTES = "kraftwire.decode.render.hexdump:BytesWriter"
+    STATS = "kraftwire.decode.render.stats:StatsWriter"
+    STATS_JSON = "kraftwire.decode.render.stats:StatsJsonWriter"
+    RAFT = "kraftwire.decode.render.raft.writer:RaftWriter"
+    RAFT_JSON = "kraftwire.decode.render.raft.writer:RaftJsonWriter"
+
+
+def make_sink(output: Output, settings: Settings, *, is_live: bool) -> Sink:
+    """The sink of a kind of output, writing to standard output."""
+    if output is Output.JSONL:
+        return JsonLines(sys.stdout.buffer, is_live=is_live)
+    module, _, name = output.value.partition(":")
+    stream = TextIOWrapper(sys.stdout.buffer, encoding="utf-8", errors="backslashreplace")
+    try:
+        writer = getattr(import_module(module), name)
+    except (ImportError, AttributeError):
+        raise UsageError(f"this build cannot print {output.name.lower()}") from None
+    sink: Sink = writer(stream, topics=settings.topics, is_coloured=_is_coloured())
+    return sink
+
+
+def _is_coloured() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ

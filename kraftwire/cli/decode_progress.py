@@ -1,0 +1,66 @@
+"""How far a run has come, on standard error, if somebody is there to see it.
+
+Shown only if standard error is a terminal, standard output is none (its lines show the progress),
+and the run takes longer than a second.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from types import TracebackType
+
+from kraftwire.decode.run import Totals
+
+__all__ = ["Progress"]
+
+_QUIET_S = 1.0
+_INTERVAL_S = 0.2
+
+
+class Progress:
+    """A context that shows a run's counts as they grow."""
+
+    def __init__(self, totals: Totals, *, is_wanted: bool) -> None:
+        self._totals = totals
+        self._is_over = threading.Event()
+        self._thread: threading.Thread | None = None
+        if is_wanted and sys.stderr.isatty() and not sys.stdout.isatty():
+            self._thread = threading.Thread(target=self._show, daemon=True)
+
+    def __enter__(self) -> Progress:
+        if self._thread is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _show(self) -> None:
+        if self._is_over.wait(_QUIET_S):
+            return
+        from rich.console import Console
+        from rich.progress import Progress as Bars
+        from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+        with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+            task = bars.add_task("")
+            while not self._is_over.wait(_INTERVAL_S):
+                bars.update(task, description=self._text())
+
+    def _text(self) -> str:
+        totals = self._totals
+        parts = []
+        if totals.frames:
+            parts.append(f"{totals.frames:,} frames")
+        if totals.files.line_count:
+            parts.append(f"{totals.files.line_count:,} lines of files")
+        return ", ".join(parts) or "reading"
