@@ -156,12 +156,13 @@ LAYOUTS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A field and the bytes [start, end) that hold it."""
+    """A field and the bytes [start, end) that hold it; hidden ones must not be shown."""
 
     path: str
     start: int
     end: int
     value: Any
+    is_hidden: bool = False
 
 
 def parse(name: str, buf: bytes | memoryview, offset: int = 0) -> dict[str, Any]:

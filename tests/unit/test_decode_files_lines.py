@@ -26,7 +26,9 @@ from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.records.metadata import encode_metadata
 from tests.support.log_bytes import batch, legacy_message, segment
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "logs"
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "kraftwire" / "decode" / "README.md"
+GOLDEN = ROOT / "tests" / "golden" / "logs"
 METADATA = GOLDEN / "controller/__cluster_metadata-0/00000000000000000000.log"
 SNAPSHOT = GOLDEN / "controller/__cluster_metadata-0/00000000000000001156-0000000004.checkpoint"
 BATCH_KEYS = [
@@ -232,6 +234,23 @@ def test_a_broken_archive_is_told(tmp_path: Path) -> None:
     assert decode(path).ids == ["unreadable-file"]
 
 
-def test_losses_are_findings() -> None:
+def test_the_readme_lists_every_finding() -> None:
     """The exit code and the documentation speak of the same ids."""
+    text = README.read_text()
+    for id, meaning in FINDINGS.items():
+        assert f"| `{id}` | {'yes' if id in LOSSES else ''} | {meaning} |" in text
     assert set(FINDINGS) > LOSSES
+
+
+def test_the_example_of_the_readme_runs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the first thing that a reader copies."""
+    monkeypatch.chdir(README.parents[2])
+    (example,) = (
+        block.partition("```")[0]
+        for block in README.read_text().split("```python\n")[1:]
+        if "open_source" in block
+    )
+    exec(compile(example, str(README), "exec"), {})
+    assert capsys.readouterr().out.splitlines()[-1].startswith("0 {}")

@@ -71,7 +71,7 @@ def _entries(source: ByteSource, sink: FindingSink) -> Iterator[FileLine]:
             if check is not None:
                 check(entry)
             json = {"file": sink.file, "entry": entry.number, **entry.fields}
-            yield FileLine(source.kind, entry.start, json)
+            yield FileLine(source.kind, entry.start, json, entry.data)
 
 
 def _state(source: ByteSource, sink: FindingSink) -> Iterator[FileLine]:
@@ -90,7 +90,8 @@ def _state(source: ByteSource, sink: FindingSink) -> Iterator[FileLine]:
         return
     for id, position, detail in state.oddities:
         sink.add(id, position, detail)
-    yield FileLine(kind, 0, {"file": sink.file, "type": _type(source), "data": state.data})
+    json = {"file": sink.file, "type": _type(source), "data": state.data}
+    yield FileLine(kind, 0, json, content)
 
 
 def _parse(kind: FileKind, content: bytes) -> StateFile:

@@ -34,13 +34,14 @@ INDEX_KINDS = frozenset(_LAYOUTS)
 class IndexEntry:
     """An entry of an index.
 
-    Shape: `number` counts the entries from 0 and `start` is the byte the entry begins at;
+    Shape: `number` counts the entries from 0, and `data` are the bytes at `start` of the file;
     `offset` is absolute (of an aborted transaction: its last); `fields` are the keys of the
     entry's line behind `entry`.
     """
 
     number: int
     start: int
+    data: bytes
     offset: int
     fields: dict[str, Any]
 
@@ -53,9 +54,11 @@ def read_entries(
     Shape: what breaks the order of the index or its layout is a finding.
     """
     build = _BUILDERS[kind]
+    layout = _LAYOUTS[kind]
     before: IndexEntry | None = None
     for number, start, values in _raw_entries(kind, source, sink):
-        entry = build(number, start, base_offset, values)
+        offset, fields = build(base_offset, values)
+        entry = IndexEntry(number, start, layout.pack(*values), offset, fields)
         if kind is FileKind.TXN_INDEX and values[0] != _TXN_INDEX_VERSION:
             sink.add(
                 "unknown-version",
@@ -115,30 +118,30 @@ def _trailing_bytes(source: ByteSource, start: int, entry_size: int, sink: Findi
         )
 
 
-def _offset_entry(
-    number: int, start: int, base_offset: int, values: tuple[int, ...]
-) -> IndexEntry:
+_Fields = tuple[int, dict[str, Any]]
+
+
+def _offset_entry(base_offset: int, values: tuple[int, ...]) -> _Fields:
     relative, position = values
     offset = base_offset + relative
-    return IndexEntry(number, start, offset, {"offset": offset, "position": position})
+    return offset, {"offset": offset, "position": position}
 
 
-def _time_entry(number: int, start: int, base_offset: int, values: tuple[int, ...]) -> IndexEntry:
+def _time_entry(base_offset: int, values: tuple[int, ...]) -> _Fields:
     timestamp, relative = values
     offset = base_offset + relative
-    return IndexEntry(number, start, offset, {"offset": offset, "timestamp": timestamp})
+    return offset, {"offset": offset, "timestamp": timestamp}
 
 
-def _aborted_entry(number: int, start: int, _: int, values: tuple[int, ...]) -> IndexEntry:
+def _aborted_entry(_: int, values: tuple[int, ...]) -> _Fields:
     version, producer_id, first_offset, last_offset, last_stable_offset = values
-    fields = {
+    return last_offset, {
         "version": version,
         "producerId": producer_id,
         "firstOffset": first_offset,
         "lastOffset": last_offset,
         "lastStableOffset": last_stable_offset,
     }
-    return IndexEntry(number, start, last_offset, fields)
 
 
 def _offset_order(before: IndexEntry | None, entry: IndexEntry, base_offset: int) -> str:

@@ -23,14 +23,19 @@ __all__ = ["ExitCode", "FileLine", "FileReport"]
 class FileLine:
     """One line of output: a batch, an index entry or the content of a state file.
 
-    Shape: `kind` is that of the file, `position` where the line's bytes start in it; `json` is
-    the object of ``--format jsonl``; `batch` is there where the line is one.
+    Shape: `kind` is that of the file; `data` are the line's bytes, which start at `position` of
+    the file; `json` is the object of ``--format jsonl``. Where the line is a batch, `batch` and
+    the `family` of its records are there, and `hides_records` tells that its records must not be
+    shown as bytes, because they hold secrets.
     """
 
     kind: FileKind
     position: int
     json: dict[str, Any]
+    data: bytes | memoryview = b""
     batch: Batch | None = None
+    family: str | None = None
+    hides_records: bool = False
 
 
 class ExitCode(IntEnum):

@@ -89,11 +89,18 @@ class SegmentLines:
             batch, family=self._family, records=self._options.records
         )
         self._tell(problems, found)
+        hides_records = False
         if not self._options.show_secrets:
-            redact_batch(json, is_metadata=self._family == _METADATA)
+            is_metadata = self._family == _METADATA
+            hides_records = redact_batch(json, is_metadata=is_metadata)
+            # What was not read, or not all of it, may be a secret too.
+            is_read = self._options.records == "full" and not problems
+            hides_records |= is_metadata and not is_read
         line: dict[str, Any] = {"file": self._sink.file, **json}
         line["position"] = found.position
-        return FileLine(self.kind, found.position, line, batch)
+        return FileLine(
+            self.kind, found.position, line, batch.raw, batch, self._family, hides_records
+        )
 
     def go_back(self, header: BatchHeader | None) -> None:
         """Forget what came behind a batch, as its file was cut there."""
