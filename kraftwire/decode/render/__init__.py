@@ -1,0 +1,1 @@
+"""What people see of captures and logs; see README.md."""

@@ -1,0 +1,110 @@
+"""Facts of the APIs for clients that look around, and for administrators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftwire.decode.bodies_topics import TopicNames
+from kraftwire.decode.render.facts.words import some, topics_text
+
+__all__ = [
+    "api_versions_request",
+    "api_versions_response",
+    "configs_request",
+    "create_topics_request",
+    "delete_topics_request",
+    "describe_cluster_response",
+    "metadata_request",
+    "metadata_response",
+    "names_request",
+    "sasl_handshake_request",
+    "sasl_handshake_response",
+    "sasl_token",
+    "topics_response",
+]
+
+_RESOURCES = {2: "topic", 4: "broker", 8: "broker logger", 16: "client metrics", 32: "group"}
+
+
+def api_versions_request(body: Any, _names: TopicNames) -> str:
+    """The client's software."""
+    return f"{body.client_software_name} {body.client_software_version}".strip()
+
+
+def api_versions_response(body: Any, _names: TopicNames) -> str:
+    """How many APIs the server offers."""
+    return f"{len(body.api_keys)} APIs"
+
+
+def metadata_request(body: Any, names: TopicNames) -> str:
+    """The topics that are wanted."""
+    if body.topics is None:
+        return "all topics"
+    return topics_text(body.topics, names) or "no topics"
+
+
+def metadata_response(body: Any, _names: TopicNames) -> str:
+    """Numbers of brokers, topics and partitions, and the controller."""
+    partitions = sum(len(each.partitions) for each in body.topics)
+    text = f"{len(body.brokers)} brokers, {len(body.topics)} topics, {partitions} partitions"
+    return f"{text}, controller {body.controller_id}" if body.controller_id >= 0 else text
+
+
+def describe_cluster_response(body: Any, _names: TopicNames) -> str:
+    """Cluster id, controller and nodes."""
+    nodes = some([each.broker_id for each in body.brokers])
+    return f"cluster {body.cluster_id}, controller {body.controller_id}, nodes {nodes}"
+
+
+def create_topics_request(body: Any, _names: TopicNames) -> str:
+    """Topics and their partitions."""
+    return some([f"{each.name} ({each.num_partitions})" for each in body.topics])
+
+
+def delete_topics_request(body: Any, names: TopicNames) -> str:
+    """Topics by name or id."""
+    if body.topic_names:
+        return some(body.topic_names)
+    return topics_text(body.topics, names)
+
+
+def topics_response(body: Any, _names: TopicNames) -> str:
+    """How many topics were answered for."""
+    return f"{len(body.topics)} topics"
+
+
+def configs_request(body: Any, _names: TopicNames) -> str:
+    """Resources and keys, never values."""
+    texts = []
+    for each in body.resources:
+        kind = _RESOURCES.get(each.resource_type, f"type {each.resource_type}")
+        keys = getattr(each, "configuration_keys", None)
+        if keys is None:
+            keys = [config.name for config in getattr(each, "configs", ())]
+        text = f"{kind} {each.resource_name or '(default)'}"
+        texts.append(f"{text}: {some(keys)}" if keys else text)
+    return some(texts)
+
+
+def names_request(body: Any, _names: TopicNames) -> str:
+    """The groups or topics in a plain list of names."""
+    for attribute in ("group_ids", "groups", "groups_names", "topics"):
+        found = getattr(body, attribute, None)
+        if found:
+            return some([each if isinstance(each, str) else each.name for each in found])
+    return ""
+
+
+def sasl_handshake_request(body: Any, _names: TopicNames) -> str:
+    """The mechanism."""
+    return str(body.mechanism)
+
+
+def sasl_handshake_response(body: Any, _names: TopicNames) -> str:
+    """The mechanisms that the server offers."""
+    return some(body.mechanisms)
+
+
+def sasl_token(body: Any, _names: TopicNames) -> str:
+    """The size of the token, nothing of what it holds."""
+    return f"token of {len(body.auth_bytes)} B"

@@ -1,0 +1,156 @@
+"""Facts of the APIs that move records: Produce, Fetch, ListOffsets and their relatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftwire.decode.bodies_topics import TopicNames
+from kraftwire.decode.render.facts.words import bytes_text, partitions_text, topic_text
+from kraftwire.wire.json_form import uuid_to_text
+
+__all__ = [
+    "fetch_request",
+    "fetch_response",
+    "list_offsets_request",
+    "list_offsets_response",
+    "offset_for_leader_epoch_request",
+    "offset_for_leader_epoch_response",
+    "produce_request",
+    "produce_response",
+    "share_fetch_request",
+    "share_fetch_response",
+]
+
+_SPECIAL_TIMESTAMPS = {
+    -1: "latest",
+    -2: "earliest",
+    -3: "largest timestamp",
+    -4: "earliest local",
+    -5: "latest tiered",
+    -6: "earliest pending upload",
+}
+
+
+def fetch_request(body: Any, names: TopicNames) -> str:
+    """Partition, offset, epoch and replica."""
+    topics = body.topics
+    replica = body.replica_id
+    if replica < 0 and body.replica_state is not None:
+        replica = body.replica_state.replica_id
+    if len(topics) == 1 and len(topics[0].partitions) == 1:
+        topic, partition = topics[0], topics[0].partitions[0]
+        name = topic.topic or names.name(None, topic.topic_id) or uuid_to_text(topic.topic_id)
+        text = f"{name}-{partition.partition} @{partition.fetch_offset}"
+        if partition.current_leader_epoch >= 0:
+            text += f" epoch {partition.current_leader_epoch}"
+    elif topics:
+        text = partitions_text(topics, names, "partitions")
+    else:
+        text = f"session {body.session_id}/{body.session_epoch}"
+    return f"{text} replica {replica}" if replica >= 0 else text
+
+
+def fetch_response(body: Any, _names: TopicNames) -> str:
+    """High watermark and bytes of records."""
+    size = count = 0
+    partition = None
+    for topic in body.responses:
+        for partition in topic.partitions:
+            count += 1
+            records = partition.records
+            if records is not None:
+                size += len(records)
+    data = bytes_text(size) if size else "no records"
+    if partition is None:
+        return "nothing"
+    if count > 1:
+        return f"{data} of {count} partitions"
+    text = f"hw {partition.high_watermark}, {data}"
+    if partition.diverging_epoch is not None or partition.snapshot_id is not None:
+        text += _refusal(partition)
+    return text
+
+
+def _refusal(partition: Any) -> str:
+    if partition.snapshot_id is not None and partition.snapshot_id.epoch >= 0:
+        return f", snapshot {partition.snapshot_id.end_offset}-{partition.snapshot_id.epoch}"
+    diverging = partition.diverging_epoch
+    if diverging is not None and diverging.epoch >= 0:
+        return f", diverging epoch {diverging.epoch} ends at {diverging.end_offset}"
+    return ""
+
+
+def produce_request(body: Any, names: TopicNames) -> str:
+    """Partition, acks and bytes of records."""
+    topics = body.topic_data
+    size = 0
+    for topic in topics:
+        for partition in topic.partition_data:
+            if partition.records is not None:
+                size += len(partition.records)
+    if len(topics) == 1 and len(topics[0].partition_data) == 1:
+        text = f"{topic_text(topics[0], names)}-{topics[0].partition_data[0].index}"
+    else:
+        text = partitions_text(topics, names, "partition_data")
+    text += f" acks {body.acks}, {bytes_text(size)}"
+    return f"{text}, transaction {body.transactional_id}" if body.transactional_id else text
+
+
+def produce_response(body: Any, _names: TopicNames) -> str:
+    """The base offset, if there is one partition."""
+    topics = body.responses
+    if len(topics) == 1 and len(topics[0].partition_responses) == 1:
+        return f"base offset {topics[0].partition_responses[0].base_offset}"
+    return f"{sum(len(topic.partition_responses) for topic in topics)} partitions"
+
+
+def list_offsets_request(body: Any, names: TopicNames) -> str:
+    """Partition and what offset is wanted."""
+    text = partitions_text(body.topics, names, "partitions")
+    if not body.topics or not body.topics[0].partitions:
+        return text
+    timestamp = body.topics[0].partitions[0].timestamp
+    return f"{text} {_SPECIAL_TIMESTAMPS.get(timestamp, f'at {timestamp}')}"
+
+
+def list_offsets_response(body: Any, _names: TopicNames) -> str:
+    """The offset, if there is one partition."""
+    partitions = [each for topic in body.topics for each in topic.partitions]
+    if len(partitions) != 1:
+        return f"{len(partitions)} partitions"
+    found = partitions[0].old_style_offsets or [partitions[0].offset]
+    return f"offset {found[0]}"
+
+
+def offset_for_leader_epoch_request(body: Any, names: TopicNames) -> str:
+    """Partition and epoch."""
+    text = partitions_text(body.topics, names, "partitions")
+    if body.topics and body.topics[0].partitions:
+        text += f" epoch {body.topics[0].partitions[0].leader_epoch}"
+    return text
+
+
+def offset_for_leader_epoch_response(body: Any, _names: TopicNames) -> str:
+    """The end of the epoch, if there is one partition."""
+    partitions = [each for topic in body.topics for each in topic.partitions]
+    if len(partitions) != 1:
+        return f"{len(partitions)} partitions"
+    return f"epoch {partitions[0].leader_epoch} ends at {partitions[0].end_offset}"
+
+
+def share_fetch_request(body: Any, names: TopicNames) -> str:
+    """Group, session and partitions."""
+    text = f"group {body.group_id} session epoch {body.share_session_epoch}"
+    partitions = partitions_text(body.topics, names, "partitions")
+    return f"{text} {partitions}" if partitions else text
+
+
+def share_fetch_response(body: Any, _names: TopicNames) -> str:
+    """Bytes of records and how many of them were acquired."""
+    size = acquired = 0
+    for topic in body.responses:
+        for partition in topic.partitions:
+            size += len(partition.records or b"")
+            for each in partition.acquired_records:
+                acquired += each.last_offset - each.first_offset + 1
+    return f"{bytes_text(size)}, {acquired} acquired" if size or acquired else "no records"

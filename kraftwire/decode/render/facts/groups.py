@@ -1,0 +1,181 @@
+"""Facts of groups and transactions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftwire.decode.bodies_topics import TopicNames
+from kraftwire.decode.render.facts.words import partitions_text, some, topics_text
+
+__all__ = [
+    "add_offsets_to_txn_request",
+    "add_partitions_to_txn_request",
+    "end_txn_request",
+    "find_coordinator_request",
+    "find_coordinator_response",
+    "group_heartbeat_request",
+    "group_heartbeat_response",
+    "group_request",
+    "init_producer_id_request",
+    "init_producer_id_response",
+    "join_group_request",
+    "join_group_response",
+    "leave_group_request",
+    "offset_commit_request",
+    "offset_fetch_request",
+    "offset_fetch_response",
+    "sync_group_request",
+    "txn_offset_commit_request",
+    "write_txn_markers_request",
+]
+
+_KEY_TYPES = {0: "group", 1: "transaction", 2: "share"}
+
+
+def find_coordinator_request(body: Any, _names: TopicNames) -> str:
+    """The keys whose coordinators are wanted."""
+    keys = body.coordinator_keys or [body.key]
+    return f"{_KEY_TYPES.get(body.key_type, f'type {body.key_type}')} {some(keys)}"
+
+
+def find_coordinator_response(body: Any, _names: TopicNames) -> str:
+    """Where the coordinators are."""
+    nodes = [f"node {each.node_id} {each.host}:{each.port}" for each in body.coordinators]
+    return some(nodes or [f"node {body.node_id} {body.host}:{body.port}"])
+
+
+def group_request(body: Any, _names: TopicNames) -> str:
+    """Group, member and generation, as far as the request has them."""
+    text = f"group {body.group_id}"
+    member = getattr(body, "member_id", "")
+    generation = getattr(body, "generation_id", None)
+    if generation is not None:
+        text += f" generation {generation}"
+    return f"{text} member {member}" if member else text
+
+
+def join_group_request(body: Any, names: TopicNames) -> str:
+    """Group, member and protocols."""
+    protocols = some([each.name for each in body.protocols])
+    return f"{group_request(body, names)} protocols {protocols}"
+
+
+def join_group_response(body: Any, _names: TopicNames) -> str:
+    """Generation, leader and protocol."""
+    text = f"generation {body.generation_id} protocol {body.protocol_name} leader {body.leader}"
+    return f"{text}, {len(body.members)} members" if body.members else text
+
+
+def sync_group_request(body: Any, names: TopicNames) -> str:
+    """Group, member and number of assignments."""
+    text = group_request(body, names)
+    return f"{text}, {len(body.assignments)} assignments" if body.assignments else text
+
+
+def leave_group_request(body: Any, _names: TopicNames) -> str:
+    """Group and members."""
+    members = [each.member_id for each in body.members] or [body.member_id]
+    return f"group {body.group_id} member {some(members)}"
+
+
+def group_heartbeat_request(body: Any, _names: TopicNames) -> str:
+    """Group, member and member epoch."""
+    text = f"group {body.group_id} member {body.member_id} epoch {body.member_epoch}"
+    topics = getattr(body, "subscribed_topic_names", None)
+    return f"{text}, subscribes {some(topics)}" if topics else text
+
+
+def group_heartbeat_response(body: Any, names: TopicNames) -> str:
+    """Member epoch and assignment."""
+    text = f"epoch {body.member_epoch}"
+    assignment = getattr(body, "assignment", None)
+    if assignment is None:
+        return text
+    partitions = partitions_text(assignment.topic_partitions, names, "partitions")
+    return f"{text}, assigned {partitions or 'nothing'}"
+
+
+def offset_commit_request(body: Any, names: TopicNames) -> str:
+    """Group and offsets."""
+    return f"group {body.group_id} {_commits(body, names)}"
+
+
+def _commits(body: Any, names: TopicNames) -> str:
+    text = partitions_text(body.topics, names, "partitions")
+    if body.topics and body.topics[0].partitions:
+        text += f" @{body.topics[0].partitions[0].committed_offset}"
+    return text
+
+
+def offset_fetch_request(body: Any, names: TopicNames) -> str:
+    """Groups and partitions."""
+    if body.groups:
+        groups = body.groups
+        text = f"group {some([each.group_id for each in groups])}"
+        topics = groups[0].topics
+    else:
+        text, topics = f"group {body.group_id}", body.topics
+    if topics is None:
+        return f"{text} all partitions"
+    return f"{text} {partitions_text(topics, names, 'partition_indexes')}"
+
+
+def offset_fetch_response(body: Any, _names: TopicNames) -> str:
+    """The offset, if there is one partition."""
+    topics = body.groups[0].topics if body.groups else body.topics
+    partitions = [each for topic in topics for each in topic.partitions]
+    if len(partitions) != 1:
+        return f"{len(partitions)} partitions"
+    return f"@{partitions[0].committed_offset}"
+
+
+def init_producer_id_request(body: Any, _names: TopicNames) -> str:
+    """The transactional id."""
+    return f"transaction {body.transactional_id}" if body.transactional_id else "no transaction"
+
+
+def init_producer_id_response(body: Any, _names: TopicNames) -> str:
+    """Producer id and epoch."""
+    return f"producer {body.producer_id} epoch {body.producer_epoch}"
+
+
+def _producer(body: Any) -> str:
+    id = f"transaction {body.transactional_id}"
+    return f"{id} producer {body.producer_id} epoch {body.producer_epoch}"
+
+
+def add_partitions_to_txn_request(body: Any, names: TopicNames) -> str:
+    """Transaction, producer and partitions."""
+    if not body.transactions:
+        id = f"transaction {body.v3_and_below_transactional_id}"
+        topics = body.v3_and_below_topics
+        return f"{id} {partitions_text(topics, names, 'partitions')}"
+    first = body.transactions[0]
+    text = f"{_producer(first)} {partitions_text(first.topics, names, 'partitions')}"
+    more = len(body.transactions) - 1
+    return f"{text} +{more} transactions" if more else text
+
+
+def add_offsets_to_txn_request(body: Any, _names: TopicNames) -> str:
+    """Transaction, producer and group."""
+    return f"{_producer(body)} group {body.group_id}"
+
+
+def end_txn_request(body: Any, _names: TopicNames) -> str:
+    """Transaction and its end."""
+    return f"{'commit' if body.committed else 'abort'} {_producer(body)}"
+
+
+def txn_offset_commit_request(body: Any, names: TopicNames) -> str:
+    """Transaction, group and offsets."""
+    return f"{_producer(body)} group {body.group_id} {_commits(body, names)}"
+
+
+def write_txn_markers_request(body: Any, names: TopicNames) -> str:
+    """Producers, ends and topics."""
+    texts = [
+        f"{'commit' if each.transaction_result else 'abort'} producer {each.producer_id} "
+        f"epoch {each.producer_epoch} {topics_text(each.topics, names)}"
+        for each in body.markers
+    ]
+    return some(texts)

@@ -1,0 +1,75 @@
+"""Words that many facts share: partitions, topics, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kraftwire.decode.bodies_topics import TopicNames
+from kraftwire.wire.json_form import uuid_to_text
+
+__all__ = ["MORE_THAN", "bytes_text", "partitions_text", "some", "topic_text", "topics_text"]
+
+# Lists longer than this are cut.
+MORE_THAN = 3
+
+
+def topic_text(topic: Any, names: TopicNames) -> str:
+    """The name of a topic that a message gives by name, by id or by both."""
+    name = getattr(topic, "name", None) or getattr(topic, "topic", None)
+    if name:
+        return str(name)
+    id = getattr(topic, "topic_id", None)
+    if id is None:
+        return "?"
+    return names.name(None, id) or uuid_to_text(id)
+
+
+def some(values: Sequence[object]) -> str:
+    """The first few of a list, and how many more there are."""
+    if len(values) <= MORE_THAN:
+        return ", ".join(map(str, values))
+    return f"{', '.join(map(str, values[:MORE_THAN]))} +{len(values) - MORE_THAN}"
+
+
+def topics_text(topics: Sequence[Any], names: TopicNames) -> str:
+    """The first few topics of a list."""
+    if len(topics) == 1:
+        return topic_text(topics[0], names)
+    shown = ", ".join([topic_text(each, names) for each in topics[:MORE_THAN]])
+    return shown if len(topics) <= MORE_THAN else f"{shown} +{len(topics) - MORE_THAN} topics"
+
+
+def partitions_text(topics: Sequence[Any], names: TopicNames, field: str) -> str:
+    """The first partition, and how many more there are; `field` is the list of a topic."""
+    if not topics:
+        return ""
+    count = 0
+    for each in topics:
+        count += len(getattr(each, field))
+    first = topics[0]
+    name = topic_text(first, names)
+    inside = getattr(first, field)
+    if not inside:
+        return name
+    one = inside[0]
+    if one.__class__ is not int:
+        one = _index(one)
+    return f"{name}-{one}" if count == 1 else f"{name}-{one} +{count - 1}"
+
+
+def _index(partition: Any) -> int:
+    for attribute in ("partition_index", "partition", "index"):
+        value = getattr(partition, attribute, None)
+        if value is not None:
+            return int(value)
+    return -1
+
+
+def bytes_text(size: int) -> str:
+    """A number of bytes, short."""
+    if size < 10_000:
+        return f"{size} B"
+    if size < 10_000_000:
+        return f"{size / 1000:.1f} kB"
+    return f"{size / 1_000_000:.1f} MB"

@@ -1,0 +1,228 @@
+"""One line per exchange: when, where, which API, how large, how long, which errors, what about.
+
+Owns the columns. A line takes a few microseconds, so texts that come again are kept, and records
+are never looked into.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple, TextIO
+
+from kraftwire import messages
+from kraftwire.decode.bodies_frame import DecodedFrame
+from kraftwire.decode.bodies_topics import TopicNames
+from kraftwire.decode.frames import Frame
+from kraftwire.decode.render.facts import request_facts, response_facts
+from kraftwire.decode.render.line_quick import quick_body, quick_errors
+from kraftwire.decode.render.pending import Pending
+from kraftwire.decode.render.text import BOLD, DIM, RED, YELLOW, paint, utc_text
+from kraftwire.protocol.error_codes import error_name
+from kraftwire.wire.message import Message
+
+__all__ = ["LineWriter"]
+
+_CONNECTION_WIDTH = 31
+_API_WIDTH = 22
+_CORRELATION_WIDTH = 6
+_SIZES_WIDTH = 13
+_LATENCY_WIDTH = 9
+
+_NS = 1_000_000_000
+_DAY_S = 86_400
+_CACHE_MAX = 20_000
+# Lines wait for each other, but a reader of a live capture should not wait for them.
+_LINES_TOGETHER = 256
+_FLUSH_S = 0.2
+
+
+class _Asked(NamedTuple):
+    """What a line needs of the request."""
+
+    time_ns: int
+    api: str
+    correlation_id: int
+    size: int
+    facts: str
+    findings: str
+    connection: str
+
+
+class LineWriter:
+    """Writes lines to a stream; a request waits for its response to share one."""
+
+    def __init__(self, stream: TextIO, *, topics: TopicNames, is_coloured: bool = False) -> None:
+        self._stream = stream
+        self._topics = topics
+        self._is_coloured = is_coloured
+        self._pending: Pending[_Asked] = Pending()
+        self._lines: list[str] = []
+        self._flushed = time.monotonic()
+        self._second = self._day = -1
+        self._clock = ""
+        self._connections: dict[str, str] = {}
+        self._width = _CONNECTION_WIDTH
+        self._apis: dict[tuple[int | None, int | None], str] = {}
+        self._errors: dict[tuple[int, ...], str] = {}
+
+    def quick(self, frame: Frame) -> bool:
+        """Take a frame before anybody has decoded it; returns whether that was possible.
+
+        Shape: an ordinary frame, whose unknown tags and records nobody asks for, goes the short
+        way; all others have to come again through `frame`.
+        """
+        body = quick_body(frame)
+        if body is None:
+            return False
+        if frame.direction == "request":
+            self._ask(frame, body, "")
+        else:
+            self._answer(frame, body, quick_errors(body, frame.api_version or 0), "")
+        return True
+
+    def frame(self, decoded: DecodedFrame) -> None:
+        """Take note of a request, or write the line of a response and its request."""
+        findings = self._findings(decoded)
+        if decoded.frame.direction == "request":
+            self._ask(decoded.frame, decoded.body, findings)
+        else:
+            self._answer(decoded.frame, decoded.body, decoded.error_codes, findings)
+
+    def finish(self) -> None:
+        """Write the requests that never got an answer, and all that is still held back."""
+        for each in self._pending.rest():
+            self._unanswered(each)
+        self._flush()
+
+    def _ask(self, frame: Frame, body: Message | None, findings: str) -> None:
+        asked = _Asked(
+            frame.time_ns,
+            self._apis.get((frame.api_key, frame.api_version))
+            or self._api(frame.api_key, frame.api_version),
+            -1 if frame.correlation_id is None else frame.correlation_id,
+            frame.size,
+            "" if body is None else request_facts(body.API_KEY, body, self._topics),
+            findings,
+            frame.connection,
+        )
+        if frame.request is None or not frame.request.has_response:
+            self._write_request(asked, "")
+            return
+        given_up = self._pending.add(frame.connection, frame.index, asked)
+        if given_up is not None:
+            self._unanswered(given_up)
+
+    def _answer(
+        self, frame: Frame, body: Message | None, codes: list[int], findings: str
+    ) -> None:
+        asked = None
+        if frame.request is not None:
+            asked, skipped = self._pending.take(frame.connection, frame.request.index)
+            for each in skipped:
+                self._unanswered(each)
+        facts = "" if body is None else response_facts(body.API_KEY, body, self._topics)
+        if asked is None:
+            sizes, api = f"-/{frame.size}", self._api(frame.api_key, frame.api_version)
+        else:
+            sizes, api = f"{asked.size}/{frame.size}", asked.api
+            findings = asked.findings + findings
+            if asked.facts:
+                facts = f"{asked.facts}; {facts}" if facts else asked.facts
+        latency = frame.latency_ms
+        connection = self._connections.get(frame.connection) or self._connection(frame.connection)
+        self._put(
+            f"{self._time(frame.time_ns)} {connection} {api} "
+            f"{'-' if frame.correlation_id is None else frame.correlation_id:>6} {sizes:>13} "
+            f"{'-' if latency is None else f'{latency:.3f}':>9} "
+            f"{self._error(codes) if codes else '-'} {facts}{findings}"
+        )
+
+    def _unanswered(self, asked: _Asked) -> None:
+        self._write_request(asked, " [no response]")
+
+    def _write_request(self, asked: _Asked, remark: str) -> None:
+        remark = paint(remark, YELLOW, is_wanted=self._is_coloured and bool(remark))
+        self._put(
+            f"{self._time(asked.time_ns)} {self._connection(asked.connection)} {asked.api} "
+            f"{asked.correlation_id:>6} {f'{asked.size}/-':>13} {'-':>9} - "
+            f"{asked.facts}{asked.findings}{remark}"
+        )
+
+    # -- columns -------------------------------------------------------------------------------
+
+    def _time(self, time_ns: int) -> str:
+        second, rest = divmod(time_ns, _NS)
+        if second != self._second:
+            self._second = second
+            self._clock = utc_text(second * 1000)[11:19]
+            if second // _DAY_S != self._day:
+                self._begin_day(second)
+        return f"{self._clock}.{rest // 1000:06}"
+
+    def _begin_day(self, second: int) -> None:
+        is_first = self._day < 0
+        self._day = second // _DAY_S
+        if is_first:
+            self._put(paint(self._head(), BOLD, is_wanted=self._is_coloured))
+        self._put(paint(f"# {utc_text(second * 1000)[:10]} UTC", DIM, is_wanted=self._is_coloured))
+
+    def _head(self) -> str:
+        return (
+            f"# {'time':13} {'connection':{self._width}} {'API':{_API_WIDTH}} "
+            f"{'corr':>{_CORRELATION_WIDTH}} {'request/resp.':>{_SIZES_WIDTH}} "
+            f"{'ms':>{_LATENCY_WIDTH}} error facts"
+        )
+
+    def _connection(self, name: str) -> str:
+        padded = self._connections.get(name)
+        if padded is None:
+            if len(self._connections) > _CACHE_MAX:
+                self._connections.clear()
+            self._width = max(self._width, len(name))
+            padded = self._connections[name] = name.ljust(self._width)
+        return padded
+
+    def _api(self, key: int | None, version: int | None) -> str:
+        text = self._apis.get((key, version))
+        if text is None:
+            if len(self._apis) > _CACHE_MAX:
+                self._apis.clear()
+            name = "?" if key is None else messages.API_NAMES.get(key, f"API {key}")
+            text = f"{name} v{version}" if version is not None else name
+            text = self._apis[key, version] = text.ljust(_API_WIDTH)
+        return text
+
+    def _error(self, codes: list[int]) -> str:
+        key = tuple(codes)
+        text = self._errors.get(key)
+        if text is None:
+            if len(self._errors) > _CACHE_MAX:
+                self._errors.clear()
+            names = ",".join(map(error_name, codes))
+            text = self._errors[key] = paint(names, RED, is_wanted=self._is_coloured)
+        return text
+
+    def _findings(self, decoded: DecodedFrame) -> str:
+        """Ids of what was found; records are not looked into for that."""
+        if decoded.is_token:
+            return " [sasl-token]"
+        found = decoded.payload.findings
+        if not found and not decoded.frame.findings:
+            return ""
+        ids = [each[0] for each in decoded.frame.findings] + [each.id for each in found]
+        text = f" [{', '.join(dict.fromkeys(ids))}]"
+        return paint(text, YELLOW, is_wanted=self._is_coloured)
+
+    # -- output --------------------------------------------------------------------------------
+
+    def _put(self, line: str) -> None:
+        self._lines.append(line)
+        if len(self._lines) >= _LINES_TOGETHER or time.monotonic() - self._flushed > _FLUSH_S:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._lines:
+            self._lines.append("")
+            self._stream.write("\n".join(self._lines))
+            self._lines = []
+        self._flushed = time.monotonic()

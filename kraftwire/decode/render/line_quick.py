@@ -1,0 +1,107 @@
+"""The bodies of ordinary frames, decoded without a detour.
+
+Owns the short way from a frame to its body: whole frames of APIs and versions that the schemas
+know, with headers free of tagged fields. For everything else it has no answer, and the decoder that
+takes its time, remembers and explains is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kraftwire import messages
+from kraftwire.decode.bodies_clues import needs_learning
+from kraftwire.decode.bodies_scan import error_codes
+from kraftwire.decode.frames import Frame
+from kraftwire.errors import WireError
+from kraftwire.protocol.versions import (
+    API_VERSIONS_KEY,
+    request_header_version,
+    response_header_version,
+)
+from kraftwire.wire.message import Message
+
+__all__ = ["quick_body", "quick_errors"]
+
+_CLIENT_ID = 8
+_NULL = 0xFFFF
+
+# (is request, API key, version) -> class and header version; None: not this way.
+_ways: dict[tuple[bool, int, int], tuple[type[Message], int] | None] = {}
+
+
+def quick_body(frame: Frame) -> Message | None:
+    """The body of a frame; None if the frame is not ordinary."""
+    key, version = frame.api_key, frame.api_version
+    if key is None or version is None or frame.missing or frame.findings:
+        return None
+    is_request = frame.direction == "request"
+    try:
+        way = _ways[is_request, key, version]
+    except KeyError:
+        way = _ways[is_request, key, version] = _find_way(is_request, key, version)
+    if way is None:
+        return None
+    cls, header_version = way
+    data = frame.data
+    if is_request:
+        position = _CLIENT_ID + 2
+        size = int.from_bytes(data[_CLIENT_ID:position], "big")
+        if size != _NULL:
+            position += size
+        tagged = header_version == 2
+    else:
+        position = 4
+        tagged = header_version == 1
+    if tagged:
+        if data[position : position + 1] != b"\0":
+            return None
+        position += 1
+    try:
+        body, end = cls.decode(data, version, position)
+    except WireError:
+        return None
+    return body if end == frame.size else None
+
+
+def _find_way(is_request: bool, key: int, version: int) -> tuple[type[Message], int] | None:
+    """Where to go; frames that tell something about others do not come this way."""
+    low, high = messages.API_VERSIONS.get(key, (0, -1))
+    if not low <= version <= high or needs_learning(key) or key == API_VERSIONS_KEY:
+        return None
+    if is_request:
+        header_version = request_header_version(key, version)
+        return (messages.request_class(key), header_version) if header_version else None
+    return messages.response_class(key), response_header_version(key, version)
+
+
+def quick_errors(body: Any, version: int) -> list[int]:
+    """The error codes in a response other than 0, each once."""
+    special = _ERRORS.get(body.NAME)
+    return error_codes(body, version) if special is None else special(body)
+
+
+def _fetch_errors(body: Any) -> list[int]:
+    codes = [body.error_code] if body.error_code else []
+    for topic in body.responses:
+        for partition in topic.partitions:
+            if partition.error_code and partition.error_code not in codes:
+                codes.append(partition.error_code)
+    return codes
+
+
+def _produce_errors(body: Any) -> list[int]:
+    codes: list[int] = []
+    for topic in body.responses:
+        for partition in topic.partition_responses:
+            if partition.error_code and partition.error_code not in codes:
+                codes.append(partition.error_code)
+    return codes
+
+
+# The two APIs that most frames belong to.
+_ERRORS: dict[str, Callable[[Any], list[int]]] = {
+    "FetchResponse": _fetch_errors,
+    "ProduceResponse": _produce_errors,
+}

@@ -1,0 +1,144 @@
+"""Metadata records in a few words: registrations, topics, configuration, users.
+
+Owns which records are worth a line; the others are only counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kraftwire.decode.redact import REDACTED, is_secret_config
+from kraftwire.decode.render.text import count_text, listed, words
+from kraftwire.limits import RAFT_TOPIC_COUNT_MAX
+from kraftwire.messages.partition_record import PartitionRecord
+from kraftwire.messages.topic_record import TopicRecord
+from kraftwire.wire.json_form import uuid_to_text
+from kraftwire.wire.message import Message
+
+__all__ = ["Topics", "highlight"]
+
+_RESOURCES = {2: "topic", 4: "broker", 8: "broker logger", 16: "client metrics", 32: "group"}
+_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+# BrokerRegistrationChange: -1 and 1 for either direction, 0 for no change.
+_FENCED = {-1: "is unfenced", 1: "is fenced"}
+
+
+@dataclass(slots=True)
+class _Topic:
+    name: str
+    partitions: int = 0
+    replicas: int = 0
+
+
+class Topics:
+    """Names and sizes of the topics that the log has created, as far as it was read."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[bytes, _Topic] = {}
+        self._by_name: dict[str, _Topic] = {}
+
+    def see(self, record: Message) -> None:
+        """Note a topic or a partition."""
+        if isinstance(record, TopicRecord) and len(self._by_id) < RAFT_TOPIC_COUNT_MAX:
+            topic = _Topic(record.name)
+            self._by_id[record.topic_id] = self._by_name[record.name] = topic
+        elif isinstance(record, PartitionRecord) and record.topic_id in self._by_id:
+            topic = self._by_id[record.topic_id]
+            topic.partitions += 1
+            topic.replicas = max(topic.replicas, len(record.replicas))
+
+    def name(self, topic_id: bytes) -> str:
+        """The name of a topic, or its id where no record told the name."""
+        topic = self._by_id.get(topic_id)
+        return topic.name if topic else uuid_to_text(topic_id)
+
+    def complete(self, topic: str) -> str:
+        """The name of a topic with its size, once its partitions are known."""
+        known = self._by_name.get(topic)
+        if known is None or not known.partitions:
+            return topic
+        sizes = [count_text(known.partitions, "partition")]
+        if known.replicas > 1:
+            sizes.append(count_text(known.replicas, "replica"))
+        return words(topic, sizes)
+
+
+def highlight(
+    record: Message, topics: Topics, *, show_secrets: bool
+) -> tuple[str, str, str] | None:
+    """Kind, subject and text of a record; None for those that are only counted."""
+    if record.NAME == "ConfigRecord":
+        return _config(record, show_secrets=show_secrets)
+    if record.NAME == "RemoveTopicRecord":
+        name = topics.name(record.topic_id)  # type: ignore[attr-defined]
+        return "topic", "", f"{name} is deleted"
+    if record.NAME not in _WORDS:
+        return None
+    kind, function = _WORDS[record.NAME]
+    text = function(record)
+    return None if text is None else (kind, "", text)
+
+
+def _config(record: Any, *, show_secrets: bool) -> tuple[str, str, str]:
+    resource = _RESOURCES.get(record.resource_type, f"resource type {record.resource_type}")
+    subject = f"{resource} {record.resource_name or '(default)'}"
+    if record.value is None:
+        return "config", subject, f"{record.name} is reset"
+    value = record.value if show_secrets or not is_secret_config(record.name) else REDACTED
+    return "config", subject, f"{record.name}={value}"
+
+
+def _endpoints(record: Any) -> str:
+    return listed(f"{each.name}://{each.host}:{each.port}" for each in record.end_points)
+
+
+def _register_broker(record: Any) -> str:
+    remarks = [_endpoints(record)]
+    if record.rack:
+        remarks.append(f"rack {record.rack}")
+    return words(f"{record.broker_id} registers", remarks)
+
+
+def _registration_change(record: Any) -> str | None:
+    changes = [_FENCED[record.fenced]] if record.fenced in _FENCED else []
+    if record.in_controlled_shutdown > 0:
+        changes.append("begins a controlled shutdown")
+    return f"{record.broker_id} {' and '.join(changes)}" if changes else None
+
+
+def _acl(record: Any) -> str:
+    verb = "denied" if record.permission_type == 2 else "allowed"
+    return f"{record.principal} from {record.host} {verb} {record.resource_name}"
+
+
+def _quota(record: Any) -> str:
+    entity = listed(f"{e.entity_type} {e.entity_name or '(default)'}" for e in record.entity)
+    value = " is removed" if record.remove else f"={record.value:.12g}"
+    return f"{entity} {record.key}{value}"
+
+
+def _scram(record: Any) -> str:
+    return f"{record.name} ({_MECHANISMS.get(record.mechanism, record.mechanism)})"
+
+
+_WORDS: dict[str, tuple[str, Callable[[Any], str | None]]] = {
+    "AbortTransactionRecord": ("metadata transaction", lambda r: f"aborted: {r.reason}"),
+    "AccessControlEntryRecord": ("ACL", _acl),
+    "BrokerRegistrationChangeRecord": ("broker", _registration_change),
+    "ClientQuotaRecord": ("quota", _quota),
+    "DelegationTokenRecord": ("delegation token", lambda r: f"{r.token_id} of {r.owner}"),
+    "FeatureLevelRecord": ("feature", lambda r: f"{r.name}={r.feature_level}"),
+    "FenceBrokerRecord": ("broker", lambda r: f"{r.id} is fenced"),
+    "KRaftVersionRecord": ("feature", lambda r: f"kraft.version={r.kraft_version}"),
+    "RegisterBrokerRecord": ("broker", _register_broker),
+    "RegisterControllerRecord": (
+        "controller", lambda r: words(f"{r.controller_id} registers", [_endpoints(r)])
+    ),
+    "RemoveUserScramCredentialRecord": ("user", lambda r: f"{_scram(r)} is removed"),
+    "TopicRecord": ("topic", lambda r: str(r.name)),
+    "UnfenceBrokerRecord": ("broker", lambda r: f"{r.id} is unfenced"),
+    "UnregisterBrokerRecord": ("broker", lambda r: f"{r.broker_id} is unregistered"),
+    "UserScramCredentialRecord": ("user", _scram),
+}

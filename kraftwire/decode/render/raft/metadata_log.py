@@ -1,0 +1,137 @@
+"""What the metadata log said: every batch once, however many replicas fetched it.
+
+Owns the order of the log (a batch of a newer epoch replaces what stood at its offset) and the
+choice of records that are worth a line.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from kraftwire.decode.render.raft.highlights import Topics, highlight
+from kraftwire.decode.render.raft.model import Event, Highlight, LogSummary
+from kraftwire.errors import WireError
+from kraftwire.limits import RAFT_HIGHLIGHT_COUNT_MAX
+from kraftwire.records.decoded import Decoded
+from kraftwire.records.json_form import decode_record
+from kraftwire.records.reader import Batch, read_batches
+from kraftwire.records.record import Record
+
+__all__ = ["MetadataLog", "Place"]
+
+_FAMILY = "metadata"
+_PROBLEM_COUNT_MAX = 20
+
+# Records reach the first follower at once; what is older than this when it is fetched is history.
+_HISTORY_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where and when a record stands in the log."""
+
+    offset: int
+    epoch: int
+    time: float
+
+
+class MetadataLog:
+    """Reads batches as they come and hands control records on.
+
+    Shape: `on_control` gets every control record of the log in order. `show_secrets` lets values
+    of secret configuration keys through.
+    """
+
+    def __init__(
+        self, on_control: Callable[[Decoded, Place], None], *, show_secrets: bool = False
+    ) -> None:
+        self.events: list[Event] = []
+        self._on_control = on_control
+        self._show_secrets = show_secrets
+        self._counts: Counter[str] = Counter()
+        self._summary = LogSummary()
+        self._topics = Topics()
+        self._next_offset = -1
+        self._epoch = -1
+
+    def see_bytes(self, data: bytes | memoryview, time: float) -> int:
+        """Read the records field of a Fetch response; returns the end offset, -1 if empty."""
+        end = -1
+        try:
+            for batch in read_batches(data):
+                self.see_batch(batch, time)
+                end = batch.last_offset + 1
+        except WireError as error:
+            self._note_problem(str(error))
+        return end
+
+    def see_batch(self, batch: Batch, time: float | None = None) -> None:
+        """Read one batch, unless it was read before; `time` is when a frame brought it."""
+        base_offset = getattr(batch, "base_offset", -1)
+        epoch = batch.partition_leader_epoch
+        if base_offset < self._next_offset:
+            if epoch <= self._epoch:
+                return
+            self._note_truncation(base_offset, epoch, time)
+        if self._summary.first_offset is None:
+            self._summary.first_offset = base_offset
+        self._next_offset, self._epoch = batch.last_offset + 1, epoch
+        self._summary.end_offset = self._next_offset
+        self._summary.batches += 1
+        rows, damage = batch.salvage()
+        if damage is not None:
+            self._note_problem(str(damage))
+        for row in rows:
+            at = _time_of(row.timestamp / 1000, time)
+            self._record(row, Place(row.offset, epoch, at), is_control=batch.is_control)
+
+    def start_snapshot(self) -> None:
+        """Begin a snapshot: its offsets are its own."""
+        self._next_offset = self._epoch = -1
+
+    def summary(self) -> LogSummary:
+        """All that was read so far."""
+        self._summary.counts = dict(self._counts.most_common())
+        self._summary.highlights = [
+            replace(each, text=self._topics.complete(each.text)) if each.kind == "topic" else each
+            for each in self._summary.highlights
+        ]
+        return self._summary
+
+    def _record(self, row: Record, place: Place, *, is_control: bool) -> None:
+        try:
+            decoded = decode_record(row, _FAMILY, is_control=is_control)
+        except WireError as error:
+            self._note_problem(f"record at offset {row.offset}: {error}")
+            return
+        if decoded is None:
+            return
+        self._counts[decoded.type] += 1
+        if is_control:
+            self._on_control(decoded, place)
+        if decoded.message is None:
+            return
+        self._topics.see(decoded.message)
+        found = highlight(decoded.message, self._topics, show_secrets=self._show_secrets)
+        if found is None:
+            return
+        if len(self._summary.highlights) < RAFT_HIGHLIGHT_COUNT_MAX:
+            self._summary.highlights.append(Highlight(place.offset, place.time, *found))
+        else:
+            self._summary.hidden += 1
+
+    def _note_truncation(self, offset: int, epoch: int, time: float | None) -> None:
+        text = f"log is written anew from offset {offset}: records before that were lost"
+        details = {"offset": offset, "end": self._next_offset}
+        self.events.append(Event(time or 0.0, "truncation", text, epoch, None, details))
+
+    def _note_problem(self, text: str) -> None:
+        if len(self._summary.problems) < _PROBLEM_COUNT_MAX:
+            self._summary.problems.append(text)
+
+
+def _time_of(written: float, seen: float | None) -> float:
+    """When a record was written: by the frames' clock, unless it is clearly older than them."""
+    return written if seen is None or seen - written > _HISTORY_S else seen

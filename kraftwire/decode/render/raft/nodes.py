@@ -1,0 +1,132 @@
+"""Which node is at which end of a connection, and whether it is alive.
+
+A server's id is told by the requests that name their receiver, by the endpoints in answers and by
+a leader's own answers; a client's by the replica id in its requests.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from kraftwire.decode.render.raft.model import Silence
+from kraftwire.decode.render.raft.sighting import NodeId, Sighting
+from kraftwire.limits import RAFT_EVENT_COUNT_MAX, RAFT_PENDING_COUNT_MAX
+
+__all__ = ["SILENCE_S", "Nodes"]
+
+# A replica asks at least every 500 ms (the wait of a Fetch); three times that is odd.
+SILENCE_S = 1.5
+
+# A capture in which nobody sends anything for this long has a hole or shows a cluster at rest. Must
+# be longer than controller.quorum.fetch.timeout.ms (2 s): until then all wait for a stopped leader.
+_HOLE_S = 4.0
+
+# Requests that were on their way, or parked, when a node fell silent.
+_ON_THE_WAY_S = 2.0
+
+
+class Nodes:
+    """The nodes of a capture."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[NodeId, str] = {}
+        self.silences: list[Silence] = []
+        self._servers: dict[str, int] = {}
+        self._clients: dict[str, int] = {}
+        self._last_seen: dict[NodeId, float] = {}
+        self._last_frame: float | None = None
+        # Node -> the server of its last request, while that has no answer.
+        self._waits_for: dict[NodeId, str] = {}
+        # (connection, correlation id) -> (server, time); the oldest are forgotten first.
+        self._pending: OrderedDict[tuple[str, int], tuple[str, float]] = OrderedDict()
+
+    def learn_server(self, endpoint: str, node: int) -> None:
+        """Note which node listens on "host:port"."""
+        if node >= 0:
+            self._servers[endpoint] = node
+
+    def learn_endpoints(self, endpoints: Iterable[tuple[int, str, int]]) -> None:
+        """Note (node id, host, port) of an answer or record, unless traffic told better."""
+        for node, host, port in endpoints:
+            text = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            self._servers.setdefault(text, node)
+
+    def learn_client(self, seen: Sighting, node: int) -> None:
+        """Note which node opened a connection."""
+        if node >= 0:
+            self._clients[seen.connection] = node
+
+    def server(self, seen: Sighting) -> NodeId:
+        """The node that listens."""
+        return self._servers.get(seen.server, seen.server)
+
+    def client(self, seen: Sighting) -> NodeId | None:
+        """The node that asks; None if that is no node or not known yet."""
+        return self._clients.get(seen.connection)
+
+    def see(self, seen: Sighting) -> None:
+        """Note a sign of life of the sender.
+
+        Order: after the body told who the sender is.
+        """
+        if self._last_frame is not None and seen.time - self._last_frame > _HOLE_S:
+            self._last_seen = dict.fromkeys(self._last_seen, seen.time)
+        self._last_frame = seen.time
+        if seen.is_request:
+            self._pending[seen.connection, seen.correlation_id] = (seen.server, seen.time)
+            if len(self._pending) > RAFT_PENDING_COUNT_MAX:
+                self._pending.popitem(last=False)
+            sender = self._clients.get(seen.connection)
+            if sender is not None:
+                self._sign_of_life(sender, seen.time)
+                self._waits_for[sender] = seen.server
+            return
+        self._pending.pop((seen.connection, seen.correlation_id), None)
+        client = self._clients.get(seen.connection)
+        if client is not None and self._waits_for.get(client) == seen.server:
+            # It had nothing to say before this answer.
+            del self._waits_for[client]
+            self._last_seen[client] = seen.time
+        server = self._servers.get(seen.server)
+        if server is not None:
+            self._sign_of_life(server, seen.time)
+
+    def finish(self, end: float) -> None:
+        """Note who was silent at the end of the capture, and count what stayed unanswered."""
+        for node, last in list(self._last_seen.items()):
+            if end - last > SILENCE_S:
+                self._note_silence(node, last, None)
+        self.silences = [each for each in self.silences if not self._is_waiting(each)]
+        self.silences.sort(key=lambda each: each.start)
+        for silence in self.silences:
+            first = silence.start - _ON_THE_WAY_S
+            last = end if silence.end is None else silence.end
+            silence.unanswered = sum(
+                first <= asked <= last and self._servers.get(server) == silence.node
+                for server, asked in self._pending.values()
+            )
+
+    def _sign_of_life(self, node: NodeId, time: float) -> None:
+        last = self._last_seen.get(node)
+        if last is not None and time - last > SILENCE_S:
+            self._note_silence(node, last, time)
+        self._last_seen[node] = time
+
+    def _note_silence(self, node: NodeId, start: float, end: float | None) -> None:
+        waits_for = self._waits_for.get(node)
+        server = None if waits_for is None else self._servers.get(waits_for)
+        if len(self.silences) < RAFT_EVENT_COUNT_MAX:
+            self.silences.append(Silence(node, start, end, waits_for=server))
+
+    def _is_waiting(self, silence: Silence) -> bool:
+        """Whether a node was silent only because the one that it had asked was."""
+        if silence.waits_for is None or silence.end is None:
+            return False
+        return any(
+            each.node == silence.waits_for
+            and each.waits_for != silence.node
+            and each.start < silence.end
+            and (each.end is None or each.end > silence.start)
+            for each in self.silences
+        )

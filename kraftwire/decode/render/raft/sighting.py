@@ -1,0 +1,62 @@
+"""What the timeline is told: one request or response, as a packet capture shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kraftwire.messages import API_NAMES
+from kraftwire.wire.message import Message
+
+__all__ = ["QUORUM_APIS", "NodeId", "Sighting"]
+
+_NAMES = frozenset(
+    {
+        "AddRaftVoter",
+        "BeginQuorumEpoch",
+        "BrokerHeartbeat",
+        "BrokerRegistration",
+        "ControllerRegistration",
+        "DescribeQuorum",
+        "EndQuorumEpoch",
+        "Fetch",
+        "FetchSnapshot",
+        "RemoveRaftVoter",
+        "UpdateRaftVoter",
+        "Vote",
+    }
+)
+
+# The bodies that the timeline reads; of all other frames time and connection are enough.
+QUORUM_APIS = frozenset(key for key, name in API_NAMES.items() if name in _NAMES)
+
+# A node's id, or host and port where no frame has told the id.
+NodeId = int | str
+
+
+@dataclass(slots=True)
+class Sighting:
+    """One frame.
+
+    Units: `time` in seconds since the epoch. Shape: `connection` is "client:port-server:port";
+    `body` is None where nobody decoded it; a response has the body of its `request`, if known, and
+    the time of it in `asked`.
+    """
+
+    time: float
+    connection: str
+    api_key: int
+    is_request: bool
+    body: Message | None = None
+    correlation_id: int = 0
+    request: Message | None = None
+    asked: float | None = None
+
+    @property
+    def server(self) -> str:
+        """Host and port of the server."""
+        return self.connection.rpartition("-")[2]
+
+    @property
+    def client(self) -> str:
+        """Host and port of the client."""
+        return self.connection.rpartition("-")[0]

@@ -1,0 +1,220 @@
+"""The story of a quorum for people: the timeline, who led when, the replicas, the log."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import TextIO
+
+from kraftwire.decode.render.raft.model import (
+    LEADS,
+    Event,
+    Highlight,
+    LeaderOfEpoch,
+    Replica,
+    Story,
+)
+from kraftwire.decode.render.raft.sighting import NodeId
+from kraftwire.decode.render.tables import Table, wants_colour, write_table
+from kraftwire.decode.render.text import (
+    BOLD,
+    DIM,
+    GREEN,
+    RED,
+    YELLOW,
+    count_text,
+    duration_text,
+    listed,
+    paint,
+    utc_text,
+)
+
+__all__ = ["timeline_lines", "write_story"]
+
+_STYLES = {
+    "conflict": RED,
+    "fenced": YELLOW,
+    "leader": GREEN,
+    "pre-vote": DIM,
+    "resign": YELLOW,
+    "silence": RED,
+    "stuck": RED,
+    "truncation": RED,
+}
+_BARS = " ▁▂▃▄▅▆▇█"
+_UNKNOWN_BAR = "·"
+_LEADS_BAR = "L"
+
+# Highlights of the log that are shown at most; the JSON form has all that are kept.
+HIGHLIGHT_LINES_MAX = 40
+# Records of one kind within this time share a line.
+_TOGETHER_S = 0.5
+_TOGETHER_MAX = 8
+_WRAP = 110
+
+
+def write_story(story: Story, stream: TextIO | None = None) -> None:
+    """Write all sections."""
+    stream = stream or sys.stdout
+    is_coloured = wants_colour(stream)
+
+    def write(lines: Sequence[str]) -> None:
+        stream.write("\n".join([*lines, "", ""]))
+
+    write(_head(story, is_coloured=is_coloured))
+    if story.events:
+        write(timeline_lines(story, is_coloured=is_coloured))
+    for table in (_leaders_table(story), _replicas_table(story)):
+        if table.rows:
+            write_table(table, stream)
+            stream.write("\n")
+    write(log_lines(story, is_coloured=is_coloured))
+
+
+def _head(story: Story, *, is_coloured: bool) -> list[str]:
+    title = paint("Raft timeline", BOLD, is_wanted=is_coloured)
+    if not story.events and story.log.first_offset is None:
+        return [f"{title}: nothing of a KRaft quorum was seen"]
+    span = duration_text(story.end - story.start)
+    kinds: dict[str, list[NodeId]] = {}
+    for node, kind in story.labels.items():
+        kinds.setdefault(kind, []).append(node)
+    parts = [f"{span} from {utc_text(round(story.start * 1000))}"]
+    for kind in sorted(kinds, reverse=True):
+        nodes = sorted(kinds[kind], key=str)
+        parts.append(f"{kind}{'s' * (len(nodes) > 1)} {listed(nodes)}")
+    return [f"{title}: {'; '.join(parts)}"]
+
+
+def timeline_lines(story: Story, *, is_coloured: bool = False) -> list[str]:
+    """One line per event: seconds since the start, epoch, node, what happened."""
+    rows = [_row(event, story.start) for event in story.events]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for event, (time, epoch, node, text) in zip(story.events, rows, strict=True):
+        place = f"{time.rjust(widths[0])}  {epoch.ljust(widths[1])}  {node.ljust(widths[2])}"
+        style = _STYLES.get(event.kind)
+        lines.append(f"{place}  {paint(text, style or '', is_wanted=is_coloured and bool(style))}")
+    if story.event_overflow:
+        lines.append(f"and {count_text(story.event_overflow, 'more event')}")
+    return lines
+
+
+def _row(event: Event, start: float) -> tuple[str, str, str, str]:
+    return (
+        f"{event.time - start:+.3f}",
+        "" if event.epoch is None else f"epoch {event.epoch}",
+        "" if event.node is None else f"node {event.node}",
+        event.text,
+    )
+
+
+def _leaders_table(story: Story) -> Table:
+    head = ("epoch", "leader", "from", "to", "votes of", "log from offset", "how it ended")
+    table = Table("Who led when", head, right=(0, 1, 2, 3, 5))
+    for each in story.leaders:
+        table.rows.append(_leader_row(each, story))
+    return table
+
+
+def _leader_row(each: LeaderOfEpoch, story: Story) -> tuple[str, ...]:
+    votes: Sequence[NodeId] = each.granting
+    if not votes:
+        rounds = (r for r in story.rounds if r.epoch == each.epoch and not r.is_pre_vote)
+        votes = next(([r.candidate, *r.granted] for r in rounds if r.candidate == each.leader), [])
+    return (
+        str(each.epoch),
+        str(each.leader),
+        f"{each.time - story.start:+.3f}",
+        "" if each.end is None else f"{each.end - story.start:+.3f}",
+        ", ".join(map(str, sorted(votes, key=str))),
+        "" if each.start_offset is None else str(each.start_offset),
+        each.ending or "leads to the end",
+    )
+
+
+def _replicas_table(story: Story) -> Table:
+    head = (
+        "replica", "kind", "fetches", "from", "to", "at offset", "largest lag", "longest pause",
+        "lag over time",
+    )
+    table = Table("Replicas and their lag, in records", head, right=(0, 2, 3, 4, 5, 6, 7))
+    for each in story.replicas:
+        table.rows.append(
+            (
+                str(each.node),
+                story.labels.get(each.node, ""),
+                f"{each.fetch_count:,}",
+                f"{each.first_fetch - story.start:+.1f}",
+                f"{each.last_fetch - story.start:+.1f}",
+                str(each.offset),
+                f"{each.lag_max:,}",
+                duration_text(each.gap_max),
+                _spark(each),
+            )
+        )
+    return table
+
+
+def _spark(replica: Replica) -> str:
+    """A bar per span of time, on a scale of squares so that small lags show beside large ones."""
+    top, peak = len(_BARS) - 1, replica.lag_max
+    bars = []
+    for lag in replica.lags:
+        if lag is None or lag == LEADS:
+            bars.append(_UNKNOWN_BAR if lag is None else _LEADS_BAR)
+        else:
+            height = (lag / peak) ** 0.5 * top if peak else 0
+            bars.append(_BARS[min(top, max(int(lag > 0), round(height)))])
+    return "".join(bars).rstrip(_UNKNOWN_BAR + " ")
+
+
+def log_lines(story: Story, *, is_coloured: bool = False) -> list[str]:
+    """What the metadata log said."""
+    log = story.log
+    title = paint("What the metadata log said", BOLD, is_wanted=is_coloured)
+    if log.first_offset is None or log.end_offset is None:
+        return [f"{title}: no records of it were seen"]
+    span = f"offsets {log.first_offset} to {log.end_offset - 1} in {log.batches:,} batches"
+    lines = [f"{title}: {span}"]
+    counts = [f"{count:,} {name.removesuffix('Record')}" for name, count in log.counts.items()]
+    lines += textwrap.wrap(f"records: {', '.join(counts)}", _WRAP, subsequent_indent=" " * 9)
+    lines += _highlights(story)
+    lines += [f"problem: {text}" for text in log.problems]
+    return lines
+
+
+def _highlights(story: Story) -> Iterator[str]:
+    """Records of one kind and moment share a line."""
+    groups: dict[tuple[str, int], list[Highlight]] = {}
+    moment, number = float("-inf"), 0
+    for each in story.log.highlights:
+        if each.time - moment > _TOGETHER_S:
+            moment, number = each.time, number + 1
+        groups.setdefault((each.kind, number), []).append(each)
+    shown = list(groups.values())[:HIGHLIGHT_LINES_MAX]
+    width = max((len(str(group[0].offset)) for group in shown), default=0)
+    for group in shown:
+        first = group[0]
+        place = f"{first.time - story.start:+10.3f}  offset {first.offset:>{width}}  {first.kind} "
+        yield from textwrap.wrap(
+            _group_text(group), _WRAP, initial_indent=place, subsequent_indent=" " * len(place),
+            break_long_words=False, break_on_hyphens=False,
+        )
+    hidden = story.log.hidden + len(story.log.highlights) - sum(map(len, shown))
+    if hidden:
+        yield f"and {hidden:,} more"
+
+
+def _group_text(group: list[Highlight]) -> str:
+    subjects: dict[str, list[str]] = {}
+    for each in group[:_TOGETHER_MAX]:
+        subjects.setdefault(each.subject, []).append(each.text)
+    parts = [
+        f"{subject}: {', '.join(texts)}" if subject else ", ".join(texts)
+        for subject, texts in subjects.items()
+    ]
+    if len(group) > _TOGETHER_MAX:
+        parts.append(f"and {len(group) - _TOGETHER_MAX} more")
+    return "; ".join(parts)

@@ -1,0 +1,307 @@
+"""The Raft view: turns the frames of a capture, or the batches of a metadata log, into a story.
+
+Owns the dispatch of what is seen to those who gather it, and the order of the finished events. It
+decides nothing about the protocol and keeps no frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kraftwire.decode.bodies_topics import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.decode.render.raft.elections import Elections
+from kraftwire.decode.render.raft.leaders import Leaders
+from kraftwire.decode.render.raft.members import Members
+from kraftwire.decode.render.raft.metadata_log import MetadataLog, Place
+from kraftwire.decode.render.raft.model import Event, Silence, Story
+from kraftwire.decode.render.raft.nodes import Nodes
+from kraftwire.decode.render.raft.progress import Progress
+from kraftwire.decode.render.raft.sighting import NodeId, Sighting
+from kraftwire.decode.render.text import duration_text, words
+from kraftwire.limits import RAFT_EVENT_COUNT_MAX
+from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
+from kraftwire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
+from kraftwire.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
+from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
+from kraftwire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
+from kraftwire.messages.end_quorum_epoch_response import EndQuorumEpochResponse
+from kraftwire.messages.fetch_request import FetchPartition, FetchRequest
+from kraftwire.messages.fetch_response import FetchResponse
+from kraftwire.messages.fetch_response import PartitionData as FetchedPartition
+from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
+from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kraftwire.messages.leader_change_message import LeaderChangeMessage
+from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
+from kraftwire.messages.vote_request import VoteRequest
+from kraftwire.messages.vote_response import VoteResponse
+from kraftwire.messages.voters_record import VotersRecord
+from kraftwire.records.decoded import Decoded
+from kraftwire.records.reader import Batch
+
+__all__ = ["Timeline"]
+
+_VOTER_CHANGES = ("AddRaftVoterResponse", "RemoveRaftVoterResponse", "UpdateRaftVoterResponse")
+_REGISTRATIONS = {
+    "BrokerHeartbeatRequest": ("broker_id", "broker"),
+    "BrokerRegistrationRequest": ("broker_id", "broker"),
+    "ControllerRegistrationRequest": ("controller_id", "controller"),
+}
+
+# A controller that shuts down resigns and then waits for a successor, 5 s at most.
+_SHUTDOWN_S = 6.0
+
+
+class Timeline:
+    """Gathers the story of one quorum.
+
+    Order: `see` frames, or `see_batch` batches, as they come; then ask for the `story` once.
+    """
+
+    def __init__(self, *, show_secrets: bool = False) -> None:
+        self.log = MetadataLog(self._see_control, show_secrets=show_secrets)
+        self._nodes = Nodes()
+        self._elections = Elections(self._nodes)
+        self._leaders = Leaders(self._nodes, self._elections)
+        self._members = Members(self._nodes)
+        self._progress = Progress()
+        self._events: list[Event] = []
+        self._start: float | None = None
+        self._end = 0.0
+
+    def see(self, seen: Sighting) -> None:
+        """Take note of a frame."""
+        self._note_time(seen.time)
+        if seen.body is not None:
+            if seen.is_request:
+                self._see_request(seen, seen.body)
+            else:
+                self._see_response(seen, seen.body)
+        self._nodes.see(seen)
+
+    def see_batch(self, batch: Batch) -> None:
+        """Take note of a batch of a metadata log or snapshot; its records tell the time."""
+        self.log.see_batch(batch)
+
+    # -- requests ------------------------------------------------------------------------------
+
+    def _see_request(self, seen: Sighting, body: Any) -> None:
+        match body:
+            case FetchRequest():
+                self._see_fetch(seen, body)
+            case VoteRequest():
+                self._elections.see_request(seen, body)
+            case BeginQuorumEpochRequest():
+                self._leaders.see_begin(seen, body)
+            case EndQuorumEpochRequest():
+                self._leaders.see_end(seen, body)
+            case FetchSnapshotRequest():
+                self._members.see_fetch_snapshot(seen, body)
+            case AddRaftVoterRequest() | RemoveRaftVoterRequest() | UpdateRaftVoterRequest():
+                self._members.see_request(seen, body)
+            case _ if body.NAME in _REGISTRATIONS:
+                attribute, kind = _REGISTRATIONS[body.NAME]
+                node = getattr(body, attribute)
+                self._nodes.learn_client(seen, node)
+                self._nodes.kinds.setdefault(node, kind)
+
+    def _see_fetch(self, seen: Sighting, body: FetchRequest) -> None:
+        asked = _asked_partition(body)
+        replica = _replica_id(body)
+        if asked is None or replica < 0:
+            return
+        self._nodes.learn_client(seen, replica)
+        self._progress.see_fetch(replica, asked.fetch_offset, seen.time)
+
+    # -- responses -----------------------------------------------------------------------------
+
+    def _see_response(self, seen: Sighting, body: Any) -> None:
+        match body:
+            case FetchResponse():
+                self._see_fetched(seen, body)
+            case VoteResponse():
+                self._elections.see_response(seen, body)
+            case BeginQuorumEpochResponse():
+                self._leaders.see_begin_answer(seen, body)
+            case EndQuorumEpochResponse():
+                self._leaders.see_end_answer(seen, body)
+            case FetchSnapshotResponse():
+                self._members.see_snapshot_slice(seen, body)
+            case DescribeQuorumResponse():
+                self._see_described(seen, body)
+            case _ if body.NAME in _VOTER_CHANGES:
+                self._members.see_response(seen, body.error_code)
+        endpoints = getattr(body, "node_endpoints", None)
+        if endpoints:
+            self._nodes.learn_endpoints((e.node_id, e.host, e.port) for e in endpoints)
+
+    def _see_fetched(self, seen: Sighting, body: FetchResponse) -> None:
+        request = seen.request
+        if not isinstance(request, FetchRequest) or _asked_partition(request) is None:
+            return
+        told = _fetched_partition(body)
+        if told is None or told.error_code or body.error_code:
+            return
+        asked = _asked_partition(request)
+        epoch = asked.current_leader_epoch if asked else -1
+        if told.current_leader is not None and told.current_leader.leader_id >= 0:
+            leader, epoch = told.current_leader.leader_id, told.current_leader.leader_epoch
+            # Only the leader answers without an error.
+            self._nodes.learn_server(seen.server, leader)
+            self._leaders.note(epoch, leader, seen.time, "Fetch")
+            self._leaders.note_high_watermark(epoch, told.high_watermark)
+        server = self._nodes.server(seen)
+        self._elections.note_fetched(_replica_id(request), server, seen.time)
+        self._progress.see_leader(server, told.high_watermark, seen.time, epoch)
+        self._note_refusals(seen, request, told, epoch)
+        if told.records:
+            end = self.log.see_bytes(told.records, seen.time)
+            self._progress.see_records(end, seen.time)
+
+    def _note_refusals(
+        self, seen: Sighting, request: FetchRequest, told: FetchedPartition, epoch: int
+    ) -> None:
+        """A leader without records for an offset says where the logs part, or names a snapshot."""
+        replica = _replica_id(request)
+        if told.diverging_epoch is not None and told.diverging_epoch.epoch >= 0:
+            ended, end = told.diverging_epoch.epoch, told.diverging_epoch.end_offset
+            text = f"log diverges from the leader's: epoch {ended} ends at offset {end} there"
+            details = {"divergingEpoch": ended, "endOffset": end}
+            self._events.append(Event(seen.time, "diverging", text, epoch, replica, details))
+        if told.snapshot_id is not None and told.snapshot_id.epoch >= 0:
+            id = told.snapshot_id
+            text = f"is told to load snapshot {id.end_offset}-{id.epoch} first"
+            details = {"endOffset": id.end_offset, "snapshotEpoch": id.epoch}
+            self._events.append(Event(seen.time, "snapshot-needed", text, epoch, replica, details))
+
+    def _see_described(self, seen: Sighting, body: DescribeQuorumResponse) -> None:
+        for topic in body.topics:
+            for partition in topic.partitions:
+                if partition.error_code or topic.topic_name != METADATA_TOPIC:
+                    continue
+                self._leaders.note(
+                    partition.leader_epoch, partition.leader_id, seen.time, "DescribeQuorum"
+                )
+                voters = (each.replica_id for each in partition.current_voters)
+                self._members.note_described(voters, seen.time)
+        listeners = ((n.node_id, each) for n in body.nodes or () for each in n.listeners)
+        self._nodes.learn_endpoints((node, each.host, each.port) for node, each in listeners)
+
+    def _see_control(self, decoded: Decoded, place: Place) -> None:
+        self._note_time(place.time)
+        message = decoded.message
+        if isinstance(message, LeaderChangeMessage):
+            self._leaders.note_change(
+                message, epoch=place.epoch, offset=place.offset, time=place.time
+            )
+        elif isinstance(message, VotersRecord):
+            self._members.note_record(message, offset=place.offset, time=place.time)
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def story(self) -> Story:
+        """The story so far, in order of time."""
+        self._nodes.finish(self._end)
+        self._leaders.finish(self._nodes.silences)
+        self._progress.finish(self._end)
+        labels = self._labels()
+        events = [
+            *self._events,
+            *self._elections.events(),
+            *self._leaders.events(self._elections.rounds),
+            *self._members.events(),
+            *self._progress.events(),
+            *self.log.events,
+            *self._silence_events(),
+            *self._arrivals(labels),
+        ]
+        events.sort(key=lambda each: each.time)
+        summary = self.log.summary()
+        start = self._start if self._start is not None else self._end
+        return Story(
+            start=start,
+            end=self._end,
+            events=events[:RAFT_EVENT_COUNT_MAX],
+            leaders=[self._leaders.by_epoch[epoch] for epoch in sorted(self._leaders.by_epoch)],
+            rounds=self._elections.rounds,
+            silences=self._nodes.silences,
+            replicas=sorted(self._progress.replicas.values(), key=lambda each: str(each.node)),
+            voters=self._members.voter_sets,
+            log=summary,
+            labels=labels,
+            event_overflow=max(0, len(events) - RAFT_EVENT_COUNT_MAX),
+        )
+
+    def _labels(self) -> dict[NodeId, str]:
+        voters = {node for each in self._members.voter_sets for node in each.voters}
+        labels: dict[NodeId, str] = dict.fromkeys(self._progress.replicas, "observer")
+        labels |= self._nodes.kinds
+        labels |= dict.fromkeys(voters, "former voter")
+        return labels | dict.fromkeys(self._members.voters, "voter")
+
+    def _arrivals(self, labels: dict[NodeId, str]) -> Iterator[Event]:
+        for each in self._progress.replicas.values():
+            text = words(f"begins to fetch at offset {each.first_offset}", [labels[each.node]])
+            details = {"offset": each.first_offset, "kind": labels[each.node]}
+            yield Event(each.first_fetch, "fetch", text, None, each.node, details)
+
+    def _silence_events(self) -> list[Event]:
+        return [self._silence_event(each) for each in self._nodes.silences]
+
+    def _silence_event(self, silence: Silence) -> Event:
+        led = [
+            each.epoch
+            for each in self._leaders.by_epoch.values()
+            if each.leader == silence.node and each.end == silence.start
+        ]
+        epoch = led[0] if led else None
+        remarks = []
+        resigned = [
+            each.epoch
+            for each in self._leaders.by_epoch.values()
+            if each.leader == silence.node
+            and each.resigned is not None
+            and 0 <= silence.start - each.resigned < _SHUTDOWN_S
+        ]
+        if resigned:
+            remarks.append(f"after it resigned in epoch {resigned[0]}")
+        if silence.unanswered:
+            remarks.append(f"{silence.unanswered} requests to it without an answer")
+        span = "for good"
+        if silence.end is not None:
+            span = f"for {duration_text(silence.end - silence.start)}"
+        text = words(f"{'leader ' if led else ''}falls silent {span}", remarks)
+        seconds = None if silence.end is None else silence.end - silence.start
+        details = {
+            "seconds": seconds,
+            "unanswered": silence.unanswered,
+            "wasLeader": bool(led),
+        }
+        return Event(silence.start, "silence", text, epoch, silence.node, details)
+
+    def _note_time(self, time: float) -> None:
+        if self._start is None or time < self._start:
+            self._start = time
+        self._end = max(self._end, time)
+
+
+def _replica_id(body: FetchRequest) -> int:
+    """The replica that fetches; the field moved in version 15."""
+    state = body.replica_state
+    return state.replica_id if state is not None and state.replica_id >= 0 else body.replica_id
+
+
+def _asked_partition(body: FetchRequest) -> FetchPartition | None:
+    """The partition of the metadata topic in a Fetch request, if it asks for that."""
+    for topic in body.topics:
+        if topic.topic_id == METADATA_TOPIC_ID or topic.topic == METADATA_TOPIC:
+            return topic.partitions[0] if topic.partitions else None
+    return None
+
+
+def _fetched_partition(body: FetchResponse) -> FetchedPartition | None:
+    for topic in body.responses:
+        if topic.topic_id == METADATA_TOPIC_ID or topic.topic == METADATA_TOPIC:
+            return topic.partitions[0] if topic.partitions else None
+    return None

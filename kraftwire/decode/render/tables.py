@@ -1,0 +1,73 @@
+"""Tables: aligned columns of plain text, or the same drawn by rich on a terminal.
+
+Owns the layout; without a terminal nothing is wrapped, cut or coloured, so that other programs can
+read it line by line.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TextIO
+
+__all__ = ["Table", "wants_colour", "write_table"]
+
+_GAP = "  "
+
+
+@dataclass(slots=True)
+class Table:
+    """A title, column heads and rows of text; columns numbered in `right` end at one edge."""
+
+    title: str
+    head: Sequence[str]
+    rows: list[Sequence[str]] = field(default_factory=list)
+    right: Iterable[int] = ()
+
+    def lines(self) -> list[str]:
+        """The table as plain text."""
+        right = set(self.right)
+        rows = [list(self.head), *map(list, self.rows)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return [self.title, *(_line(row, widths, right) for row in rows)]
+
+
+def _line(row: Sequence[str], widths: Sequence[int], right: set[int]) -> str:
+    cells = [
+        cell.rjust(width) if number in right else cell.ljust(width)
+        for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+    return _GAP.join(cells).rstrip()
+
+
+def wants_colour(stream: TextIO) -> bool:
+    """Whether a stream is a terminal that wants colour."""
+    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def write_table(table: Table, stream: TextIO | None = None) -> None:
+    """Write a table to a stream, by default standard output."""
+    stream = stream or sys.stdout
+    if wants_colour(stream):
+        _write_rich(table, stream)
+    else:
+        stream.write("\n".join(table.lines()) + "\n")
+
+
+def _write_rich(table: Table, stream: TextIO) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    right = set(table.right)
+    drawn = RichTable(
+        title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD
+    )
+    for number, name in enumerate(table.head):
+        drawn.add_column(name, justify="right" if number in right else "left", overflow="fold")
+    for row in table.rows:
+        drawn.add_row(*(Text(cell) for cell in row))
+    Console(file=stream).print(drawn)
