@@ -57,12 +57,42 @@ class DecodePlanner:
             tags=tags,
             uses_view=any(item.kind == "records" for item in layout.items),
             sweep=None if is_root else plan_sweep(layout, self.packers),
+            guess=[] if is_root else self._guess(layout),
         )
 
-    def _steps(self, layout: Layout) -> list[Step]:
+    def _guess(self, layout: Layout) -> list[Step]:
+        """Steps for structs whose arrays of structs are empty, before records that are not.
+
+        A fetched partition is such a one, unless transactions were aborted: one read then does
+        for all that stands before the records.
+        """
+        if not layout.items or layout.items[-1].kind != "records":
+            return []
+        arrays = [item for item in layout.items[:-1] if item.kind != "fixed"]
+        if not arrays or any(item.element != "struct" for item in arrays):
+            return []
+        return self._steps(layout, is_guess=True)
+
+    def _steps(self, layout: Layout, *, is_guess: bool = False) -> list[Step]:
         steps: list[Step] = []
         run = Run()
+        guessed: list[Step] = []
         for item in layout.items:
+            if is_guess and item.element == "struct":
+                name = f"n{len(guessed)}"
+                run.add("B" if item.compact else "i", name)
+                target = f"o.{item.attribute}"
+                guessed.append(
+                    Step("guess", target, nullable=item.nullable, compact=item.compact, code=name)
+                )
+                continue
+            if item.kind == "records" and guessed:
+                run.add(_length_code(item), "n")
+                self._flush(run, steps)
+                steps += guessed
+                steps.append(self._variable(item, f"o.{item.attribute}", run.at))
+                run.at = 0
+                continue
             self._item(item, steps, run)
         if layout.flexible:
             run.add("B", "n")

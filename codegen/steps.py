@@ -105,6 +105,7 @@ class DecodeFunction:
     tags: TagsFunction | None
     uses_view: bool
     sweep: Sweep | None = None
+    guess: list[Step] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ reader and writer when a fast function stumbles.
 
 from __future__ import annotations
 
-import gc
 import struct
+from gc import disable, enable, isenabled
 
 from kraftwire.errors import UsageError, WireError, check
 from kraftwire.limits import ELEMENT_BYTES_MIN, ELEMENT_FREE_COUNT, GC_PAUSE_BYTES
@@ -49,18 +49,30 @@ class Struct:
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return all(getattr(self, name) == getattr(other, name) for name in self.__class__.__slots__)
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = tuple(getattr(self, name) for name in self.__class__.__slots__)
+        return _restore, (self.__class__, values)
+
     def __repr__(self) -> str:
-        values = ((name, getattr(self, name)) for name in self.__slots__)
+        values = ((name, getattr(self, name)) for name in self.__class__.__slots__)
         shown = ", ".join(
             f"{name}={value!r}"
             for name, value in values
             if name != "unknown_tagged_fields" or value
         )
         return f"{self.__class__.__name__}({shown})"
+
+
+def _restore(cls: type[Struct], values: tuple[Any, ...]) -> Struct:
+    """What pickle and copy call to make an object again."""
+    result = object.__new__(cls)
+    for name, value in zip(cls.__slots__, values, strict=True):
+        setattr(result, name, value)
+    return result
 
 
 class Message(Struct):
@@ -93,31 +105,22 @@ class Message(Struct):
         except KeyError:
             raise cls._unknown_version(version) from None
         length = len(data)
-        if length >= GC_PAUSE_BYTES and gc.isenabled():
-            gc.disable()
-            try:
-                return cls._decode(decoder, data, version, offset)
-            finally:
-                gc.enable()
+        budget = ELEMENT_FREE_COUNT
+        is_paused = False
+        if length >= GC_PAUSE_BYTES:
+            budget += (length - offset) // ELEMENT_BYTES_MIN
+            is_paused = isenabled()
+            if is_paused:
+                disable()
         try:
-            message, end = decoder(data, offset, ELEMENT_FREE_COUNT)
+            message, end = decoder(data, offset, budget)
             if end <= length:
                 return message, end
         except _STUMBLES:
             pass
-        return cls._decode_slowly(data, version, offset)
-
-    @classmethod
-    def _decode(
-        cls, decoder: Decoder, data: bytes, version: int, offset: int
-    ) -> tuple[Self, int]:
-        budget = ELEMENT_FREE_COUNT + (len(data) - offset) // ELEMENT_BYTES_MIN
-        try:
-            message, end = decoder(data, offset, budget)
-            if end <= len(data):
-                return message, end
-        except _STUMBLES:
-            pass
+        finally:
+            if is_paused:
+                enable()
         return cls._decode_slowly(data, version, offset)
 
     @classmethod
