@@ -11,11 +11,16 @@ import os
 import stat
 import sys
 from binascii import unhexlify
-from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
 
 from kraftwire.errors import KraftwireError, UsageError
 from kraftwire.limits import MESSAGE_LINE_BYTES_MAX
+
+TYPE_CHECKING = False  # typing is slow to import
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, BinaryIO
+
+    Answer = dict[str, Any]
 
 __all__ = ["HELP", "answer", "message", "translate"]
 
@@ -43,7 +48,6 @@ Example:
     kraftwire message decode
 """
 
-Answer = dict[str, Any]
 _EXIT_SOME_FAILED = 3
 _NAME_SIZE_MAX = 200
 
