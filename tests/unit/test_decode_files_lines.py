@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from base64 import b64encode
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -181,6 +182,24 @@ def test_records_that_cannot_be_decompressed_are_told(tmp_path: Path) -> None:
     assert result.lines[0]["records"] == []
     assert result.ids == ["batch-damaged"]
     assert result.report.exit_code is ExitCode.PARTIAL
+
+
+def test_a_legacy_message_that_leads_outside_is_told(tmp_path: Path) -> None:
+    """Its CRC may be right all the same; the messages around it are shown."""
+    body = bytes.fromhex("0100") + bytes(8) + (999).to_bytes(4, "big") + bytes(4)
+    crc = zlib.crc32(body).to_bytes(4, "big")
+    broken = bytes(7) + b"\x01" + (len(body) + 4).to_bytes(4, "big") + crc + body
+    parts = [legacy_message(0, b"a"), broken, legacy_message(2, b"b")]
+    result = decode(write(tmp_path / "t-0" / f"{0:020d}.log", *parts))
+    assert [line["baseOffset"] for line in result.lines] == [0, 2]
+    assert result.ids == ["batch-damaged"]
+
+
+def test_an_unknown_codec_is_told(tmp_path: Path) -> None:
+    """A header of a Kafka to come is shown, its records are not."""
+    result = decode(write(tmp_path / "t-0" / f"{0:020d}.log", batch(0, [b"v"], attributes=6)))
+    assert [line["records"] for line in result.lines] == [[]]
+    assert result.ids == ["batch-damaged"]
 
 
 def test_undecodable_records_of_a_batch_are_one_finding(tmp_path: Path) -> None:

@@ -90,10 +90,13 @@ class _Follower:
 
     def _step(self) -> Iterator[FileLine]:
         found = self._scanner.step()
-        if found is not None:
-            self._shown.append((found.position, found.header))
-            self._shown_count += 1
-            yield self._segment.line(found)
+        if found is None:
+            return
+        self._shown.append((found.position, found.header))
+        self._shown_count += 1
+        line = self._segment.line(found)
+        if line is not None:
+            yield line
 
     def _check_truncation(self) -> None:
         """Go back to the last batch that was shown and is still there."""

@@ -76,14 +76,21 @@ class SegmentLines:
     def lines(self, scanner: Scanner) -> Iterator[FileLine]:
         """The lines from where the scanner stands to the end of the file."""
         for found in scanner.batches():
-            yield self.line(found)
+            line = self.line(found)
+            if line is not None:
+                yield line
         self.finish()
 
-    def line(self, found: FoundBatch) -> FileLine:
-        """The line of a batch; tells the findings about it."""
+    def line(self, found: FoundBatch) -> FileLine | None:
+        """The line of a batch, None if nothing of it can be read; tells the findings about it."""
         before, self._before = self._before, found.header
         self._check_order(found, before)
-        batch = next(read_batches(found.buffer, found.start))
+        try:
+            batch = next(read_batches(found.buffer, found.start))
+        except WireError as error:
+            # A legacy message whose key or value leads outside.
+            self._tell([error], found)
+            return None
         self._see_control(batch, is_first=before is None)
         json, problems = batch_to_json(
             batch, family=self._family, records=self._options.records
