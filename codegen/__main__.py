@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -29,11 +30,15 @@ def main(arguments: list[str] | None = None) -> int:
     except SchemaError as error:
         print(error, file=sys.stderr)
         return 1
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough; what is still buffered goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 def _run(options: argparse.Namespace) -> int:
     if options.explain:
-        print(explain(load_valid(options.schemas), options.explain))
+        print(explain(load_valid(options.schemas), options.explain), flush=True)
         return 0
     if options.check:
         difference = compare(options.schemas, options.target)
