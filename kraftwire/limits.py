@@ -41,12 +41,14 @@ __all__ = [
     "RECORDS_RATIO_MAX",
     "RECORDS_SIZE_FREE",
     "RECORDS_SIZE_MAX",
+    "RENDER_PENDING_BYTES_MAX",
     "RENDER_PENDING_COUNT_MAX",
     "RESUME_BYTES_RATIO",
     "RESYNC_BATCH_BYTES_MAX",
     "REVIEW_NS",
     "SEARCH_BYTES_MAX",
     "STATE_FILE_BYTES_MAX",
+    "STATS_ROWS_MAX",
     "TLS_CONNECTIONS_LISTED",
     "UNCONFIRMED_FRAME_SIZE_MAX",
     "UNPACKED_FILE_BYTES_MAX",
@@ -202,3 +204,10 @@ LINGER_NS = 1_000_000_000
 
 # Connections with something open are looked at again after so much time without a packet.
 REVIEW_NS = 1_000_000_000
+
+# Requests that the tree and the byte view hold back until their responses come.
+RENDER_PENDING_BYTES_MAX = 64 * 1024 * 1024
+
+# Statistics have at most so many rows of each kind; beyond that clients or files share one. A row
+# with its histograms takes about 2 KB.
+STATS_ROWS_MAX = 20_000

@@ -12,8 +12,10 @@ from typing import NamedTuple, TextIO
 from kraftwire import messages
 from kraftwire.decode.bodies_frame import DecodedFrame
 from kraftwire.decode.bodies_topics import TopicNames
+from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.frames import Frame
 from kraftwire.decode.render.facts import request_facts, response_facts
+from kraftwire.decode.render.line_files import FileLines
 from kraftwire.decode.render.line_quick import quick_body, quick_errors
 from kraftwire.decode.render.pending import Pending
 from kraftwire.decode.render.text import BOLD, DIM, RED, YELLOW, paint, utc_text
@@ -31,7 +33,7 @@ _LATENCY_WIDTH = 9
 _NS = 1_000_000_000
 _DAY_S = 86_400
 _CACHE_MAX = 20_000
-# Lines wait for each other, but a reader of a live capture should not wait for them.
+# Lines wait for each other, but nobody who watches should wait for them.
 _LINES_TOGETHER = 256
 _FLUSH_S = 0.2
 
@@ -56,7 +58,9 @@ class LineWriter:
         self._topics = topics
         self._is_coloured = is_coloured
         self._pending: Pending[_Asked] = Pending()
+        self._file_lines = FileLines()
         self._lines: list[str] = []
+        self._lines_max = 1 if stream.isatty() else _LINES_TOGETHER
         self._flushed = time.monotonic()
         self._second = self._day = -1
         self._clock = ""
@@ -88,6 +92,11 @@ class LineWriter:
         else:
             self._answer(decoded.frame, decoded.body, decoded.error_codes, findings)
 
+    def file_line(self, line: FileLine) -> None:
+        """Write a line of a file."""
+        for each in self._file_lines.lines(line):
+            self._put(each)
+
     def finish(self) -> None:
         """Write the requests that never got an answer, and all that is still held back."""
         for each in self._pending.rest():
@@ -108,9 +117,8 @@ class LineWriter:
         if frame.request is None or not frame.request.has_response:
             self._write_request(asked, "")
             return
-        given_up = self._pending.add(frame.connection, frame.index, asked)
-        if given_up is not None:
-            self._unanswered(given_up)
+        for each in self._pending.add(frame.connection, frame.index, asked):
+            self._unanswered(each)
 
     def _answer(
         self, frame: Frame, body: Message | None, codes: list[int], findings: str
@@ -217,12 +225,18 @@ class LineWriter:
 
     def _put(self, line: str) -> None:
         self._lines.append(line)
-        if len(self._lines) >= _LINES_TOGETHER or time.monotonic() - self._flushed > _FLUSH_S:
+        if len(self._lines) >= self._lines_max:
+            self._write()
+        elif time.monotonic() - self._flushed > _FLUSH_S:
             self._flush()
 
-    def _flush(self) -> None:
+    def _write(self) -> None:
         if self._lines:
             self._lines.append("")
             self._stream.write("\n".join(self._lines))
             self._lines = []
+
+    def _flush(self) -> None:
+        self._write()
+        self._stream.flush()
         self._flushed = time.monotonic()

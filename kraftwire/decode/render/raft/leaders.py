@@ -135,7 +135,8 @@ class Leaders:
     def finish(self, silences: Sequence[Silence]) -> None:
         """Work out how each epoch ended, once all is known."""
         order = [self.by_epoch[epoch] for epoch in sorted(self.by_epoch)]
-        for known, successor in zip(order, [*order[1:], None], strict=True):
+        for index, known in enumerate(order):
+            successor = order[index + 1] if index + 1 < len(order) else None
             limit = None if successor is None else successor.time
             silence = _silence_of(known, limit, silences)
             if silence is not None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from kraftwire.decode.render.raft.highlights import Topics, highlight
 from kraftwire.decode.render.raft.model import Event, Highlight, LogSummary
 from kraftwire.errors import WireError
-from kraftwire.limits import RAFT_HIGHLIGHT_COUNT_MAX
+from kraftwire.limits import RAFT_EVENT_COUNT_MAX, RAFT_HIGHLIGHT_COUNT_MAX
 from kraftwire.records.decoded import Decoded
 from kraftwire.records.json_form import decode_record
 from kraftwire.records.reader import Batch, read_batches
@@ -56,6 +56,11 @@ class MetadataLog:
         self._next_offset = -1
         self._epoch = -1
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was read yet."""
+        return self._summary.first_offset is None
+
     def see_bytes(self, data: bytes | memoryview, time: float) -> int:
         """Read the records field of a Fetch response; returns the end offset, -1 if empty."""
         end = -1
@@ -74,7 +79,7 @@ class MetadataLog:
         if base_offset < self._next_offset:
             if epoch <= self._epoch:
                 return
-            self._note_truncation(base_offset, epoch, time)
+            self._note_truncation(base_offset, epoch, time or batch.max_timestamp / 1000)
         if self._summary.first_offset is None:
             self._summary.first_offset = base_offset
         self._next_offset, self._epoch = batch.last_offset + 1, epoch
@@ -86,10 +91,6 @@ class MetadataLog:
         for row in rows:
             at = _time_of(row.timestamp / 1000, time)
             self._record(row, Place(row.offset, epoch, at), is_control=batch.is_control)
-
-    def start_snapshot(self) -> None:
-        """Begin a snapshot: its offsets are its own."""
-        self._next_offset = self._epoch = -1
 
     def summary(self) -> LogSummary:
         """All that was read so far."""
@@ -122,10 +123,11 @@ class MetadataLog:
         else:
             self._summary.hidden += 1
 
-    def _note_truncation(self, offset: int, epoch: int, time: float | None) -> None:
+    def _note_truncation(self, offset: int, epoch: int, time: float) -> None:
         text = f"log is written anew from offset {offset}: records before that were lost"
         details = {"offset": offset, "end": self._next_offset}
-        self.events.append(Event(time or 0.0, "truncation", text, epoch, None, details))
+        if len(self.events) < RAFT_EVENT_COUNT_MAX:
+            self.events.append(Event(time, "truncation", text, epoch, None, details))
 
     def _note_problem(self, text: str) -> None:
         if len(self._summary.problems) < _PROBLEM_COUNT_MAX:

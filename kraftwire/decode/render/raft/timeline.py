@@ -18,6 +18,7 @@ from kraftwire.decode.render.raft.model import Event, Silence, Story
 from kraftwire.decode.render.raft.nodes import Nodes
 from kraftwire.decode.render.raft.progress import Progress
 from kraftwire.decode.render.raft.sighting import NodeId, Sighting
+from kraftwire.decode.render.raft.snapshots import SnapshotFiles
 from kraftwire.decode.render.text import duration_text, words
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
@@ -60,7 +61,8 @@ class Timeline:
     """
 
     def __init__(self, *, show_secrets: bool = False) -> None:
-        self.log = MetadataLog(self._see_control, show_secrets=show_secrets)
+        self._log = MetadataLog(self._see_control, show_secrets=show_secrets)
+        self._snapshots = SnapshotFiles(show_secrets=show_secrets)
         self._nodes = Nodes()
         self._elections = Elections(self._nodes)
         self._leaders = Leaders(self._nodes, self._elections)
@@ -81,8 +83,18 @@ class Timeline:
         self._nodes.see(seen)
 
     def see_batch(self, batch: Batch) -> None:
-        """Take note of a batch of a metadata log or snapshot; its records tell the time."""
-        self.log.see_batch(batch)
+        """Take note of a batch of a metadata log; its records tell the time."""
+        self._note_batch(batch)
+        self._log.see_batch(batch)
+
+    def see_snapshot_batch(self, file: str, batch: Batch) -> None:
+        """Take note of a batch of a snapshot file."""
+        self._note_batch(batch)
+        self._snapshots.see_batch(file, batch)
+
+    def _note_batch(self, batch: Batch) -> None:
+        if batch.max_timestamp >= 0:
+            self._note_time(batch.max_timestamp / 1000)
 
     # -- requests ------------------------------------------------------------------------------
 
@@ -156,7 +168,7 @@ class Timeline:
         self._progress.see_leader(server, told.high_watermark, seen.time, epoch)
         self._note_refusals(seen, request, told, epoch)
         if told.records:
-            end = self.log.see_bytes(told.records, seen.time)
+            end = self._log.see_bytes(told.records, seen.time)
             self._progress.see_records(end, seen.time)
 
     def _note_refusals(
@@ -189,7 +201,6 @@ class Timeline:
         self._nodes.learn_endpoints((node, each.host, each.port) for node, each in listeners)
 
     def _see_control(self, decoded: Decoded, place: Place) -> None:
-        self._note_time(place.time)
         message = decoded.message
         if isinstance(message, LeaderChangeMessage):
             self._leaders.note_change(
@@ -212,12 +223,15 @@ class Timeline:
             *self._leaders.events(self._elections.rounds),
             *self._members.events(),
             *self._progress.events(),
-            *self.log.events,
+            *self._log.events,
+            *self._snapshots.events(),
             *self._silence_events(),
             *self._arrivals(labels),
         ]
         events.sort(key=lambda each: each.time)
-        summary = self.log.summary()
+        log = self._log
+        if log.is_empty and self._snapshots.latest is not None:
+            log = self._snapshots.latest
         start = self._start if self._start is not None else self._end
         return Story(
             start=start,
@@ -228,7 +242,7 @@ class Timeline:
             silences=self._nodes.silences,
             replicas=sorted(self._progress.replicas.values(), key=lambda each: str(each.node)),
             voters=self._members.voter_sets,
-            log=summary,
+            log=log.summary(),
             labels=labels,
             event_overflow=max(0, len(events) - RAFT_EVENT_COUNT_MAX),
         )

@@ -1,0 +1,122 @@
+"""Writers that show a request together with its response: what the tree and the byte view share.
+
+Owns the waiting: a request is held back until its response comes, or it is clear that none will.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TextIO
+
+from kraftwire.decode.bodies_frame import DecodedFrame
+from kraftwire.decode.bodies_topics import TopicNames
+from kraftwire.decode.files.report import FileLine
+from kraftwire.decode.render.pending import Pending
+from kraftwire.decode.render.text import BOLD, RED, YELLOW, paint, utc_text
+from kraftwire.limits import RENDER_PENDING_BYTES_MAX
+from kraftwire.protocol.error_codes import error_name
+
+__all__ = ["ExchangeWriter"]
+
+# What a decoded request occupies beside its bytes.
+_OBJECT_BYTES = 2000
+_NS_PER_MS = 1_000_000
+
+
+class ExchangeWriter:
+    """Writes a block per exchange; what stands below the block's head is up to subclasses."""
+
+    def __init__(
+        self, stream: TextIO, *, topics: TopicNames, is_coloured: bool = False,
+        is_full: bool = False,
+    ) -> None:
+        """Write to a stream. Shape: `is_full` cuts nothing off."""
+        self._stream = stream
+        self._topics = topics
+        self._is_coloured = is_coloured
+        self._is_full = is_full
+        self._pending: Pending[DecodedFrame] = Pending(RENDER_PENDING_BYTES_MAX)
+
+    def frame(self, decoded: DecodedFrame) -> None:
+        """Hold a request back; write a response with its request."""
+        frame = decoded.frame
+        if not frame.is_request:
+            asked: DecodedFrame | None = None
+            skipped: list[DecodedFrame] = []
+            if frame.request is not None:
+                asked, skipped = self._pending.take(frame.connection, frame.request.index)
+            for each in skipped:
+                self._write(each, None)
+            self._write(asked, decoded)
+        elif frame.request is None or not frame.request.has_response:
+            self._write(decoded, None)
+        else:
+            weight = frame.size + _OBJECT_BYTES
+            for each in self._pending.add(frame.connection, frame.index, decoded, weight):
+                self._write(each, None)
+
+    def file_line(self, line: FileLine) -> None:
+        """Write a line of a file."""
+        self._put(self.file_lines(line))
+
+    def finish(self) -> None:
+        """Write the requests that never got an answer."""
+        for each in self._pending.rest():
+            self._write(each, None)
+        self._stream.flush()
+
+    def frame_lines(self, decoded: DecodedFrame) -> Iterator[str]:
+        """What a subclass shows of a frame."""
+        raise NotImplementedError
+
+    def file_lines(self, line: FileLine) -> Iterator[str]:
+        """What a subclass shows of a line of a file."""
+        raise NotImplementedError
+
+    def _write(self, request: DecodedFrame | None, response: DecodedFrame | None) -> None:
+        first = request or response
+        if first is None:
+            return
+        self._stream.write(self._head(first, response) + "\n")
+        for decoded in (request, response):
+            if decoded is not None:
+                self._put(self._side(decoded))
+        self._stream.write("\n")
+
+    def _head(self, first: DecodedFrame, response: DecodedFrame | None) -> str:
+        frame = first.frame
+        parts = [utc_text(frame.time_ns // _NS_PER_MS), frame.connection]
+        name = first.api_name or f"API {frame.api_key}"
+        parts.append("SASL token" if first.is_token else f"{name} v{frame.api_version}")
+        if frame.correlation_id is not None:
+            parts.append(f"correlation {frame.correlation_id}")
+        if response is not None and response.frame.latency_ms is not None:
+            parts.append(f"{response.frame.latency_ms:.3f} ms")
+        if response is None and not first.is_token:
+            wants = frame.request is not None and frame.request.has_response
+            parts.append("no response" if wants else "wants no response")
+        return paint("  ".join(parts), BOLD, is_wanted=self._is_coloured)
+
+    def _side(self, decoded: DecodedFrame) -> Iterator[str]:
+        frame = decoded.frame
+        parts = [f"{frame.direction}: {frame.size:,} bytes, frame {frame.index}"]
+        if decoded.client_id is not None and frame.is_request:
+            parts.append(f"client id {decoded.client_id}")
+        if decoded.is_assumed:
+            parts.append(f"read as v{decoded.body_version}")
+        text = "  " + ", ".join(parts)
+        if decoded.error_codes:
+            names = ", ".join(map(error_name, decoded.error_codes))
+            text += "  " + paint(names, RED, is_wanted=self._is_coloured)
+        yield text
+        yield from self.frame_lines(decoded)
+        show = not decoded.is_token and not decoded.view.hides_bytes
+        for finding in decoded.findings:
+            at = "" if finding.offset is None else f" at byte {finding.offset}"
+            path = f" {finding.path}" if finding.path else ""
+            detail = f"    finding {finding.id}{at}{path}: {finding.text(show_bytes=show)}"
+            yield paint(detail, YELLOW, is_wanted=self._is_coloured)
+
+    def _put(self, lines: Iterator[str]) -> None:
+        for line in lines:
+            self._stream.write(line + "\n")

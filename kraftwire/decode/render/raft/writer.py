@@ -1,0 +1,78 @@
+"""The outputs of `kraftwire decode --raft`: gathers all, and tells the story at the end."""
+
+from __future__ import annotations
+
+import json
+from typing import TextIO
+
+from kraftwire.decode.bodies_frame import DecodedFrame
+from kraftwire.decode.files.kinds import FileKind
+from kraftwire.decode.files.report import FileLine
+from kraftwire.decode.render.pending import Pending
+from kraftwire.decode.render.raft.json_form import story_to_json
+from kraftwire.decode.render.raft.sighting import QUORUM_APIS, Sighting
+from kraftwire.decode.render.raft.text import write_story
+from kraftwire.decode.render.raft.timeline import Timeline
+from kraftwire.wire.message import Message
+
+__all__ = ["RaftJsonWriter", "RaftWriter"]
+
+_METADATA = "metadata"
+
+
+class RaftWriter:
+    """Writes the story of a quorum as text."""
+
+    def __init__(self, stream: TextIO, **_options: object) -> None:
+        """Write to a stream. Shape: what other writers are told as well is not needed."""
+        self._stream = stream
+        self._timeline: Timeline | None = None
+        self._pending: Pending[tuple[Message, float]] = Pending()
+
+    def frame(self, decoded: DecodedFrame) -> None:
+        """Take note of a frame."""
+        frame = decoded.frame
+        if frame.api_key is None or frame.correlation_id is None:
+            return
+        body = decoded.body if frame.api_key in QUORUM_APIS else None
+        seen = Sighting(
+            frame.time, frame.connection, frame.api_key, frame.is_request, body,
+            frame.correlation_id,
+        )
+        if frame.is_request:
+            if body is not None:
+                self._pending.add(frame.connection, frame.index, (body, frame.time))
+        elif frame.request is not None:
+            asked, _ = self._pending.take(frame.connection, frame.request.index)
+            if asked is not None:
+                seen.request, seen.asked = asked
+        self._told(decoded.settings.show_secrets).see(seen)
+
+    def file_line(self, line: FileLine) -> None:
+        """Take note of a batch of a metadata log or snapshot; other lines are not its business."""
+        if line.batch is None or line.family != _METADATA:
+            return
+        timeline = self._told(False)
+        if line.kind is FileKind.SNAPSHOT:
+            timeline.see_snapshot_batch(str(line.json["file"]), line.batch)
+        else:
+            timeline.see_batch(line.batch)
+
+    def finish(self) -> None:
+        """Write the story."""
+        write_story(self._told(False).story(), self._stream)
+        self._stream.flush()
+
+    def _told(self, show_secrets: bool) -> Timeline:
+        if self._timeline is None:
+            self._timeline = Timeline(show_secrets=show_secrets)
+        return self._timeline
+
+
+class RaftJsonWriter(RaftWriter):
+    """Writes the story of a quorum as one JSON object."""
+
+    def finish(self) -> None:
+        """Write the object."""
+        self._stream.write(json.dumps(story_to_json(self._told(False).story())) + "\n")
+        self._stream.flush()

@@ -1,0 +1,37 @@
+"""Statistics of captures and logs; see README.md."""
+
+from __future__ import annotations
+
+import json
+from typing import TextIO
+
+from kraftwire.decode.render.stats.collect import Collector
+from kraftwire.decode.render.stats.json_form import stats_to_json
+from kraftwire.decode.render.stats.text import write_stats
+
+__all__ = ["Collector", "StatsJsonWriter", "StatsWriter", "stats_to_json", "write_stats"]
+
+
+class StatsWriter(Collector):
+    """Counts everything and writes tables at the end."""
+
+    def __init__(self, stream: TextIO, **_options: object) -> None:
+        """Write to a stream. Shape: what other writers are told as well is not needed."""
+        super().__init__()
+        self._stream = stream
+
+    def finish(self) -> None:
+        """Write the tables."""
+        super().finish()
+        write_stats(self, self._stream)
+        self._stream.flush()
+
+
+class StatsJsonWriter(StatsWriter):
+    """Counts everything and writes one JSON object at the end."""
+
+    def finish(self) -> None:
+        """Write the object."""
+        Collector.finish(self)
+        self._stream.write(json.dumps(stats_to_json(self)) + "\n")
+        self._stream.flush()

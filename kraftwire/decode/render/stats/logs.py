@@ -1,0 +1,93 @@
+"""Counts of batches by partition, for files of log directories."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kraftwire.decode.files.kinds import FileKind
+from kraftwire.decode.files.names import partition_of
+from kraftwire.decode.files.report import FileLine
+from kraftwire.limits import STATS_ROWS_MAX
+from kraftwire.records.reader import Batch
+
+__all__ = ["Logs", "PartitionRow"]
+
+OTHERS = "(others)"
+
+
+@dataclass(slots=True)
+class PartitionRow:
+    """What was counted of one partition or snapshot.
+
+    Units: timestamps in milliseconds since the epoch. Shape: `compression` counts batches;
+    `other_lines` are index entries and state files.
+    """
+
+    files: set[str] = field(default_factory=set)
+    batches: int = 0
+    records: int = 0
+    control_batches: int = 0
+    wrong_crc: int = 0
+    size: int = 0
+    compression: Counter[str] = field(default_factory=Counter)
+    first_offset: int | None = None
+    last_offset: int | None = None
+    first_timestamp: int | None = None
+    last_timestamp: int | None = None
+    other_lines: int = 0
+
+
+class Logs:
+    """All rows; beyond a limit, files share one."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, PartitionRow] = {}
+        self._names: dict[str, str] = {}
+
+    def add(self, line: FileLine) -> None:
+        """Count a line."""
+        file = str(line.json["file"])
+        name = self._names.get(file)
+        if name is None:
+            name = _name(file, line.kind)
+            if len(self._names) >= STATS_ROWS_MAX:
+                self._names.clear()
+            self._names[file] = name
+        if name not in self.rows and len(self.rows) >= STATS_ROWS_MAX:
+            name = OTHERS
+        row = self.rows.setdefault(name, PartitionRow())
+        if len(row.files) < STATS_ROWS_MAX:
+            row.files.add(file)
+        if line.batch is None:
+            row.other_lines += 1
+        else:
+            _add_batch(row, line.batch, line)
+
+
+def _name(file: str, kind: FileKind) -> str:
+    """Folder and partition, so that copies on several brokers stay apart."""
+    path = Path(file)
+    if kind is FileKind.SNAPSHOT or partition_of(path) is None:
+        return str(Path(path.parent.name) / path.name)
+    return str(Path(path.parent.parent.name) / path.parent.name)
+
+
+def _add_batch(row: PartitionRow, batch: Batch, line: FileLine) -> None:
+    json = line.json
+    row.batches += 1
+    row.records += json["count"] or 0
+    row.control_batches += batch.is_control
+    row.wrong_crc += not json["isValid"]
+    row.size += batch.size
+    row.compression[batch.compression] += 1
+    if row.first_offset is None:
+        row.first_offset = json["baseOffset"]
+    row.last_offset = max(row.last_offset or 0, batch.last_offset)
+    first = getattr(batch, "base_timestamp", batch.max_timestamp)
+    if first >= 0 and (row.first_timestamp is None or first < row.first_timestamp):
+        row.first_timestamp = first
+    last = batch.max_timestamp
+    if last >= 0 and (row.last_timestamp is None or last > row.last_timestamp):
+        row.last_timestamp = last

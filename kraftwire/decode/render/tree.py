@@ -1,0 +1,201 @@
+"""The fields of a message as an indented tree, in the order and with the names of its schema.
+
+Works on the JSON form that the decoder has made, so that what is redacted there is redacted here,
+and shows what is inside records and nested payloads at their place. Long arrays are cut.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from kraftwire.decode.bodies_frame import DecodedFrame
+from kraftwire.decode.bodies_topics import TopicNames
+from kraftwire.decode.files.report import FileLine
+from kraftwire.decode.render.exchange import ExchangeWriter
+from kraftwire.decode.render.text import count_text, utc_text, words
+from kraftwire.decode.render.values import cut, value_text
+from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
+
+__all__ = ["Tree", "TreeWriter", "batch_text", "json_lines"]
+
+_STEP = "  "
+_STRUCTS_SHOWN = 5
+_NUMBERS_SHOWN = 12
+_RECORDS_SHOWN = 5
+_JSON_SHOWN = 120
+
+
+class Tree:
+    """Makes the lines of trees.
+
+    Shape: `is_full` shows every element of every array and record.
+    """
+
+    def __init__(self, topics: TopicNames, *, is_full: bool = False) -> None:
+        self._topics = topics
+        self._is_full = is_full
+        self._nested: dict[str, Any] = {}
+
+    def message(
+        self, facts: MessageFacts, data: dict[str, Any], nested: dict[str, Any], indent: str
+    ) -> Iterator[str]:
+        """The lines of a message in its JSON form; `nested` is by the paths of its fields."""
+        self._nested = nested
+        yield from self._struct(facts.root, data, indent, "")
+
+    def _struct(
+        self, facts: StructFacts, data: dict[str, Any], indent: str, path: str
+    ) -> Iterator[str]:
+        known = {each.name: each for each in facts.fields}
+        for name, value in data.items():
+            where = f"{path}.{name}" if path else name
+            field = known.get(name)
+            if field is None:
+                yield from json_lines(name, value, indent, is_full=self._is_full)
+            else:
+                yield from self._field(field, value, indent, where)
+
+    def _field(self, facts: FieldFacts, value: Any, indent: str, path: str) -> Iterator[str]:
+        if facts.type == "records" and isinstance(value, list):
+            yield f"{indent}{facts.name}: {count_text(len(value), 'batch')}"
+            for batch in value:
+                yield from self.batch(batch, indent + _STEP)
+        elif facts.is_array and isinstance(value, list):
+            yield from self._array(facts, value, indent, path)
+        elif facts.struct and isinstance(value, dict):
+            yield f"{indent}{facts.name}"
+            yield from self._struct(facts.struct, value, indent + _STEP, path)
+        else:
+            yield f"{indent}{facts.name}: {value_text(facts, value, self._topics)}"
+            inside = self._nested.get(path)
+            if inside is not None:
+                yield from json_lines("inside", inside, indent + _STEP, is_full=self._is_full)
+
+    def _array(
+        self, facts: FieldFacts, values: list[Any], indent: str, path: str
+    ) -> Iterator[str]:
+        if facts.struct is None:
+            shown = values if self._is_full else values[:_NUMBERS_SHOWN]
+            texts = ", ".join(value_text(facts, each, self._topics) for each in shown)
+            rest = f", ... {len(values) - len(shown)} more" if len(shown) < len(values) else ""
+            yield f"{indent}{facts.name}: [{texts}{rest}]"
+            return
+        yield f"{indent}{facts.name}: {len(values)}"
+        shown = values if self._is_full else values[:_STRUCTS_SHOWN]
+        for index, each in enumerate(shown):
+            yield f"{indent}{_STEP}[{index}]"
+            if isinstance(each, dict):
+                deeper = indent + _STEP + _STEP
+                yield from self._struct(facts.struct, each, deeper, f"{path}[{index}]")
+        if len(shown) < len(values):
+            yield f"{indent}{_STEP}... {len(values) - len(shown)} more, -vv shows all"
+
+    # -- records -------------------------------------------------------------------------------
+
+    def batch(self, batch: dict[str, Any], indent: str) -> Iterator[str]:
+        """The lines of a batch and its records; `batch` is its JSON form."""
+        yield indent + batch_text(batch)
+        records = batch.get("records") or ()
+        shown = records if self._is_full else records[:_RECORDS_SHOWN]
+        for record in shown:
+            yield from self._record(record, indent + _STEP)
+        if len(shown) < len(records):
+            yield f"{indent}{_STEP}... {len(records) - len(shown)} more, -vv shows all"
+
+    def _record(self, record: dict[str, Any], indent: str) -> Iterator[str]:
+        decoded = record.get("decoded")
+        head = f"{indent}offset {record['offset']} at {utc_text(record['timestamp'])}"
+        if decoded is not None:
+            version = "" if decoded["version"] is None else f" v{decoded['version']}"
+            yield f"{head} {decoded['type']}{version}"
+            if decoded["data"] is not None:
+                deeper = indent + _STEP
+                yield from json_lines("", decoded["data"], deeper, is_full=self._is_full)
+            return
+        parts = [f"{name} {_base64_size(record.get(name))}" for name in ("key", "value")]
+        headers = record.get("headers")
+        if headers:
+            parts.append(f"headers {', '.join(each['key'] for each in headers)}")
+        yield f"{head} {', '.join(parts)}"
+
+
+def batch_text(batch: dict[str, Any]) -> str:
+    """A batch in one line; `batch` is its JSON form."""
+    remarks = [] if batch["isValid"] else ["CRC IS WRONG"]
+    remarks += [
+        word
+        for key, word in (("isControl", "control"), ("isTransactional", "transactional"))
+        if batch[key]
+    ]
+    if batch["producerId"] is not None and batch["producerId"] >= 0:
+        producer = f"producer {batch['producerId']} epoch {batch['producerEpoch']}"
+        remarks.append(f"{producer} sequence {batch['baseSequence']}")
+    if batch["compression"] != "none":
+        remarks.append(batch["compression"])
+    if batch["magic"] != 2:
+        remarks.append(f"magic {batch['magic']}")
+    count = "?" if batch["count"] is None else count_text(batch["count"], "record")
+    text = (
+        f"batch offsets {batch['baseOffset']}-{batch['lastOffset']}, {count}, "
+        f"leader epoch {batch['partitionLeaderEpoch']}, {batch['size']:,} bytes, "
+        f"{utc_text(batch['maxTimestamp'])}"
+    )
+    return words(text, remarks)
+
+
+def _base64_size(text: str | None) -> str:
+    """How many bytes a base64 text stands for."""
+    if text is None:
+        return "null"
+    return f"{len(text) * 3 // 4 - text.count('=')} bytes"
+
+
+def json_lines(name: str, value: Any, indent: str, *, is_full: bool) -> Iterator[str]:
+    """Any JSON value under a name; short objects stay on one line."""
+    head = f"{indent}{name}: " if name else indent
+    text = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, dict | list) or len(text) <= _JSON_SHOWN:
+        yield head + cut(text.strip('"') if isinstance(value, str) else text)
+        return
+    if name:
+        yield head.rstrip(" ")
+        indent += _STEP
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from json_lines(key, each, indent, is_full=is_full)
+        return
+    shown = value if is_full else value[:_STRUCTS_SHOWN]
+    for index, each in enumerate(shown):
+        yield from json_lines(f"[{index}]", each, indent, is_full=is_full)
+    if len(shown) < len(value):
+        yield f"{indent}... {len(value) - len(shown)} more, -vv shows all"
+
+
+class TreeWriter(ExchangeWriter):
+    """Writes the fields of requests and responses, and of what is in files."""
+
+    def frame_lines(self, decoded: DecodedFrame) -> Iterator[str]:
+        """The header's tagged fields if there are any, and the body."""
+        if decoded.is_token:
+            yield from json_lines("token", decoded.nested["token"], "    ", is_full=self._is_full)
+            return
+        body, cls = decoded.body_json, decoded.payload.body_class
+        if body is None or cls is None:
+            yield "    the body is not decoded"
+            return
+        tree = Tree(self._topics, is_full=self._is_full)
+        yield from tree.message(cls.facts(), body, decoded.nested, "    ")
+
+    def file_lines(self, line: FileLine) -> Iterator[str]:
+        """A batch with its records, an index entry, or the content of a state file."""
+        json = line.json
+        if line.batch is None:
+            place = f"{json['file']} "
+            rest = {key: value for key, value in json.items() if key != "file"}
+            yield from json_lines(place.strip(), rest, "", is_full=self._is_full)
+            return
+        tree = Tree(self._topics, is_full=self._is_full)
+        yield f"{json['file']} at byte {json['position']}"
+        yield from tree.batch(json, "  ")
