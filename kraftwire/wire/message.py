@@ -97,7 +97,8 @@ class Message(Struct):
         """Read a message; returns it and the position behind it (bytes may be left there).
 
         Shape: records fields are memoryviews of the input (of a copy, unless it is `bytes`).
-        Raises: WireError naming field path and offset; UsageError for an unknown version.
+        Raises: WireError naming field path and offset; UsageError for an unknown version, or an
+        offset outside the buffer.
         """
         data = buf if type(buf) is bytes else bytes(buf)
         try:
@@ -105,6 +106,8 @@ class Message(Struct):
         except KeyError:
             raise cls._unknown_version(version) from None
         length = len(data)
+        if offset and not 0 <= offset <= length:
+            raise UsageError(f"offset {offset} is outside the buffer of {length} bytes")
         budget = ELEMENT_FREE_COUNT
         is_paused = False
         if length >= GC_PAUSE_BYTES:
@@ -144,19 +147,25 @@ class Message(Struct):
         try:
             return encoder(self)
         except _STUMBLES:
-            from kraftwire.wire.writer import write_message
+            pass  # what is raised below should not drag this error along
+        from kraftwire.wire.writer import write_message
 
-            return write_message(self.facts(), self, version)
+        return write_message(self.facts(), self, version)
 
     def to_json(self, version: int) -> dict[str, Any]:
         """The message in the form of Kafka's JSON converters; records are base64.
 
-        Raises: WireError if the version cannot carry a value; UsageError for an unknown version.
+        Raises: WireError if the version cannot carry a value or it is of the wrong type; UsageError
+        for an unknown version.
         """
         from kraftwire.wire.json_form import to_json
 
         self._check_version(version)
-        return to_json(self.facts(), self, version)
+        try:
+            return to_json(self.facts(), self, version)
+        except (AttributeError, TypeError, ValueError):
+            self.encode(version)  # says which value is of the wrong type
+            raise
 
     @classmethod
     def from_json(cls, data: Any, version: int) -> Self:

@@ -91,9 +91,12 @@ class _Writer:
                     value=unknown,
                 )
             return
+        if unknown is not None and not isinstance(unknown, dict):
+            raise self.fail("bad unknown tagged fields", expected="a dict or None", value=unknown)
         tags = dict(known)
         for tag, data in (unknown or {}).items():
-            if tag in known or not isinstance(tag, int) or tag < 0 or not isinstance(data, _BYTES):
+            is_tag = isinstance(tag, int) and 0 <= tag < 2**32 and tag not in known
+            if not is_tag or not isinstance(data, _BYTES):
                 raise self.fail(
                     "bad unknown tagged field",
                     expected="a free tag of 0 or more, with bytes",

@@ -222,6 +222,21 @@ def test_what_a_version_cannot_carry_is_not_printed_in_silence() -> None:
         VOTE.to_json(1)
 
 
+@pytest.mark.parametrize(
+    ("message", "path"),
+    [
+        (VoteRequest(topics=[5]), "topics[0]"),  # type: ignore[list-item]
+        (VoteRequest(topics=5), "topics"),  # type: ignore[arg-type]
+        (EnvelopeRequest(request_data="text"), "request_data"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_value_of_the_wrong_type_is_not_printed(message: Message, path: str) -> None:
+    """The error is the one that encoding has, not one of the insides."""
+    with pytest.raises(WireError) as caught:
+        message.to_json(0)
+    assert caught.value.path == path
+
+
 def test_a_tagged_struct_of_none_prints_as_nothing() -> None:
     """None stands for its defaults."""
     assert FetchResponse.from_json(FetchResponse().to_json(12), 12) == FetchResponse()

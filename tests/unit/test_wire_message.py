@@ -51,6 +51,14 @@ def test_an_unknown_version_is_a_usage_error(version: int) -> None:
         VoteRequest.from_json({}, version)
 
 
+@pytest.mark.parametrize("offset", [-1, -11, 12, 100])
+def test_an_offset_outside_the_buffer_is_a_usage_error(offset: int) -> None:
+    """Counted from the end, as Python does, it would read a message that is not there."""
+    data = VOTE.encode(1)[:11]
+    with pytest.raises(UsageError, match=f"offset {offset} is outside the buffer of 11 bytes"):
+        VoteRequest.decode(data, 1, offset)
+
+
 def test_fields_that_a_version_lacks_hold_their_defaults() -> None:
     """Code that looks at them needs no question of the version."""
     decoded, _ = VoteRequest.decode(VoteRequest(cluster_id="kraft").encode(0), 0)

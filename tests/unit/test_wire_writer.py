@@ -137,12 +137,21 @@ def test_unknown_tagged_fields_need_a_flexible_version() -> None:
     assert "cannot carry unknown ones" in error.problem
 
 
-@pytest.mark.parametrize("tags", [{1: b"x"}, {-1: b""}, {"7": b""}, {7: "text"}, {7: None}])
+@pytest.mark.parametrize(
+    "tags", [{1: b"x"}, {-1: b""}, {2**32: b""}, {"7": b""}, {7: "text"}, {7: None}]
+)
 def test_an_unknown_tagged_field_needs_a_free_tag_and_bytes(tags: Any) -> None:
     """Tag 1 of a fetch request is known: written twice, the peer would read one of the two."""
     request = FetchRequest(replica_state=ReplicaState(replica_id=1, replica_epoch=2))
     request.unknown_tagged_fields = tags
     assert refusal(request, 15).problem == "bad unknown tagged field"
+
+
+def test_unknown_tagged_fields_are_a_dictionary() -> None:
+    """Whatever else is put there is caught where the mistake can be seen."""
+    request = VoteRequest()
+    request.unknown_tagged_fields = [(9, b"x")]  # type: ignore[assignment]
+    assert refusal(request, 2).problem == "bad unknown tagged fields"
 
 
 def test_a_deleted_attribute_is_named() -> None:
