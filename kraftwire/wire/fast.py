@@ -64,7 +64,7 @@ def blank(cls: type[T]) -> Callable[[], T]:
     namespace = {
         "__slots__": (),
         "__init__": object.__init__,
-        "__class__": property(lambda self: cls),
+        "__class__": property(lambda _: cls),
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,
     }

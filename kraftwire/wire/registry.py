@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
+# Every generated module needs these two; loading them here leaves it little more than its own.
 from kraftwire.errors import UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from kraftwire.wire.message import Message
+from kraftwire.wire import fast as fast
+from kraftwire.wire.message import Message
 
 __all__ = ["Registry"]
 
