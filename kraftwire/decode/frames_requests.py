@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraftwire.decode.frames import Request
+from kraftwire.decode.frames import Frame, Request
 from kraftwire.decode.frames_headers import (
     HEADER,
     HEADER_SIZE,
@@ -138,7 +138,7 @@ class RequestReader(FrameReader):
             self._has_tokens = True
             self._tokens_after = request.correlation_id
 
-    def _emit(self, request: Request, data: bytes, size: int, time_ns: int) -> None:
+    def _emit(self, request: Request, data: bytes, size: int, time_ns: int) -> Frame:
         frame = self.new_frame(request, data, size, time_ns)
         request.time_ns = time_ns
         request.index = frame.index
@@ -151,6 +151,7 @@ class RequestReader(FrameReader):
             frame.kind = "sasl-token"
         if self.conversation.parked:
             self.conversation.match_parked()
+        return frame
 
     def _hand_out(self, data: bytes, time_ns: int, missing: tuple[tuple[int, int], ...]) -> None:
         request = self._request
@@ -158,9 +159,8 @@ class RequestReader(FrameReader):
         if request is not None:
             if request.client_id is None and request.api_key >= 0:
                 self._complete_client_id(request, data)
-            self._emit(request, data, self._size, time_ns)
-            if missing:
-                self.conversation.outbox.frames[-1].missing = missing
+            # A parked response may have followed it out already.
+            self._emit(request, data, self._size, time_ns).missing = missing
 
     def _complete_client_id(self, request: Request, data: bytes) -> None:
         """Read the client id of a request whose header came in two packets."""
