@@ -41,12 +41,14 @@ def make_sink(output: Output, settings: Settings, *, is_live: bool) -> Sink:
     if output is Output.JSONL:
         return JsonLines(sys.stdout.buffer, is_live=is_live)
     module, _, name = output.value.partition(":")
-    stream = TextIOWrapper(sys.stdout.buffer, encoding="utf-8", errors="backslashreplace")
+    if isinstance(sys.stdout, TextIOWrapper):
+        # Names are UTF-8 on the wire; a terminal of another kind must not end the run.
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         writer = getattr(import_module(module), name)
     except (ImportError, AttributeError):
         raise UsageError(f"this build cannot print {output.name.lower()}") from None
-    sink: Sink = writer(stream, topics=settings.topics, is_coloured=_is_coloured())
+    sink: Sink = writer(sys.stdout, topics=settings.topics, is_coloured=_is_coloured())
     return sink
 
 

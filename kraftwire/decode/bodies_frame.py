@@ -199,8 +199,8 @@ class DecodedFrame:
         return {
             "file": frame.file,
             "frame": frame.index,
-            "time": frame.time,
-            "connection": frame.connection,
+            "time": frame.time if frame.time_ns >= 0 else None,
+            "connection": frame.connection or None,
             "direction": frame.direction,
             "apiKey": frame.api_key,
             "apiName": self.api_name,
