@@ -132,7 +132,7 @@ def _parse(line: bytes) -> Answer:
     try:
         request = _from_text(text)
     except json.JSONDecodeError as error:
-        detail = f"{error.msg} at column {error.colno}" if text.strip() else "the line is empty"
+        detail = f"{error.msg} at column {error.pos + 1}" if text.strip() else "the line is empty"
         raise UsageError(f"the line is no JSON: {detail}") from None
     except ValueError as error:
         # NaN and Infinity, which are no JSON, and integers too long for Python to read.

@@ -93,6 +93,7 @@ def test_records_are_base64_both_ways() -> None:
         ("", "the line is empty"),
         ("   ", "the line is empty"),
         ("hello", "Expecting value at column 1"),
+        ("[1,", "column 5"),
         ('{"name": "VoteRequest",', "no JSON"),
         ('{"name": "VoteRequest"} x', "Extra data"),
         (b"\xff\xfe{}", "no UTF-8 at byte 0"),
