@@ -17,7 +17,7 @@ PROGRAM = [
     "-c",
     "import sys; from kraftwire.cli.main import main; sys.exit(main())",
 ]
-SLOW_TO_IMPORT = {"click", "rich", "trio", "construct", "cramjam", "kraftwire.messages"}
+SLOW_TO_IMPORT = {"click", "rich", "trio", "construct", "cramjam", "inspect"}
 
 
 def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
