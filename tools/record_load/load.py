@@ -35,18 +35,21 @@ class Stream:
     throughput: int
 
 
-# Together 1.6 MB/s, which a node on two busy cores still serves without falling behind: behind
-# that point producers fill whole batches and the frames stop looking like everyday ones.
+# Together 2.4 MB/s, which a node on two idle cores serves without falling behind: behind that
+# point producers fill whole batches and the frames stop looking like everyday ones.
 STREAMS = (
-    Stream("orders", 4, 500, 800),
-    Stream("metrics", 1, 100, 3000),
-    Stream("payments", 2, 800, 500),
-    Stream("documents", 1, 2000, 250),
+    Stream("orders", 4, 500, 1200),
+    Stream("metrics", 1, 100, 4000),
+    Stream("payments", 2, 800, 750),
+    Stream("documents", 1, 2000, 400),
 )
 
 
-def record(path: Path, size: int, folder: Path) -> tuple[CaptureFile, Mix]:
-    """Record a capture of about `size` bytes; the node's files go into a folder of their own."""
+def record(path: Path, size: int, folder: Path, *, pace: float = 1.0) -> tuple[CaptureFile, Mix]:
+    """Record a capture of about `size` bytes; the node's files go into a folder of their own.
+
+    Shape: `pace` scales how fast the producers send.
+    """
     mix = Mix()
     capture = CaptureFile(path)
     node_port, controller_port = free_ports(2)
@@ -57,22 +60,20 @@ def record(path: Path, size: int, folder: Path) -> tuple[CaptureFile, Mix]:
         )
         node = KafkaNode(1, folder, listeners, {"advertised.listeners": advertised})
         with KafkaCluster([node], is_dynamic=True):
-            _load(f"127.0.0.1:{proxy.port}", size)
+            _load(f"127.0.0.1:{proxy.port}", size, pace)
     capture.close()
     return capture, mix
 
 
-def _load(server: str, size: int) -> None:
+def _load(server: str, size: int, pace: float) -> None:
     for stream in STREAMS:
         topic = ("--topic", stream.topic, "--partitions", stream.partition_count)
         _admin("TopicCommand", server, "--create", *topic)
     # Every byte passes twice, to the broker and to the consumer.
     seconds = size / 2 / sum(stream.record_size * stream.throughput for stream in STREAMS)
-    running = [
-        start(server, stream, int(stream.throughput * seconds))
-        for start in (_consumer, _producer)
-        for stream in STREAMS
-    ]
+    counts = {stream: int(stream.throughput * seconds) for stream in STREAMS}
+    running = [_consumer(server, stream, count) for stream, count in counts.items()]
+    running += [_producer(server, stream, count, pace) for stream, count in counts.items()]
     for _ in range(_ADMIN_ROUNDS):
         _admin("TopicCommand", server, "--describe")
         _admin("consumer.group.ConsumerGroupCommand", server, "--describe", "--all-groups")
@@ -83,8 +84,9 @@ def _load(server: str, size: int) -> None:
         raise RuntimeError(f"failed: {failed}")
 
 
-def _producer(server: str, stream: Stream, count: int) -> subprocess.Popen[bytes]:
-    options = ("--record-size", stream.record_size, "--throughput", stream.throughput)
+def _producer(server: str, stream: Stream, count: int, pace: float) -> subprocess.Popen[bytes]:
+    throughput = max(1, int(stream.throughput * pace))
+    options = ("--record-size", stream.record_size, "--throughput", throughput)
     return _start("ProducerPerformance", server, stream, "--num-records", count, *options)
 
 
