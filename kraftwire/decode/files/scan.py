@@ -99,6 +99,7 @@ class Scanner:
         if header is None:
             self._skip_unknown(position)
             return None
+        self._seen_magics.add(header.magic)
         if position + header.size > self._source.size:
             return self._longer_than_file(position, header)
         return self._damaged(position, header)
