@@ -1,0 +1,402 @@
+"""The Raft view tells what happened in a quorum: on conversations made for one thing each."""
+
+from __future__ import annotations
+
+import io
+
+from kraftwire.decode.render.raft import Sighting, story_to_json, write_story
+from kraftwire.decode.render.raft.model import LEADS, Event, Story
+from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
+from kraftwire.messages.add_raft_voter_response import AddRaftVoterResponse
+from kraftwire.messages.config_record import ConfigRecord
+from kraftwire.messages.fetch_response import EpochEndOffset, SnapshotId
+from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
+from kraftwire.messages.fetch_snapshot_request import PartitionSnapshot as AskedSnapshot
+from kraftwire.messages.fetch_snapshot_request import SnapshotId as AskedSnapshotId
+from kraftwire.messages.fetch_snapshot_request import TopicSnapshot as AskedTopic
+from kraftwire.messages.fetch_snapshot_response import (
+    FetchSnapshotResponse,
+    PartitionSnapshot,
+    TopicSnapshot,
+)
+from kraftwire.messages.fetch_snapshot_response import SnapshotId as ToldSnapshotId
+from kraftwire.messages.leader_change_message import LeaderChangeMessage, Voter
+from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraftwire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
+from kraftwire.messages.topic_record import TopicRecord
+from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
+from kraftwire.messages.voters_record import Endpoint, VotersRecord
+from kraftwire.messages.voters_record import Voter as VoterRecord
+from kraftwire.protocol.error_codes import ErrorCode
+from tests.support.quorum_talk import QuorumTalk, batch
+
+
+def _events(story: Story, kind: str) -> list[Event]:
+    return [each for each in story.events if each.kind == kind]
+
+
+def _text(story: Story) -> str:
+    stream = io.StringIO()
+    write_story(story, stream)
+    return stream.getvalue()
+
+
+def _elect(talk: QuorumTalk, leader: int, others: list[int], *, epoch: int) -> None:
+    """Votes of all others, and the announcement."""
+    for voter in others:
+        talk.vote(leader, voter, epoch=epoch)
+    for voter in others:
+        talk.begin(leader, voter, epoch=epoch)
+
+
+def _keep_fetching(talk: QuorumTalk, replicas: list[int], leader: int, *, epoch: int) -> None:
+    """A second in which everybody fetches."""
+    for _ in range(2):
+        for replica in replicas:
+            talk.fetch(replica, leader, offset=7, epoch=epoch, high_watermark=7)
+        talk.wait(0.5)
+
+
+def test_an_election_is_a_round_of_pre_votes_one_of_votes_and_a_leader() -> None:
+    """The order that KIP-996 lays down, and who said yes, is the heart of the view."""
+    talk = QuorumTalk()
+    for voter in (2, 3):
+        talk.vote(1, voter, epoch=0, pre_vote=True)
+    _elect(talk, 1, [2, 3], epoch=1)
+    story = talk.timeline.story()
+    assert [(e.kind, e.epoch, e.node) for e in story.events] == [
+        ("pre-vote", 0, 1),
+        ("vote", 1, 1),
+        ("leader", 1, 1),
+    ]
+    assert story.rounds[0].granted == [2, 3]
+    assert story.rounds[0].reason == "no leader known"
+    assert (story.leaders[0].epoch, story.leaders[0].leader) == (1, 1)
+    assert "votes of 1, 2, 3, announced to 2, 3" in story.events[-1].text
+
+
+def test_colliding_pre_votes_show_who_refused_and_why() -> None:
+    """Two candidates at once is what delays elections; the loser's refusal names the epoch."""
+    talk = QuorumTalk()
+    talk.vote(3, 1, epoch=1, pre_vote=True)
+    talk.vote(3, 1, epoch=2)
+    talk.vote(
+        1, 3, epoch=1, pre_vote=True, granted=False, known_epoch=2,
+        error=ErrorCode.FENCED_LEADER_EPOCH,
+    )
+    talk.begin(3, 1, epoch=2)
+    story = talk.timeline.story()
+    lost = _events(story, "pre-vote")[1]
+    assert lost.node == 1
+    assert lost.text.endswith("refused by 3 (FENCED_LEADER_EPOCH, epoch 2)")
+    assert [each.leader for each in story.leaders] == [3]
+
+
+def test_a_voter_that_is_asked_again_begins_a_new_round() -> None:
+    """A candidate that loses tries again in the same epoch: two rounds, not one with two minds."""
+    talk = QuorumTalk()
+    talk.vote(1, 2, epoch=4, pre_vote=True, granted=False, leader=3)
+    talk.wait(1)
+    talk.vote(1, 2, epoch=4, pre_vote=True)
+    first, second = talk.timeline.story().rounds
+    assert (first.granted, second.granted) == ([], [2])
+
+
+def test_a_voter_without_an_answer_is_named() -> None:
+    """A dead voter has not refused."""
+    talk = QuorumTalk()
+    talk.vote(1, 2, epoch=2)
+    talk.vote(1, 3, epoch=2, granted=None)
+    (vote,) = _events(talk.timeline.story(), "vote")
+    assert vote.text == "asks for votes: granted by 2; no answer of 3"
+
+
+def test_a_leader_that_dies_falls_silent_and_leaves_a_gap() -> None:
+    """How long nobody led is the first question after an incident."""
+    talk = QuorumTalk()
+    _elect(talk, 2, [1, 3], epoch=1)
+    _keep_fetching(talk, [1, 3], 2, epoch=1)
+    for replica in (1, 3):
+        talk.fetch(replica, 2, offset=7, epoch=1, is_answered=False)
+    died = talk.now
+    talk.wait(2)
+    talk.vote(3, 1, epoch=1, pre_vote=True)
+    _elect(talk, 3, [1], epoch=2)
+    for _ in range(3):
+        _keep_fetching(talk, [1], 3, epoch=2)
+    story = talk.timeline.story()
+    (silence,) = _events(story, "silence")
+    assert (silence.node, silence.epoch) == (2, 1)
+    assert "leader falls silent for good (2 requests to it without an answer)" in silence.text
+    assert silence.time < died
+    assert _events(story, "pre-vote")[0].text.startswith(
+        "asks for pre-votes, 2.5 s after the last answer of leader 2"
+    )
+    first, second = story.leaders
+    assert (first.ending, second.ending) == ("fell silent", "")
+    assert "no leader for 2.5" in _events(story, "leader")[1].text
+
+
+def test_a_leader_that_shuts_down_resigns_in_favour_of_successors() -> None:
+    """An orderly hand-over must not look like a failure."""
+    talk = QuorumTalk()
+    _elect(talk, 3, [1, 2], epoch=2)
+    for receiver in (1, 2):
+        talk.end(3, receiver, epoch=2, preferred=[1, 2])
+    talk.vote(1, 3, epoch=2, pre_vote=True)
+    _elect(talk, 1, [2, 3], epoch=3)
+    story = talk.timeline.story()
+    (resigned,) = _events(story, "resign")
+    assert (resigned.node, resigned.epoch) == (3, 2)
+    assert resigned.text == "resigns: EndQuorumEpoch to 1, 2, preferred successors 1, 2"
+    assert _events(story, "pre-vote")[0].details["reason"] == "leader 3 ended its epoch"
+    assert story.leaders[0].ending == "resigned"
+
+
+def test_a_leader_that_comes_back_is_told_of_the_newer_epoch() -> None:
+    """The stopped leader still believes; who corrects it and with what is worth a line."""
+    talk = QuorumTalk()
+    _elect(talk, 1, [2, 3], epoch=3)
+    talk.vote(3, 2, epoch=4)
+    talk.begin(3, 2, epoch=4)
+    talk.end(
+        1, 2, epoch=3, preferred=[2], error=ErrorCode.FENCED_LEADER_EPOCH, newer=(3, 4)
+    )
+    story = talk.timeline.story()
+    (fenced,) = _events(story, "fenced")
+    assert (fenced.node, fenced.epoch) == (1, 3)
+    assert "2 know epoch 4, leader 3: FENCED_LEADER_EPOCH" in fenced.text
+    assert not _events(story, "resign")
+
+
+def test_an_observer_that_waits_for_a_dead_leader_is_not_called_silent() -> None:
+    """It has nothing to say until its request times out."""
+    talk = QuorumTalk()
+    _elect(talk, 2, [1, 3], epoch=1)
+    _keep_fetching(talk, [1, 3, 10], 2, epoch=1)
+    talk.fetch(10, 2, offset=7, epoch=1, is_answered=False)
+    for _ in range(3):
+        talk.vote(3, 1, epoch=1, pre_vote=True)
+        talk.wait(1)
+    talk.fetch(10, 3, offset=7, epoch=1)
+    assert [each.node for each in talk.timeline.story().silences] == [2]
+
+
+def test_a_capture_with_a_hole_has_no_silent_nodes() -> None:
+    """If nobody is seen for five seconds, the capture stood still and not every node."""
+    talk = QuorumTalk()
+    _elect(talk, 2, [1, 3], epoch=1)
+    _keep_fetching(talk, [1, 3], 2, epoch=1)
+    talk.wait(5)
+    _keep_fetching(talk, [1, 3], 2, epoch=1)
+    assert talk.timeline.story().silences == []
+
+
+def test_two_leaders_of_one_epoch_are_a_conflict() -> None:
+    """It must never happen, so it must never be overlooked."""
+    talk = QuorumTalk()
+    talk.begin(1, 3, epoch=5)
+    talk.begin(2, 3, epoch=5)
+    (conflict,) = _events(talk.timeline.story(), "conflict")
+    assert (conflict.epoch, conflict.node, conflict.details["other"]) == (5, 2, 1)
+
+
+def test_the_log_tells_voters_leaders_and_offsets_once_however_often_it_is_fetched() -> None:
+    """Every replica fetches the same batches; counting them twice would be wrong."""
+    voters = [VoterRecord(voter_id=n, endpoints=[Endpoint(host="h", port=n)]) for n in (1, 2)]
+    change = LeaderChangeMessage(
+        leader_id=1,
+        voters=[Voter(voter_id=1), Voter(voter_id=2)],
+        granting_voters=[Voter(voter_id=2)],
+    )
+    records = batch(0, 1, [change, VotersRecord(voters=voters)])
+    talk = QuorumTalk()
+    for replica in (2, 9):
+        talk.fetch(replica, 1, offset=0, epoch=1, high_watermark=0, records=records)
+    story = talk.timeline.story()
+    assert story.log.counts == {"LeaderChangeMessage": 1, "VotersRecord": 1}
+    assert [(each.offset, list(each.voters)) for each in story.voters] == [(1, [1, 2])]
+    leader = story.leaders[0]
+    assert (leader.start_offset, leader.granting) == (0, [2])
+    assert story.labels == {2: "voter", 9: "observer", 1: "voter"}
+
+
+def test_records_that_a_new_leader_replaces_are_a_truncation() -> None:
+    """What an isolated leader wrote last is lost; the offset says from where on."""
+    talk = QuorumTalk()
+    topic = TopicRecord(name="t", topic_id=bytes(15) + b"\x09")
+    for offset in (5, 6):
+        talk.fetch(2, 1, offset=offset, epoch=1, records=batch(offset, 1, [topic]))
+    talk.fetch(2, 3, offset=6, epoch=2, records=batch(6, 2, [topic]))
+    (lost,) = _events(talk.timeline.story(), "truncation")
+    assert lost.details == {"offset": 6, "end": 7}
+
+
+def test_a_diverging_follower_and_a_snapshot_are_told_by_the_leaders_answer() -> None:
+    """Both explain why a follower does not simply catch up."""
+    talk = QuorumTalk()
+    diverging = EpochEndOffset(epoch=1, end_offset=6)
+    talk.fetch(2, 1, offset=9, epoch=2, diverging_epoch=diverging)
+    talk.fetch(4, 1, offset=0, epoch=2, snapshot_id=SnapshotId(epoch=1, end_offset=5))
+    story = talk.timeline.story()
+    assert _events(story, "diverging")[0].details == {"divergingEpoch": 1, "endOffset": 6}
+    assert _events(story, "snapshot-needed")[0].text == "is told to load snapshot 5-1 first"
+
+
+def test_a_snapshot_that_comes_in_slices_is_one_event() -> None:
+    """A snapshot of many slices must not bury the rest."""
+    talk = QuorumTalk()
+    for position in (0, 60):
+        asked = AskedSnapshot(
+            snapshot_id=AskedSnapshotId(end_offset=5, epoch=1), position=position
+        )
+        told = PartitionSnapshot(
+            snapshot_id=ToldSnapshotId(end_offset=5, epoch=1), size=100, position=position,
+            unaligned_records=memoryview(bytes(min(60, 100 - position))),
+        )
+        talk.say(
+            4,
+            1,
+            FetchSnapshotRequest(replica_id=4, topics=[AskedTopic(partitions=[asked])]),
+            FetchSnapshotResponse(topics=[TopicSnapshot(partitions=[told])]),
+        )
+    (fetched,) = _events(talk.timeline.story(), "snapshot")
+    assert fetched.details["received"] == fetched.details["size"] == 100
+    assert fetched.text.startswith("fetches snapshot 5-1 from 10.0.0.1:9001 (100 B in 2 slices")
+
+
+def test_requests_to_change_the_voters_show_their_outcome() -> None:
+    """An operator wants to see that adding a voter worked and how long it took."""
+    talk = QuorumTalk()
+    talk.say(99, 1, AddRaftVoterRequest(voter_id=4), AddRaftVoterResponse())
+    refused = RemoveRaftVoterResponse(error_code=ErrorCode.VOTER_NOT_FOUND)
+    talk.say(99, 1, RemoveRaftVoterRequest(voter_id=7), refused)
+    talk.say(99, 1, AddRaftVoterRequest(voter_id=5), None)
+    story = talk.timeline.story()
+    added, missing = _events(story, "add-voter")
+    assert (added.node, added.details["error"]) == (4, "NONE")
+    assert "done after 10 ms" in added.text
+    assert _events(story, "remove-voter")[0].details["error"] == "VOTER_NOT_FOUND"
+    assert missing.text.endswith("no answer")
+
+
+def test_the_lag_of_a_replica_counts_the_records_that_it_lacks() -> None:
+    """A slow voter shows here before the high watermark does."""
+    talk = QuorumTalk()
+    topics = [TopicRecord(name=f"t{n}", topic_id=bytes(15) + bytes([n])) for n in range(20)]
+    talk.fetch(2, 1, offset=0, epoch=1, high_watermark=0, records=batch(0, 1, topics))
+    talk.fetch(3, 1, offset=0, epoch=1, high_watermark=0)
+    talk.fetch(2, 1, offset=20, epoch=1, high_watermark=20)
+    slow = {each.node: each for each in talk.timeline.story().replicas}
+    assert (slow[2].lag_max, slow[3].lag_max) == (0, 20)
+    assert (slow[2].offset, slow[3].offset) == (20, 0)
+
+
+def test_a_replica_that_leads_has_no_lag() -> None:
+    """The leader does not fetch; an old fetch offset would make it look far behind."""
+    talk = QuorumTalk()
+    talk.fetch(1, 2, offset=3, epoch=1, high_watermark=3)
+    talk.fetch(2, 1, offset=30, epoch=2, high_watermark=30)
+    talk.wait(1)
+    talk.fetch(2, 1, offset=31, epoch=2, high_watermark=31)
+    one = talk.timeline.story().replicas[0]
+    assert (one.node, one.lag_max, one.lags[-1]) == (1, 0, LEADS)
+
+
+def test_a_high_watermark_that_stands_still_over_records_is_told() -> None:
+    """Records without a majority are the sign of a quorum in trouble."""
+    talk = QuorumTalk()
+    talk.fetch(2, 1, offset=5, epoch=1, high_watermark=5)
+    talk.fetch(3, 1, offset=9, epoch=1, high_watermark=5)
+    talk.wait(3)
+    talk.fetch(2, 1, offset=9, epoch=1, high_watermark=9)
+    (stuck,) = _events(talk.timeline.story(), "stuck")
+    assert stuck.details["highWatermark"] == 5
+    assert 3 <= stuck.details["seconds"] < 3.1
+
+
+def test_secrets_in_metadata_records_are_not_quoted() -> None:
+    """A timeline is pasted into tickets."""
+    talk = QuorumTalk()
+    records = batch(
+        0,
+        1,
+        [
+            ConfigRecord(
+                resource_type=4, resource_name="1", name="ssl.key.password", value="hunter2"
+            ),
+            UserScramCredentialRecord(
+                name="alice", mechanism=1, salt=b"pepper", stored_key=b"stored", server_key=b"srv"
+            ),
+        ],
+    )
+    talk.fetch(2, 1, offset=0, epoch=1, records=records)
+    text = _text(talk.timeline.story())
+    assert "ssl.key.password=[redacted]" in text
+    assert "alice (SCRAM-SHA-256)" in text
+    assert "hunter2" not in text
+    assert "pepper" not in text
+
+
+def test_damaged_records_are_a_problem_of_the_log_not_of_the_run() -> None:
+    """A capture of a broken disk is exactly when the view is needed."""
+    talk = QuorumTalk()
+    topic = TopicRecord(name="t", topic_id=bytes(16))
+    damaged = bytearray(batch(0, 1, [topic]))
+    damaged[61] = 0x7F
+    talk.fetch(2, 1, offset=0, epoch=1, records=bytes(damaged))
+    assert len(talk.timeline.story().log.problems) == 1
+
+
+def test_old_records_that_a_newcomer_fetches_are_history() -> None:
+    """A node that reads the log from the start must not replay the elections of last week."""
+    talk = QuorumTalk()
+    change = LeaderChangeMessage(leader_id=1, voters=[Voter(voter_id=1)])
+    old = batch(0, 1, [change], time=talk.now - 3600)
+    talk.fetch(9, 2, offset=0, epoch=4, high_watermark=1, records=old)
+    first, now = talk.timeline.story().leaders
+    assert (first.epoch, first.time) == (1, 1000.0 - 3600)
+    assert (now.epoch, now.leader) == (4, 2)
+
+
+def test_votes_of_version_0_know_their_voter_by_its_address() -> None:
+    """Before KIP-853 the request did not say whom it asks."""
+    talk = QuorumTalk()
+    talk.vote(1, 2, epoch=2, is_named=False)
+    (vote,) = _events(talk.timeline.story(), "vote")
+    assert vote.text == "asks for votes: granted by 10.0.0.2:9002"
+
+
+def test_frames_of_other_apis_count_as_signs_of_life_only() -> None:
+    """A controller that answers clients is alive, whatever the quorum makes of it."""
+    talk = QuorumTalk()
+    talk.begin(1, 2, epoch=1)
+    for _ in range(5):
+        talk.wait(1)
+        for is_request in (True, False):
+            seen = Sighting(talk.now, "10.0.0.7:1-10.0.0.2:9002", 3, is_request)
+            talk.timeline.see(seen)
+    assert [each.node for each in talk.timeline.story().silences] == [1]
+
+
+def test_the_json_form_has_what_the_text_has() -> None:
+    """Scripts get the same story, with absolute times."""
+    talk = QuorumTalk()
+    _elect(talk, 1, [2, 3], epoch=1)
+    json = story_to_json(talk.timeline.story())
+    assert [each["event"] for each in json["events"]] == ["vote", "leader"]
+    assert json["events"][0]["answers"][0] == {
+        "voter": 2,
+        "granted": True,
+        "error": "NONE",
+        "epoch": 1,
+        "leader": None,
+        "latencyMs": json["events"][0]["answers"][0]["latencyMs"],
+    }
+    assert json["leaders"][0]["leader"] == 1
+    assert json["start"] == 1000.0
+
+
+def test_a_capture_without_a_quorum_says_so() -> None:
+    """An empty page would leave the reader wondering."""
+    assert "nothing of a KRaft quorum was seen" in _text(QuorumTalk().timeline.story())
