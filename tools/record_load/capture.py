@@ -30,6 +30,7 @@ _SEGMENT_SIZE_MAX = PACKET_SIZE_MAX - _HEADERS_SIZE
 _CLIENT_ADDRESS = bytes((10, 0, 0, 1))
 _SERVER_ADDRESS = bytes((10, 0, 0, 2))
 
+_SEQUENCE_MASK = 0xFFFFFFFF
 _FIN, _SYN, _PUSH, _ACK = 0x01, 0x02, 0x08, 0x10
 
 
@@ -70,7 +71,11 @@ class _Side:
 
     address: bytes
     port: int
-    sequence: int = 1
+    sequence: int
+
+    def advance(self, count: int) -> None:
+        """Count what has been sent: bytes, and one for each of SYN and FIN."""
+        self.sequence = (self.sequence + count) & _SEQUENCE_MASK
 
 
 @dataclass(slots=True)
@@ -87,17 +92,18 @@ class Conversation:
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self._client = _Side(_CLIENT_ADDRESS, self.client_port)
-        self._server = _Side(_SERVER_ADDRESS, SERVER_PORT)
+        # A clock of 4 microseconds, as TCP's first one: ports are used again, numbers are not.
+        clock = time.time_ns() // 4000
+        self._client = _Side(_CLIENT_ADDRESS, self.client_port, clock & _SEQUENCE_MASK)
+        self._server = _Side(_SERVER_ADDRESS, SERVER_PORT, ~clock & _SEQUENCE_MASK)
 
     def open(self) -> None:
         """The three packets that open a connection."""
         client, server = self._client, self._server
-        client.sequence = server.sequence = 0
         packets = [_packet(client, server, _SYN)]
-        client.sequence = 1
+        client.advance(1)
         packets.append(_packet(server, client, _SYN | _ACK))
-        server.sequence = 1
+        server.advance(1)
         packets.append(_packet(client, server, _ACK))
         self.capture.write(packets)
 
@@ -111,7 +117,7 @@ class Conversation:
                 is_last = start + len(part) == len(chunk)
                 flags = _ACK | _PUSH if is_last else _ACK
                 packets.append(_packet(sender, receiver, flags, part))
-                sender.sequence = (sender.sequence + len(part)) & 0xFFFFFFFF
+                sender.advance(len(part))
             packets.append(_packet(receiver, sender, _ACK))
             self.capture.write(packets)
 
@@ -120,7 +126,7 @@ class Conversation:
         with self._lock:
             sender, receiver = self._sides(by_client)
             packets = [_packet(sender, receiver, _FIN | _ACK)]
-            sender.sequence = (sender.sequence + 1) & 0xFFFFFFFF
+            sender.advance(1)
             packets.append(_packet(receiver, sender, _ACK))
             self.capture.write(packets)
 
