@@ -12,6 +12,7 @@ $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[codegen,dev]'
+	$(BIN)/python -m compileall -q kraftwire
 	touch $@
 
 demo: setup

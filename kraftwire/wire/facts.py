@@ -7,22 +7,43 @@ work from them, so they need no schema files.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 from kraftwire.wire.versions import ANY_VERSION, Versions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["ANY_VERSION", "FieldFacts", "MessageFacts", "StructFacts", "Versions", "load"]
 
 
-@dataclass(frozen=True, slots=True)
-class FieldFacts:
+class _Facts:
+    """Attributes by position, in the order of `__slots__`, never changed afterwards.
+
+    Plain classes: `dataclasses` alone takes longer to import than all of this package.
+    """
+
+    __slots__: tuple[str, ...] = ()
+
+    def __init__(self, *values: Any) -> None:
+        for name, value in zip(self.__slots__, values, strict=True):
+            setattr(self, name, value)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        return f"{type(self).__name__}({shown})"
+
+
+class FieldFacts(_Facts):
     """One field of a struct.
 
     Shape: `type` is a primitive of the schema language or a struct's name, of the element where
     `is_array`; `default` is a Python value of the field's own type.
     """
 
+    __slots__ = (
+        "name", "attribute", "type", "is_array", "struct", "versions", "nullable", "tagged", "tag",
+        "default", "is_ignorable", "is_map_key", "flexible", "entity_type", "about",
+    )  # fmt: skip
     name: str
     attribute: str
     type: str
@@ -45,19 +66,22 @@ class FieldFacts:
         return f"[]{self.type}" if self.is_array else self.type
 
 
-@dataclass(frozen=True, slots=True)
-class StructFacts:
+class StructFacts(_Facts):
     """A struct: the Python class that holds it and its fields in wire order."""
 
+    __slots__ = ("name", "fields", "cls")
     name: str
     fields: tuple[FieldFacts, ...]
     cls: Any
 
 
-@dataclass(frozen=True, slots=True)
-class MessageFacts:
+class MessageFacts(_Facts):
     """One schema file."""
 
+    __slots__ = (
+        "name", "kind", "api_key", "versions", "flexible", "latest_version_unstable", "listeners",
+        "about", "root",
+    )  # fmt: skip
     name: str
     kind: str
     api_key: int
@@ -94,19 +118,19 @@ def _field(
     flexible, entity_type, about = rest
     element = type_text.removeprefix("[]")
     return FieldFacts(
-        name=name,
-        attribute=attribute,
-        type=element,
-        is_array=type_text.startswith("[]"),
-        struct=structs.get(element),
-        versions=Versions(*versions),
-        nullable=Versions(*nullable) if nullable else _NONE,
-        tagged=Versions(*tagged) if tagged else _NONE,
-        tag=tag,
-        default=default,
-        is_ignorable="i" in flags,
-        is_map_key="k" in flags,
-        flexible=Versions(*flexible) if flexible else message_flexible,
-        entity_type=entity_type,
-        about=about,
+        name,
+        attribute,
+        element,
+        type_text.startswith("[]"),
+        structs.get(element),
+        Versions(*versions),
+        Versions(*nullable) if nullable else _NONE,
+        Versions(*tagged) if tagged else _NONE,
+        tag,
+        default,
+        "i" in flags,
+        "k" in flags,
+        Versions(*flexible) if flexible else message_flexible,
+        entity_type,
+        about,
     )

@@ -11,14 +11,19 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable
 from operator import attrgetter
-from typing import Any
 
 from kraftwire.errors import InvariantError, WireError
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 from kraftwire.wire.sizes import fresh_default, is_at_default
 from kraftwire.wire.writer import write_message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Printer = Callable[[Any], dict[str, Any]]
 
 __all__ = ["from_json", "to_json", "uuid_from_text", "uuid_to_text"]
 
@@ -55,7 +60,6 @@ class _CannotCarryError(Exception):
     """A field that the version has no room for holds something."""
 
 
-Printer = Callable[[Any], dict[str, Any]]
 _printers: dict[tuple[Any, int], Printer] = {}
 
 

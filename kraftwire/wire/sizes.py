@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-from kraftwire.wire.facts import FieldFacts, StructFacts
+    from kraftwire.wire.facts import FieldFacts, StructFacts
 
 __all__ = [
     "FIXED_CODES",
@@ -68,7 +69,6 @@ def is_at_default(facts: FieldFacts, value: Any) -> bool:
     return bool(value == fresh_default(facts))
 
 
-@cache
 def _sizes_of(type_name: str, compact: bool) -> int:
     if compact:
         return 1

@@ -6,12 +6,15 @@ A generated encoder that stumbles hands over to it. What both can write is byte 
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 from kraftwire.errors import WireError
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 from kraftwire.wire.sizes import FIXED_CODES, is_at_default, is_optional_struct
 from kraftwire.wire.varint import uvarint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["write_message"]
 
