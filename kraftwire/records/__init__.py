@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from kraftwire.records.batch import RecordBatch
-from kraftwire.records.builder import BatchBuilder, BatchHeader, build_batch, record_size_max
+from kraftwire.records.builder import (
+    BatchBuilder,
+    BatchHeader,
+    build_batch,
+    build_columns,
+    record_size_max,
+)
 from kraftwire.records.legacy import LegacyBatch
 from kraftwire.records.reader import Batch, BatchReader, read_batches
 from kraftwire.records.record import Record
@@ -17,6 +23,7 @@ __all__ = [
     "Record",
     "RecordBatch",
     "build_batch",
+    "build_columns",
     "read_batches",
     "record_size_max",
 ]

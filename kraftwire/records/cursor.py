@@ -10,6 +10,13 @@ Source: Kafka's `DefaultRecord`.
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from itertools import repeat
+from typing import Any
+
 from kraftwire.records.columns import RUN_COUNT_MIN, Stumble, read_raw, read_run
 from kraftwire.records.explain import read_records
 from kraftwire.records.record import (
@@ -31,9 +38,19 @@ _BASE_TIMESTAMP_MAX = 2**62
 # as many after each further failure, since most batches have no equal neighbours at all.
 _STEP = 64
 
-_STUMBLES = (IndexError, Stumble, UnicodeDecodeError)
+_STUMBLES = (IndexError, Stumble, TypeError, UnicodeDecodeError, struct.error)
 
-_new = tuple.__new__
+# Varints of 32 bits; those of one or two bytes are read as integers and looked up.
+_DELTA_SIZE_MAX = 5
+_KEPT_SIZE_MAX = 2
+_CODES = {1: "B", 2: "H"}
+
+_Row = tuple[int, int, bytes | None, bytes | None, Headers, int]
+
+# Half of a raw varint, which is what a length means, by its first and its second byte.
+_HALF: Any = tuple(None if byte & 1 else (byte & 0x7F) >> 1 for byte in range(256))
+_HALF_HIGH = tuple(byte << 6 for byte in range(0x80))
+_NULL = 0x01
 
 
 class RecordCursor:
@@ -91,63 +108,142 @@ class RecordCursor:
         return _read_rows(self.section, position, count)
 
 
-def _read_rows(section: Section, p: int, count: int) -> tuple[list[Record], int]:
-    """Read records one by one. Raises: IndexError, Stumble or UnicodeDecodeError.
+class _Deltas(dict[int, int]):
+    """Values of varints of one size by their bytes, taken as a big-endian integer."""
 
-    Varints are zig-zag: the raw value is twice what is meant, and odd for negatives.
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._size = size
+
+    def __missing__(self, word: int) -> int:
+        raw, end = read_raw(word.to_bytes(self._size) + b"\x00", 0)
+        if end != self._size:
+            raise Stumble
+        value = (raw >> 1) ^ -(raw & 1)
+        if self._size <= _KEPT_SIZE_MAX:
+            self[word] = value
+        return value
+
+
+_DELTAS = [_Deltas(size) for size in range(_DELTA_SIZE_MAX + 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How many bytes the deltas of a record take, and how to read a head of that shape.
+
+    Shape: `head` reads the deltas, as the bytes stand, and the first byte of the key's length;
+    `size` is the size of all that with the attributes in front.
+    """
+
+    head: Callable[[bytes, int], tuple[int, ...]]
+    size: int
+    times: _Deltas
+    offsets: _Deltas
+
+
+@cache
+def _shape(time_size: int, offset_size: int) -> _Shape:
+    middle = 1 + time_size
+    end = middle + offset_size
+    head: Callable[[bytes, int], tuple[int, ...]]
+    if max(time_size, offset_size) <= _KEPT_SIZE_MAX:
+        head = struct.Struct(f">x{_CODES[time_size]}{_CODES[offset_size]}B").unpack_from
+    else:
+
+        def head(data: bytes, p: int) -> tuple[int, ...]:
+            time = int.from_bytes(data[p + 1 : p + middle])
+            return time, int.from_bytes(data[p + middle : p + end]), data[p + end]
+
+    return _Shape(head, end + 1, _DELTAS[time_size], _DELTAS[offset_size])
+
+
+def _shape_at(data: bytes, p: int) -> _Shape:
+    """The shape of the record at a position."""
+    _, p = read_raw(data, p)
+    _, offset = read_raw(data, p + 1)
+    _, end = read_raw(data, offset)
+    return _shape(offset - p - 1, end - offset)
+
+
+def _read_rows(section: Section, p: int, count: int) -> tuple[list[Record], int]:
+    """Read records one by one. Raises: any of the stumbles."""
+    rows: list[_Row] = []
+    last = None
+    while len(rows) < count:
+        shape = _shape_at(section.data, p)
+        if shape is last:
+            raise Stumble
+        p = _read_alike(section, p, count, rows, shape)
+        last = shape
+    return list(map(tuple.__new__, repeat(Record), rows)), p
+
+
+def _read_alike(section: Section, p: int, count: int, rows: list[_Row], shape: _Shape) -> int:
+    """Append records to `rows` until there are `count` or one has another shape; returns where.
+
+    Lengths of one and two bytes are read inline; a negative one, unless it is the usual null,
+    has no entry in `_HALF` and makes the sum stumble.
     """
     data, base_sequence, append_time = section.data, section.base_sequence, section.append_time
     base_offset, base_timestamp = section.base_offset, section.base_timestamp
+    head, head_size, times, deltas = shape.head, shape.size, shape.times, shape.offsets
     has_sequence, sequence, timestamp = base_sequence >= 0, NO_SEQUENCE, append_time or 0
-    rows: list[Record] = []
-    for _ in range(count):
-        if (size := data[p]) < 0x80:
-            p += 1
-        elif (high := data[p + 1]) < 0x80:
-            size, p = size + (high << 7) - 0x80, p + 2
-        else:
-            size, p = read_raw(data, p)
-        twice_end = p + p + size
-        p += 1  # Attributes of a record mean nothing so far.
-        if (delta := data[p]) < 0x80:
-            p += 1
-        elif (high := data[p + 1]) < 0x80:
-            delta, p = delta + (high << 7) - 0x80, p + 2
-        else:
-            delta, p = read_raw(data, p)
-        if append_time is None:
-            timestamp = base_timestamp + ((delta >> 1) ^ -(delta & 1))
-        if (delta := data[p]) < 0x80:
-            p += 1
-        elif (high := data[p + 1]) < 0x80:
-            delta, p = delta + (high << 7) - 0x80, p + 2
-        else:
-            delta, p = read_raw(data, p)
-        odd = delta & 1
-        delta >>= 1
-        if has_sequence:
-            sequence = base_sequence + delta & SEQUENCE_MASK
-        if (size := data[p]) < 0x80:
-            p += 1
-        else:
-            size, p = read_raw(data, p)
-        key = None
-        if not size & 1:
-            key = data[p : (p := p + (size >> 1))]
-        if (size := data[p]) < 0x80:
-            p += 1
-        elif (high := data[p + 1]) < 0x80:
-            size, p = size + (high << 7) - 0x80, p + 2
-        else:
-            size, p = read_raw(data, p)
-        value = None
-        if not size & 1:
-            value = data[p : (p := p + (size >> 1))]
-        headers, p = _read_headers(data, p) if data[p] else (NO_HEADERS, p + 1)
-        if p + p != twice_end or odd:
-            raise Stumble
-        rows.append(_new(Record, (base_offset + delta, timestamp, key, value, headers, sequence)))
-    return rows, p
+    half, half_high, start = _HALF, _HALF_HIGH, p
+    try:
+        for _ in range(count - len(rows)):
+            start = p
+            if (size := data[p]) < 0x80:
+                p += 1
+                end = p + half[size]
+            elif (high := data[p + 1]) < 0x80:
+                p += 2
+                end = p + half[size] + half_high[high]
+            else:
+                end, p = _read_length(data, p)
+            time, delta, size = head(data, p)
+            p += head_size
+            delta = deltas[delta]
+            if append_time is None:
+                timestamp = base_timestamp + times[time]
+            if has_sequence:
+                sequence = base_sequence + delta & SEQUENCE_MASK
+            key = value = None
+            if size != _NULL:
+                if size < 0x80:
+                    stop = p + half[size]
+                else:
+                    stop, p = _read_length(data, p - 1)
+                key = data[p:stop]
+                p = stop
+            if (size := data[p]) == _NULL:
+                p += 1
+            else:
+                if size < 0x80:
+                    p += 1
+                    stop = p + half[size]
+                elif (high := data[p + 1]) < 0x80:
+                    p += 2
+                    stop = p + half[size] + half_high[high]
+                else:
+                    stop, p = _read_length(data, p)
+                value = data[p:stop]
+                p = stop
+            headers, p = _read_headers(data, p) if data[p] else (NO_HEADERS, p + 1)
+            if p != end:
+                raise Stumble
+            rows.append((base_offset + delta, timestamp, key, value, headers, sequence))
+    except Stumble:
+        return start
+    return p
+
+
+def _read_length(data: bytes, p: int) -> tuple[int, int]:
+    """The ends of a field that has its length in front, and of the length."""
+    raw, p = read_raw(data, p)
+    if raw & 1:
+        raise Stumble
+    return p + (raw >> 1), p
 
 
 def _read_headers(data: bytes, p: int) -> tuple[Headers, int]:

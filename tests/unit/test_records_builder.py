@@ -10,6 +10,7 @@ from kraftwire.records import (
     BatchHeader,
     Record,
     build_batch,
+    build_columns,
     read_batches,
     record_size_max,
 )
@@ -84,6 +85,29 @@ def test_the_builder_numbers_records_one_by_one() -> None:
         Record(40, 100, b"a", b"b"),
         Record(41, 101, None, b"c", (("h", None),)),
     ]
+
+
+def test_columns_give_the_same_bytes_as_records() -> None:
+    """Three ways in, one batch."""
+    header = BatchHeader(base_offset=7, producer_id=4, base_sequence=0)
+    headers = [(), (("h", b"x"),), ()]
+    keys, values = [b"a", None, b""], [None, b"b", b"c"]
+    times = range(1000, 1003)
+    rows = [Record(7 + n, times[n], keys[n], values[n], headers[n]) for n in range(3)]
+    expected = build_batch(rows, header)
+    assert build_columns(times, keys, values, headers=headers, header=header) == expected
+    builder = BatchBuilder(header)
+    for row in rows:
+        builder.append(*row[1:5])
+    assert builder.build() == expected
+
+
+def test_columns_of_different_lengths_are_refused() -> None:
+    """A value must not end up in another record."""
+    with pytest.raises(UsageError, match="differ in length"):
+        build_columns([1, 2], [b"k", b"k"], [b"v"])
+    with pytest.raises(UsageError, match="differ in length"):
+        build_columns([1], [b"k"], [b"v"], headers=[])
 
 
 def test_the_builder_bounds_the_size_of_its_batch() -> None:
