@@ -5,7 +5,7 @@ Damage never stops it: what cannot be read is null, and every reason is returned
 
 from __future__ import annotations
 
-from base64 import b64encode
+from binascii import b2a_base64
 from typing import Any, Literal
 
 from kraftwire.errors import WireError
@@ -59,9 +59,11 @@ def batch_to_json(
     json["isValid"] = is_valid
     json["records"] = None
     if rows is not None and records != "none":
-        json["records"] = [
-            _record(row, _decoded(row, family, batch, problems), records) for row in rows
-        ]
+        form = _full if records == "full" else _summary
+        if family is None and not batch.is_control:
+            json["records"] = [form(row, None) for row in rows]
+        else:
+            json["records"] = [form(row, _decoded(row, family, batch, problems)) for row in rows]
     return json, problems
 
 
@@ -106,28 +108,33 @@ def _decoded(
         return None
 
 
-def _record(record: Record, decoded: dict[str, Any] | None, detail: Detail) -> dict[str, Any]:
-    if detail == "summary":
-        return {
-            "offset": record.offset,
-            "timestamp": record.timestamp,
-            "keySize": -1 if record.key is None else len(record.key),
-            "valueSize": -1 if record.value is None else len(record.value),
-            "headerKeys": [key for key, _ in record.headers],
-            "type": decoded["type"] if decoded else None,
-        }
+def _summary(record: Record, decoded: dict[str, Any] | None) -> dict[str, Any]:
     return {
         "offset": record.offset,
         "timestamp": record.timestamp,
-        "key": _base64(record.key),
-        "value": _base64(record.value),
-        "headers": [{"key": key, "value": _base64(value)} for key, value in record.headers],
-        "decoded": decoded,
+        "keySize": -1 if record.key is None else len(record.key),
+        "valueSize": -1 if record.value is None else len(record.value),
+        "headerKeys": [key for key, _ in record.headers],
+        "type": decoded["type"] if decoded else None,
     }
 
 
-def _base64(data: bytes | None) -> str | None:
-    return None if data is None else b64encode(data).decode("ascii")
+def _full(record: Record, decoded: dict[str, Any] | None) -> dict[str, Any]:
+    offset, timestamp, key, value, headers, _ = record
+    return {
+        "offset": offset,
+        "timestamp": timestamp,
+        "key": None if key is None else b2a_base64(key, newline=False).decode(),
+        "value": None if value is None else b2a_base64(value, newline=False).decode(),
+        "headers": [
+            {
+                "key": name,
+                "value": None if data is None else b2a_base64(data, newline=False).decode(),
+            }
+            for name, data in headers
+        ],
+        "decoded": decoded,
+    }
 
 
 def _crc_error(batch: Batch) -> WireError:
