@@ -1,0 +1,113 @@
+"""Captures and what the decode tool makes of them, in one process."""
+
+from __future__ import annotations
+
+import io
+import json
+import lzma
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftwire.decode.bodies_frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.bodies_records import RecordsForm, Settings
+from kraftwire.decode.conversations import Capture
+from kraftwire.decode.files.segment import FileOptions
+from kraftwire.decode.filters import FilterOptions, FrameFilter
+from kraftwire.decode.jsonl import JsonLines
+from kraftwire.decode.run import Run, Totals
+from kraftwire.decode.run_inputs import Inputs
+
+__all__ = [
+    "GOLDEN",
+    "Decoded",
+    "comparable",
+    "decode",
+    "decoded_frames",
+    "expected",
+    "golden",
+    "shared",
+]
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ("quorum", "clients", "sasl")
+_RECORDS = ("records", "unalignedRecords")
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """The lines of a run, what it told about unreadable inputs, and its totals."""
+
+    text: bytes
+    told: list[str]
+    totals: Totals
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """The lines as objects."""
+        return [json.loads(line) for line in self.text.splitlines()]
+
+
+def decode(*paths: Path, options: FilterOptions | None = None, **form: Any) -> Decoded:
+    """Decode inputs into JSON lines; `form` as of `RecordsForm`."""
+    out = io.BytesIO()
+    told: list[str] = []
+    settings = Settings(RecordsForm(**form))
+    run = Run(settings, FrameFilter(options), JsonLines(out))
+    files = FileOptions(settings.records.detail, settings.show_secrets)
+    Inputs(run, files, told.append).read([str(path) for path in paths])
+    run.finish()
+    return Decoded(out.getvalue(), told, run.totals)
+
+
+def decoded_frames(path: Path, **form: Any) -> list[DecodedFrame]:
+    """The frames of a capture as renderers get them."""
+    decoder = FrameDecoder(Settings(RecordsForm(**form)))
+    return [decoder.decode(frame) for frame in Capture(str(path))]
+
+
+def golden(name: str) -> Path:
+    """A small capture that comes with the tests."""
+    return ROOT / "tests" / "golden" / "captures" / f"{name}.pcap.xz"
+
+
+def shared(*parts: str) -> Path:
+    """A file of the large recordings beside the project; skips the test where there are none."""
+    path = ROOT.parent / "shared" / Path(*parts)
+    if not path.exists():
+        pytest.skip(f"the large recordings are not here: {path.name}")
+    return path
+
+
+def expected(path: Path) -> list[dict[str, Any]]:
+    """What Kafka's own readers print for a capture's frames."""
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    for row in rows:
+        row.pop("id", None)
+    return rows
+
+
+def comparable(line: dict[str, Any]) -> dict[str, Any]:
+    """A line of ours in the form of `expected`."""
+    return {
+        "dir": "Q" if line["direction"] == "request" else "R",
+        "key": line["apiKey"],
+        "version": line["apiVersion"],
+        "remaining": line["remaining"],
+        "header": line["header"],
+        "body": _without_records(line["body"]),
+    }
+
+
+def _without_records(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: "" if key in _RECORDS and isinstance(held, list) else _without_records(held)
+            for key, held in value.items()
+        }
+    if isinstance(value, list):
+        return [_without_records(each) for each in value]
+    return value

@@ -1,0 +1,160 @@
+"""No secret of a capture is in any output, neither in clear nor in base64 nor in hex."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kraftwire.cli.main import main
+from kraftwire.decode.redact import REDACTED
+from tests.support.captures import GOLDEN, decode, decoded_frames, golden, shared
+
+PASSWORDS = (b"admin-secret", b"alice-secret", b"carol-secret")
+# Keys of the JSON form that hold secrets, as base64 or as text.
+SECRET_KEYS = frozenset(
+    {"authBytes", "hmac", "password", "proof", "salt", "saltedPassword", "serverKey"}
+    | {"serverSignature", "storedKey"}
+)
+OUTPUTS = (
+    ("--format", "jsonl"),
+    ("--format", "jsonl", "--records", "summary"),
+    ("--format", "line"),
+    ("-v",),
+    ("-vv",),
+    ("--bytes",),
+    ("-v", "--bytes"),
+    ("--stats",),
+    ("--stats", "--json"),
+    ("--raft",),
+    ("--raft", "--json"),
+)
+
+
+def _secrets(value: Any, key: str = "") -> Iterator[bytes]:
+    """The secrets in a line that shows them, as bytes."""
+    if isinstance(value, dict):
+        for name, held in value.items():
+            yield from _secrets(held, name)
+    elif isinstance(value, list):
+        for held in value:
+            yield from _secrets(held, key)
+    elif isinstance(value, str) and key in SECRET_KEYS and value:
+        yield value.encode()
+        try:
+            yield base64.b64decode(value, validate=True)
+        except ValueError:
+            return
+
+
+def _forms(secret: bytes) -> Iterator[bytes]:
+    """A secret as it may show up: in clear, in hex, and in base64 at each of three places."""
+    yield secret
+    yield secret.hex().encode()
+    yield secret.hex(" ").encode()
+    for shift, spoilt in ((0, 0), (1, 2), (2, 3)):
+        text = base64.b64encode(bytes(shift) + secret).rstrip(b"=")
+        yield text[spoilt:-1]
+
+
+def _dumped(text: bytes) -> bytes:
+    """The bytes that a dump shows, put together again across its rows."""
+    rows = re.findall(rb"^ +(?:\[ *-?\d+, *\d+\))? {2}((?:[0-9a-f]{2} )+) ", text, re.MULTILINE)
+    return bytes.fromhex(b"".join(rows).decode())
+
+
+def _all_secrets(name: str) -> set[bytes]:
+    found = set(PASSWORDS)
+    for line in decode(golden(name), show_secrets=True).lines:
+        found.update(each for each in _secrets(line) if len(each) > 5)
+    return found
+
+
+@pytest.mark.parametrize("arguments", OUTPUTS, ids=" ".join)
+@pytest.mark.parametrize("name", GOLDEN)
+def test_no_output_shows_a_secret(
+    name: str, arguments: tuple[str, ...], capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """Whoever sends a decoded capture to somebody else must not send the passwords along."""
+    code = main(["decode", *arguments, str(golden(name))])
+    out, err = capfdbinary.readouterr()
+    assert code == 0
+    assert out
+    if "--bytes" in arguments:
+        dumped = _dumped(out)
+        assert len(dumped) > 4_000
+        out += dumped
+    for secret in _all_secrets(name):
+        for form in _forms(secret):
+            assert form not in out, (secret, form)
+            assert form not in err, (secret, form)
+
+
+def test_the_secrets_of_the_captures_are_found_when_they_are_shown() -> None:
+    """The test above would pass as well if it did not know what to look for."""
+    assert len(_all_secrets("sasl")) > 20
+    assert b"admin-secret" in b"".join(_all_secrets("sasl"))
+    assert len(_all_secrets("quorum")) > 10
+    assert len(_all_secrets("clients")) > 4
+
+
+def test_what_is_hidden_says_so() -> None:
+    """A missing value would look like an empty one."""
+    lines = decode(golden("sasl")).lines
+    tokens = [line for line in lines if line["apiName"] == "SaslAuthenticate"]
+    assert {line["body"]["authBytes"] for line in tokens} == {REDACTED, ""}
+    users = {value["username"] for line in tokens for value in line["nested"].values()
+             if "username" in value}
+    assert users == {"admin", "alice", "carol"}
+
+
+def test_hidden_ranges_cover_the_secrets_in_the_bytes() -> None:
+    """Views of raw bytes rely on them."""
+    for name in GOLDEN:
+        secrets = _all_secrets(name)
+        found = 0
+        for frame in decoded_frames(golden(name)):
+            data = bytearray(frame.frame.data)
+            for start, end in frame.hidden_ranges:
+                assert 0 <= start < end <= len(data)
+                data[start:end] = b"\0" * (end - start)
+                found += 1
+            for secret in secrets:
+                assert secret not in data, (name, frame.frame)
+        assert found
+
+
+def test_nothing_is_hidden_if_secrets_are_asked_for() -> None:
+    """The same capture with everything, for those who may see it."""
+    for frame in decoded_frames(golden("sasl"), show_secrets=True):
+        assert frame.hidden_ranges == []
+        assert frame.secret_paths == []
+
+
+def test_an_envelope_with_secrets_is_hidden_as_bytes() -> None:
+    """Its payload is the same request once more."""
+    for line in decode(golden("quorum")).lines:
+        inner = line["nested"].get("requestData")
+        if inner and inner["apiName"] == "AlterUserScramCredentials":
+            assert line["body"]["requestData"] == REDACTED
+            assert inner["body"]["upsertions"][0]["saltedPassword"] == REDACTED
+        elif inner:
+            assert line["body"]["requestData"] != REDACTED
+
+
+@pytest.mark.parametrize("name", ["a_kraft_quorum", "b_mixed_clients", "e_sasl"])
+def test_large_recordings_keep_their_secrets(name: str) -> None:
+    """The same for every frame of a whole cluster's life."""
+    path = shared("captures", f"{name}.pcapng.xz")
+    secrets = set(PASSWORDS)
+    for line in decode(path, show_secrets=True).text.splitlines():
+        if any(key.encode() in line for key in SECRET_KEYS):
+            secrets.update(each for each in _secrets(json.loads(line)) if len(each) > 5)
+    text = decode(path).text
+    for secret in secrets:
+        for form in _forms(secret):
+            assert form not in text, (secret, form)
