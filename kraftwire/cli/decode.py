@@ -54,8 +54,8 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
     help="A line per exchange for people (default), or a JSON object per frame.",
 )
 @click.option("--json", "as_json", is_flag=True, help="JSON, also of --stats and --raft.")
-@click.option("-v", "--verbose", count=True, help="All fields of each frame, as a tree.")
-@click.option("--bytes", "with_bytes", is_flag=True, help="Each frame's bytes, field by field.")
+@click.option("-v", "--verbose", count=True, help="All fields as a tree; -vv: nothing cut.")
+@click.option("--bytes", "with_bytes", is_flag=True, help="Bytes by field; -v: nothing cut.")
 @click.option("--stats", is_flag=True, help="Counts, sizes, latencies and errors by API.")
 @click.option("--raft", is_flag=True, help="Epochs, leaders, votes and voters over time.")
 @click.option(
@@ -114,7 +114,8 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     settings = Settings(RecordsForm(options["records"], options["show_secrets"]))
     is_bare = options["input_kind"] in ("hex", "frames")
     api = _bare_api(options) if is_bare else None
-    sink = make_sink(_output(options), settings, is_live=is_live(inputs))
+    is_full = options["verbose"] > (0 if options["with_bytes"] else 1)
+    sink = make_sink(_output(options), settings, is_live=is_live(inputs), is_full=is_full)
     run = Run(settings, _frame_filter(options, is_bare=is_bare), sink)
     run.totals.files.on_finding = _say
     files = FileOptions(options["records"], options["show_secrets"], options["family"])

@@ -22,8 +22,8 @@ __all__ = ["Output", "make_sink"]
 class Output(StrEnum):
     """A kind of output; the value names the class that writes it, if it is one for people.
 
-    Such a class is made with the stream to write to and the keywords `topics` (`TopicNames`) and
-    `is_coloured`; those of statistics have `as_json` as well.
+    Such a class is made with the stream to write to and the keywords `topics` (`TopicNames`),
+    `is_coloured`, `is_full` (cut nothing off) and `show_secrets`, of which it uses what it needs.
     """
 
     JSONL = "jsonl"
@@ -36,8 +36,13 @@ class Output(StrEnum):
     RAFT_JSON = "kraftwire.decode.render.raft.writer:RaftJsonWriter"
 
 
-def make_sink(output: Output, settings: Settings, *, is_live: bool) -> Sink:
-    """The sink of a kind of output, writing to standard output."""
+def make_sink(
+    output: Output, settings: Settings, *, is_live: bool, is_full: bool = False
+) -> Sink:
+    """The sink of a kind of output, writing to standard output.
+
+    Shape: `is_full` cuts off nothing that is long.
+    """
     if output is Output.JSONL:
         return JsonLines(sys.stdout.buffer, is_live=is_live)
     module, _, name = output.value.partition(":")
@@ -48,7 +53,13 @@ def make_sink(output: Output, settings: Settings, *, is_live: bool) -> Sink:
         writer = getattr(import_module(module), name)
     except (ImportError, AttributeError):
         raise UsageError(f"this build cannot print {output.name.lower()}") from None
-    sink: Sink = writer(sys.stdout, topics=settings.topics, is_coloured=_is_coloured())
+    sink: Sink = writer(
+        sys.stdout,
+        topics=settings.topics,
+        is_coloured=_is_coloured(),
+        is_full=is_full,
+        show_secrets=settings.show_secrets,
+    )
     return sink
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 
@@ -58,6 +58,7 @@ class FrameFilter:
         options = options or FilterOptions()
         self._on_frame = _frame_tests(options)
         self._on_body = _body_tests(options)
+        self._exchange = _ExchangeTests(options)
 
     @property
     def passes_all(self) -> bool:
@@ -69,6 +70,53 @@ class FrameFilter:
         return all(test(frame) for test in self._on_frame) and all(
             test(frame) for test in self._on_body
         )
+
+    def passes_exchange(self, request: DecodedFrame, response: DecodedFrame) -> bool:
+        """Whether a request and its response are to be shown together.
+
+        Shape: what is wanted may be in either of them (the group in the request, the error in the
+        response), what is excluded must be in neither.
+        """
+        return self._exchange.pass_on(request, response)
+
+
+class _ExchangeTests:
+    """The same options, asked of both frames of an exchange."""
+
+    def __init__(self, options: FilterOptions) -> None:
+        wanted = _some_values(options, lambda value: not value.startswith(_NEGATIONS))
+        unwanted = _some_values(options, lambda value: value.startswith(_NEGATIONS))
+        self._in_either = _frame_tests(wanted) + _body_tests(wanted)
+        no_times = replace(unwanted, min_latency_ms=None, since=None, until=None)
+        self._in_both = _frame_tests(no_times) + _body_tests(replace(no_times, error=()))
+        # Requests have no error that could be excluded.
+        self._in_response = [_error_test(unwanted.error)] if unwanted.error else []
+
+    def pass_on(self, request: DecodedFrame, response: DecodedFrame) -> bool:
+        """Whether all tests let the exchange pass."""
+        return (
+            all(test(request) or test(response) for test in self._in_either)
+            and all(test(request) and test(response) for test in self._in_both)
+            and all(test(response) for test in self._in_response)
+        )
+
+
+def _some_values(options: FilterOptions, is_kept: Callable[[str], bool]) -> FilterOptions:
+    """The options with some of their values."""
+
+    def kept(values: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(filter(is_kept, values))
+
+    return replace(
+        options,
+        api=kept(options.api),
+        api_version=kept(options.api_version),
+        client_id=kept(options.client_id),
+        connection=kept(options.connection),
+        topic=kept(options.topic),
+        group=kept(options.group),
+        error=kept(options.error),
+    )
 
 
 def _frame_tests(options: FilterOptions) -> list[Test]:

@@ -18,8 +18,14 @@ from kraftwire.decode.filters import FrameFilter
 from kraftwire.decode.findings import LOSSES
 from kraftwire.decode.frames import Frame
 from kraftwire.decode.frames_health import Health
+from kraftwire.decode.render.pending import Pending
+from kraftwire.limits import RENDER_PENDING_BYTES_MAX
 
 __all__ = ["Run", "Sink", "Totals"]
+
+
+# What a decoded frame occupies beside its bytes.
+_FRAME_BYTES = 2000
 
 
 class Sink(Protocol):
@@ -27,6 +33,10 @@ class Sink(Protocol):
 
     Order: `frame` and `file_line` as they come, then `finish` once, also after a run that was
     interrupted.
+    Shape: a sink may have more. `quick(frame: Frame) -> bool` takes a frame that nobody has
+    decoded and tells whether that was possible; it is asked first where all frames are wanted. A
+    sink with a true `shows_exchanges` gets a request, though it does not pass the filter, if its
+    response does, and the other way round.
     """
 
     def frame(self, frame: DecodedFrame) -> None:
@@ -84,18 +94,59 @@ class Run:
 
     def frames(self, frames: Iterable[Frame]) -> None:
         """Decode frames and show those that pass the filter."""
-        totals, sink = self.totals, self._sink
-        decode, passes = self._decoder.decode, self._filter.passes
-        passes_all = self._filter.passes_all
+        if self._filter.passes_all:
+            self._show_all(frames)
+        elif getattr(self._sink, "shows_exchanges", False):
+            self._show_exchanges(frames)
+        else:
+            for frame in frames:
+                self.totals.frames += 1
+                self._show_alone(self._decoder.decode(frame))
+
+    def _show_all(self, frames: Iterable[Frame]) -> None:
+        totals = self.totals
+        decode, quick = self._decoder.decode, getattr(self._sink, "quick", None)
         for frame in frames:
             totals.frames += 1
-            decoded = decode(frame)
-            if not passes_all and not passes(decoded):
-                continue
-            totals.shown += 1
-            for finding in decoded.findings:
-                totals.findings[finding.id] += 1
-            sink.frame(decoded)
+            if quick is not None and quick(frame):
+                totals.shown += 1
+            else:
+                self._show(decode(frame))
+
+    def _show_exchanges(self, frames: Iterable[Frame]) -> None:
+        """Hold requests back: whether an exchange is wanted may depend on its response."""
+        held: Pending[DecodedFrame] = Pending(RENDER_PENDING_BYTES_MAX)
+        for frame in frames:
+            self.totals.frames += 1
+            decoded = self._decoder.decode(frame)
+            request = frame.request
+            if request is None or not request.has_response:
+                self._show_alone(decoded)
+            elif frame.is_request:
+                weight = frame.size + _FRAME_BYTES
+                for each in held.add(frame.connection, frame.index, decoded, weight):
+                    self._show_alone(each)
+            else:
+                asked, skipped = held.take(frame.connection, request.index)
+                for each in skipped:
+                    self._show_alone(each)
+                if asked is None:
+                    self._show_alone(decoded)
+                elif self._filter.passes_exchange(asked, decoded):
+                    self._show(asked)
+                    self._show(decoded)
+        for each in held.rest():
+            self._show_alone(each)
+
+    def _show_alone(self, decoded: DecodedFrame) -> None:
+        if self._filter.passes(decoded):
+            self._show(decoded)
+
+    def _show(self, decoded: DecodedFrame) -> None:
+        self.totals.shown += 1
+        for finding in decoded.findings:
+            self.totals.findings[finding.id] += 1
+        self._sink.frame(decoded)
 
     def file_lines(self, lines: Iterable[FileLine]) -> None:
         """Show the lines of a file; `totals.files` counts them."""

@@ -34,23 +34,16 @@ LOGS = ROOT.parent / "shared" / "logs" / "kafka-4.3.1-logs.tar.xz"
 KILLED, TERMINATED, HALTED = 1795206424.83, 1795206440.06, 1795206455.14
 
 
-class _Keeper(RaftWriter):
-    """Keeps the story instead of writing it."""
-
-    def story(self) -> Story:
-        return self._told(False).story()
-
-
 @pytest.fixture(scope="module")
 def story() -> Story:
     """The story of the capture."""
     path = SHIPPED if SHIPPED.exists() else SHARED
     if not path.exists():
         pytest.skip("the capture of a real quorum is not here")
-    decoder, keeper = FrameDecoder(Settings()), _Keeper(io.StringIO())
+    decoder, writer = FrameDecoder(Settings()), RaftWriter(io.StringIO())
     for frame in Capture(str(path)):
-        keeper.frame(decoder.decode(frame))
-    return keeper.story()
+        writer.frame(decoder.decode(frame))
+    return writer.timeline.story()
 
 
 @pytest.fixture(scope="module")

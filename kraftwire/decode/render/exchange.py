@@ -26,9 +26,11 @@ _NS_PER_MS = 1_000_000
 class ExchangeWriter:
     """Writes a block per exchange; what stands below the block's head is up to subclasses."""
 
+    shows_exchanges = True
+
     def __init__(
         self, stream: TextIO, *, topics: TopicNames, is_coloured: bool = False,
-        is_full: bool = False,
+        is_full: bool = False, **_options: object,
     ) -> None:
         """Write to a stream. Shape: `is_full` cuts nothing off."""
         self._stream = stream
@@ -85,14 +87,16 @@ class ExchangeWriter:
 
     def _head(self, first: DecodedFrame, response: DecodedFrame | None) -> str:
         frame = first.frame
-        parts = [utc_text(frame.time_ns // _NS_PER_MS), frame.connection]
+        parts = []
+        if frame.connection:
+            parts = [utc_text(frame.time_ns // _NS_PER_MS), frame.connection]
         name = first.api_name or f"API {frame.api_key}"
         parts.append("SASL token" if first.is_token else f"{name} v{frame.api_version}")
         if frame.correlation_id is not None:
             parts.append(f"correlation {frame.correlation_id}")
         if response is not None and response.frame.latency_ms is not None:
             parts.append(f"{response.frame.latency_ms:.3f} ms")
-        if response is None and not first.is_token:
+        if response is None and frame.connection and not first.is_token:
             wants = frame.request is not None and frame.request.has_response
             parts.append("no response" if wants else "wants no response")
         return paint("  ".join(parts), BOLD, is_wanted=self._is_coloured)

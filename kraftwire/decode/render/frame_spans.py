@@ -86,10 +86,11 @@ class _Payload:
         if payload.body_class is None:
             return
         part = self._decoded.view.part
-        for span in self._leaves(part.root):
-            if span.end > part.end:
-                return
-            yield span
+        for field in part.root.children:
+            for span in self._leaves(field):
+                if span.end > part.end:
+                    return
+                yield span
 
     def _leaves(self, node: Annotation) -> Iterator[Span]:
         """The innermost fields; the children of a text are its length only."""
@@ -98,7 +99,7 @@ class _Payload:
             yield from self._leaves(child)
             position = child.end
         if position >= node.end:
-            return
+            return  # also where a field was not read to its end, which then is 0
         if node.type == "records":
             yield from self._batches(node, position)
         else:

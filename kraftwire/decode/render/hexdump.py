@@ -17,7 +17,7 @@ from kraftwire.decode.render.tree import batch_text
 __all__ = ["BytesWriter", "hexdump"]
 
 _ROW = 8
-_ROWS_SHOWN = 4
+_ROWS_SHOWN = 32
 _HIDDEN_BYTE = "**"
 
 
@@ -73,7 +73,7 @@ def _span_lines(span: Span, data: bytes, width: int, is_full: bool) -> Iterator[
         yield f"{place}  {_hex(piece, span.is_hidden)}  {_ascii(piece, span.is_hidden)}{text}"
     if len(shown) < len(rows):
         rest = len(data) - len(shown) * _ROW
-        yield f"{' ' * (2 * width + 4)}  ... {rest:,} bytes more, -vv shows all"
+        yield f"{' ' * (2 * width + 4)}  ... {rest:,} bytes more, -v shows all"
 
 
 def _hex(data: bytes, is_hidden: bool) -> str:

@@ -30,6 +30,9 @@ _CORRELATION_WIDTH = 6
 _SIZES_WIDTH = 13
 _LATENCY_WIDTH = 9
 
+# Frames that come without packets have neither time nor connection.
+_NO_TIME = "-".ljust(15)
+
 _NS = 1_000_000_000
 _DAY_S = 86_400
 _CACHE_MAX = 20_000
@@ -53,7 +56,12 @@ class _Asked(NamedTuple):
 class LineWriter:
     """Writes lines to a stream; a request waits for its response to share one."""
 
-    def __init__(self, stream: TextIO, *, topics: TopicNames, is_coloured: bool = False) -> None:
+    shows_exchanges = True
+
+    def __init__(
+        self, stream: TextIO, *, topics: TopicNames, is_coloured: bool = False, **_options: object
+    ) -> None:
+        """Write to a stream. Shape: lines have no use for other writers' options."""
         self._stream = stream
         self._topics = topics
         self._is_coloured = is_coloured
@@ -142,11 +150,11 @@ class LineWriter:
             f"{self._time(frame.time_ns)} {connection} {api} "
             f"{'-' if frame.correlation_id is None else frame.correlation_id:>6} {sizes:>13} "
             f"{'-' if latency is None else f'{latency:.3f}':>9} "
-            f"{self._error(codes) if codes else '-'} {facts}{findings}"
+            f"{self._error(codes) if codes else '-'} {facts}{findings}".rstrip()
         )
 
     def _unanswered(self, asked: _Asked) -> None:
-        self._write_request(asked, " [no response]")
+        self._write_request(asked, " [no response]" if asked.connection else "")
 
     def _write_request(self, asked: _Asked, remark: str) -> None:
         remark = paint(remark, YELLOW, is_wanted=self._is_coloured and bool(remark))
@@ -159,6 +167,8 @@ class LineWriter:
     # -- columns -------------------------------------------------------------------------------
 
     def _time(self, time_ns: int) -> str:
+        if time_ns < 0:
+            return _NO_TIME
         second, rest = divmod(time_ns, _NS)
         if second != self._second:
             self._second = second
@@ -187,7 +197,7 @@ class LineWriter:
             if len(self._connections) > _CACHE_MAX:
                 self._connections.clear()
             self._width = max(self._width, len(name))
-            padded = self._connections[name] = name.ljust(self._width)
+            padded = self._connections[name] = (name or "-").ljust(self._width)
         return padded
 
     def _api(self, key: int | None, version: int | None) -> str:

@@ -23,10 +23,14 @@ _METADATA = "metadata"
 class RaftWriter:
     """Writes the story of a quorum as text."""
 
-    def __init__(self, stream: TextIO, **_options: object) -> None:
-        """Write to a stream. Shape: what other writers are told as well is not needed."""
+    shows_exchanges = True
+
+    def __init__(
+        self, stream: TextIO, *, show_secrets: bool = False, **_options: object
+    ) -> None:
+        """Write to a stream. Shape: a story has no use for other writers' options."""
         self._stream = stream
-        self._timeline: Timeline | None = None
+        self.timeline = Timeline(show_secrets=show_secrets)
         self._pending: Pending[tuple[Message, float]] = Pending()
 
     def frame(self, decoded: DecodedFrame) -> None:
@@ -46,27 +50,21 @@ class RaftWriter:
             asked, _ = self._pending.take(frame.connection, frame.request.index)
             if asked is not None:
                 seen.request, seen.asked = asked
-        self._told(decoded.settings.show_secrets).see(seen)
+        self.timeline.see(seen)
 
     def file_line(self, line: FileLine) -> None:
         """Take note of a batch of a metadata log or snapshot; other lines are not its business."""
         if line.batch is None or line.family != _METADATA:
             return
-        timeline = self._told(False)
         if line.kind is FileKind.SNAPSHOT:
-            timeline.see_snapshot_batch(str(line.json["file"]), line.batch)
+            self.timeline.see_snapshot_batch(str(line.json["file"]), line.batch)
         else:
-            timeline.see_batch(line.batch)
+            self.timeline.see_batch(line.batch)
 
     def finish(self) -> None:
         """Write the story."""
-        write_story(self._told(False).story(), self._stream)
+        write_story(self.timeline.story(), self._stream)
         self._stream.flush()
-
-    def _told(self, show_secrets: bool) -> Timeline:
-        if self._timeline is None:
-            self._timeline = Timeline(show_secrets=show_secrets)
-        return self._timeline
 
 
 class RaftJsonWriter(RaftWriter):
@@ -74,5 +72,5 @@ class RaftJsonWriter(RaftWriter):
 
     def finish(self) -> None:
         """Write the object."""
-        self._stream.write(json.dumps(story_to_json(self._told(False).story())) + "\n")
+        self._stream.write(json.dumps(story_to_json(self.timeline.story())) + "\n")
         self._stream.flush()

@@ -38,6 +38,8 @@ class _Asked:
 class Collector:
     """Counts; the first and last time tell what span that was."""
 
+    shows_exchanges = True
+
     def __init__(self) -> None:
         self.exchanges = Exchanges()
         self.logs = Logs()

@@ -1,0 +1,68 @@
+"""Frames of captures that were never taken: requests and responses made from messages."""
+
+from __future__ import annotations
+
+from kraftwire.decode.frames import Frame, Request
+from kraftwire.messages.request_header import RequestHeader
+from kraftwire.messages.response_header import ResponseHeader
+from kraftwire.protocol.envelope import encode_request, encode_response
+from kraftwire.wire.message import Message
+
+__all__ = ["FrameMaker"]
+
+_NS = 1_000_000_000
+_LATENCY_NS = 2_500_000
+
+
+class FrameMaker:
+    """Frames of one connection, in order; every response answers the request before it."""
+
+    def __init__(
+        self, connection: str = "10.0.0.1:50000-10.0.0.2:9092", *, time_s: int = 1000
+    ) -> None:
+        self.connection = connection
+        self._time_ns = time_s * _NS
+        self._index = 0
+        self._correlation_id = 0
+        self._asked: Request | None = None
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        self._time_ns += round(seconds * _NS)
+
+    def request(self, body: Message, version: int, client_id: str | None = "tester") -> Frame:
+        """A request."""
+        self._correlation_id += 1
+        header = RequestHeader(
+            request_api_key=body.API_KEY,
+            request_api_version=version,
+            correlation_id=self._correlation_id,
+            client_id=client_id,
+        )
+        request = Request(body.API_KEY, version, self._correlation_id, client_id)
+        request.index, request.time_ns = self._index, self._time_ns
+        self._asked = request
+        return self._frame("request", encode_request(header, body), request)
+
+    def response(self, body: Message, latency_ns: int = _LATENCY_NS) -> Frame:
+        """The response to the last request."""
+        request = self._asked
+        assert request is not None
+        self._time_ns += latency_ns
+        header = ResponseHeader(correlation_id=request.correlation_id)
+        frame = self._frame(
+            "response", encode_response(header, body, request.api_version), request
+        )
+        frame.latency_ms = latency_ns / 1_000_000
+        return frame
+
+    def _frame(self, direction: str, data: bytes, request: Request) -> Frame:
+        frame = Frame()
+        frame.file, frame.index, frame.kind = "made.pcap", self._index, "rpc"
+        frame.connection, frame.direction = self.connection, direction
+        frame.data, frame.size, frame.time_ns = data, len(data), self._time_ns
+        frame.api_key, frame.api_version = request.api_key, request.api_version
+        frame.correlation_id, frame.request = request.correlation_id, request
+        frame.missing, frame.findings, frame.latency_ms = (), (), None
+        self._index += 1
+        return frame
