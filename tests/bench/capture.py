@@ -1,8 +1,8 @@
 """Decoding a capture of a real Kafka under load, against tshark.
 
 The capture is recorded once by `tools.record_load` and kept. Each program reads it in one process
-and writes to nowhere. CPU time counts, with the start-up and everything: both programs use one core,
-so on an idle machine it is the wall time as well.
+and writes to nowhere. CPU time counts, with the start-up and everything: both programs use one
+core, so on an idle machine it is the wall time as well.
 """
 
 from __future__ import annotations
