@@ -1,0 +1,245 @@
+"""Statistics: counts, quantiles within their error, the wait of a Fetch apart from its service."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kraftwire.decode.bodies_frame import FrameDecoder
+from kraftwire.decode.bodies_records import Settings
+from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
+from kraftwire.decode.frames import Frame
+from kraftwire.decode.render.stats import Collector, StatsJsonWriter, StatsWriter
+from kraftwire.decode.render.stats.exchanges import Row, RowKey
+from kraftwire.decode.render.stats.fetch_wait import wait_ms
+from kraftwire.decode.render.stats.histogram import ERROR, Histogram
+from kraftwire.messages.api_versions_request import ApiVersionsRequest
+from kraftwire.messages.api_versions_response import ApiVersionsResponse
+from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraftwire.messages.fetch_response import (
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
+from kraftwire.messages.heartbeat_request import HeartbeatRequest
+from kraftwire.messages.heartbeat_response import HeartbeatResponse
+from kraftwire.messages.topic_record import TopicRecord
+from kraftwire.protocol.error_codes import ErrorCode
+from tests.support.frames_made import FrameMaker
+from tests.support.quorum_talk import batch
+
+LOGS = Path(__file__).resolve().parents[1] / "golden" / "logs"
+MS = 1_000_000
+
+
+def _collected(frames: list[Frame], *, is_quick: bool = False) -> Collector:
+    found, decoder = Collector(), FrameDecoder(Settings())
+    for frame in frames:
+        if not (is_quick and found.quick(frame)):
+            found.frame(decoder.decode(frame))
+    found.finish()
+    return found
+
+
+def _row(found: Collector, api: str = "Fetch") -> Row:
+    (row,) = [row for key, row in found.exchanges.rows.items() if key.api == api]
+    return row
+
+
+def _fetch(
+    maker: FrameMaker, latency_ms: int, records: bytes = b"", error: int = 0
+) -> list[Frame]:
+    topic = FetchTopic(topic="t", partitions=[FetchPartition()])
+    told = PartitionData(records=memoryview(records), error_code=error)
+    answer = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[told])])
+    request = maker.request(FetchRequest(max_wait_ms=500, topics=[topic]), 12)
+    return [request, maker.response(answer, latency_ms * MS)]
+
+
+@given(st.lists(st.floats(min_value=1e-3, max_value=1e7), min_size=1, max_size=200))
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_quantiles_are_within_the_error_that_is_stated(values: list[float]) -> None:
+    """A histogram saves memory; what it costs in exactness is promised."""
+    histogram = Histogram()
+    for value in values:
+        histogram.add(value)
+    ordered = sorted(values)
+    for share in (0.5, 0.99, 1.0):
+        rank = max(1, -(-int(share * len(ordered) * 1000) // 1000))
+        exact = ordered[min(len(ordered), rank) - 1]
+        found = histogram.quantile(share)
+        assert found is not None
+        assert exact * (1 - ERROR) * 0.999 <= found <= exact * (1 + ERROR) * 1.001
+    assert histogram.largest == max(values)
+
+
+def test_a_histogram_stays_small() -> None:
+    """A million latencies between a microsecond and an hour take some hundred buckets."""
+    source = random.Random(5)
+    histogram = Histogram()
+    for _ in range(20_000):
+        histogram.add(10 ** source.uniform(-3, 6.5))
+    assert len(histogram._buckets) < 500
+
+
+def test_merged_histograms_equal_one_that_saw_everything() -> None:
+    """Rows are added up for the tables."""
+    one, two, both = Histogram(), Histogram(), Histogram()
+    for value in range(1, 100):
+        (one if value % 2 else two).add(value)
+        both.add(value)
+    one.merge(two)
+    assert one.to_json() == both.to_json()
+
+
+def test_an_empty_fetch_has_waited_all_its_time() -> None:
+    """Half a second of long poll is not half a second of slowness."""
+    row = _row(_collected(_fetch(FrameMaker(), 503)))
+    assert row.wait.quantile(0.5) == pytest.approx(500)
+    assert row.service.count == 0
+    assert row.latency.largest == pytest.approx(503)
+
+
+def test_a_fetch_whose_records_were_there_has_not_waited() -> None:
+    """Old records, long latency: that is the server's time."""
+    old = batch(0, 1, [TopicRecord(name="t", topic_id=bytes(16))], time=900)
+    row = _row(_collected(_fetch(FrameMaker(), 80, records=old)))
+    assert (row.wait.count, row.service.largest) == (0, pytest.approx(80))
+
+
+def test_a_fetch_that_waited_for_a_record_was_served_from_then_on() -> None:
+    """The batch says when it was made: 300 ms after the request, 20 ms before the answer."""
+    new = batch(0, 1, [TopicRecord(name="t", topic_id=bytes(16))], time=1000.3)
+    row = _row(_collected(_fetch(FrameMaker(), 320, records=new)))
+    assert row.wait.largest == pytest.approx(300)
+    assert row.service.largest == pytest.approx(20)
+
+
+def test_a_refused_fetch_has_not_waited() -> None:
+    """Errors are answered at once."""
+    refused = _fetch(FrameMaker(), 7, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    row = _row(_collected(refused))
+    assert (row.wait.count, row.service.largest) == (0, pytest.approx(7))
+    assert row.errors == {"NOT_LEADER_OR_FOLLOWER": 1}
+
+
+def test_a_wait_is_never_longer_than_the_latency_or_the_limit() -> None:
+    """A producer's clock may be wrong by hours; the split must not be."""
+    late = batch(0, 1, [TopicRecord(name="t", topic_id=bytes(16))], time=99_999)
+    told = FetchResponse(
+        responses=[
+            FetchableTopicResponse(
+                topic="t", partitions=[PartitionData(records=memoryview(late))]
+            )
+        ]
+    )
+    asked = FetchRequest(max_wait_ms=500)
+    assert wait_ms(asked, told, asked_ms=1_000_000, latency_ms=40)[0] == 40
+    assert wait_ms(asked, told, asked_ms=1_000_000, latency_ms=900)[0] == 500
+
+
+def test_counts_sizes_and_missing_answers_add_up() -> None:
+    """The numbers that everything else is judged by."""
+    maker = FrameMaker()
+    frames = []
+    for error in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
+        frames.append(maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3))
+        frames.append(maker.response(HeartbeatResponse(error_code=error)))
+    frames.append(maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3))
+    row = _row(_collected(frames), "Heartbeat")
+    assert (row.requests, row.responses, row.without_response) == (3, 2, 1)
+    assert row.request_bytes == sum(f.size for f in frames if f.is_request)
+    assert row.errors == {"REBALANCE_IN_PROGRESS": 1}
+    quick = _row(_collected(frames, is_quick=True), "Heartbeat")
+    assert (quick.requests, quick.responses, quick.errors) == (3, 2, row.errors)
+
+
+def test_clients_are_known_by_their_software() -> None:
+    """Which library is the odd one out is found by name and version."""
+    maker = FrameMaker()
+    hello = ApiVersionsRequest(client_software_name="lib", client_software_version="1.2")
+    frames = [maker.request(hello, 3, "app"), maker.response(ApiVersionsResponse())]
+    client = _collected(frames).exchanges.clients["app"]
+    assert client.software == {"lib 1.2"}
+    assert client.connections == {maker.connection}
+
+
+def test_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that takes a new id for each connection must not fill the memory."""
+    monkeypatch.setattr("kraftwire.decode.render.stats.exchanges.STATS_ROWS_MAX", 3)
+    maker = FrameMaker()
+    frames = [
+        maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3, f"client-{n}")
+        for n in range(20)
+    ]
+    found = _collected(frames)
+    assert len(found.exchanges.rows) == 4
+    assert found.exchanges.rows[RowKey("Heartbeat", 3, "(others)")].requests == 17
+    assert len(found.exchanges.clients) == 4
+
+
+def _written(frames: list[Frame], *, as_json: bool = False) -> str:
+    stream = io.StringIO()
+    writer = StatsJsonWriter(stream) if as_json else StatsWriter(stream)
+    decoder = FrameDecoder(Settings())
+    for frame in frames:
+        writer.frame(decoder.decode(frame))
+    writer.finish()
+    return stream.getvalue()
+
+
+def test_the_tables_are_plain_text_without_a_terminal() -> None:
+    """Output that goes into a file or a pipe is aligned, uncoloured and not wrapped."""
+    text = _written(_fetch(FrameMaker(), 503))
+    assert "\x1b" not in text
+    assert "1 request in 503 ms from 1970-01-01T00:16:40.000Z" in text
+    head = next(line for line in text.splitlines() if line.startswith("API "))
+    row = next(line for line in text.splitlines() if line.startswith("Fetch "))
+    assert row[head.index("waited p50") :].split()[0] == "500.0"
+    assert "By client" in text
+    assert "tester" in text
+
+
+def test_the_json_form_has_every_row() -> None:
+    """Scripts want API, version and client crossed, not the tables' sums."""
+    (line,) = _written(_fetch(FrameMaker(), 503), as_json=True).splitlines()
+    data = json.loads(line)
+    (row,) = data["exchanges"]
+    assert (row["api"], row["version"], row["clientId"]) == ("Fetch", 12, "tester")
+    assert row["waitMs"]["count"] == 1
+    assert data["start"] == 1000.0
+
+
+def test_log_directories_are_counted_by_partition() -> None:
+    """How much is in a partition, how it is compressed, and from when to when."""
+    found = Collector()
+    for path in walk([LOGS], print):
+        for line in decode_file(path, FileOptions(records="none"), FileReport()):
+            found.file_line(line)
+    rows = found.logs.rows
+    zstd = rows["broker/comp-zstd-0"]
+    assert zstd.compression.keys() == {"zstd"}
+    assert zstd.records > 0
+    assert zstd.first_timestamp is not None
+    assert zstd.last_timestamp is not None
+    assert zstd.first_timestamp <= zstd.last_timestamp
+    metadata = rows["controller/__cluster_metadata-0"]
+    assert metadata.control_batches > 0
+    assert metadata.wrong_crc == 0
+    stream = io.StringIO()
+    writer = StatsWriter(stream)
+    writer.logs = found.logs
+    writer.finish()
+    assert "By partition" in stream.getvalue()
+    assert "zstd (" in stream.getvalue()
+
+
+def test_nothing_at_all_is_said_in_words() -> None:
+    """An empty table looks like a bug."""
+    assert _written([]) == "nothing to count\n"
