@@ -12,7 +12,17 @@ from kraftwire.decode.conversations_connection import Connection, reverse_key
 from kraftwire.decode.conversations_outbox import Outbox
 from kraftwire.decode.frames import Frame
 from kraftwire.decode.frames_health import Health
-from kraftwire.decode.links import FIN, MISSING, RST, SYN, Segment, read_segments
+from kraftwire.decode.links import (
+    FAST,
+    FAST_MASK,
+    FAST_MIX,
+    FIN,
+    MISSING,
+    RST,
+    SYN,
+    Segment,
+    SegmentReader,
+)
 from kraftwire.decode.pcap import read_packets
 from kraftwire.decode.source import CaptureSource
 from kraftwire.decode.streams import Flow
@@ -21,7 +31,7 @@ from kraftwire.limits import CLOSED_CONNECTIONS_MAX, CONNECTIONS_MAX, REVIEW_NS
 __all__ = ["Capture"]
 
 _MASK = 0xFFFFFFFF
-_UNUSUAL = FIN | SYN | RST | MISSING
+_UNUSUAL = FIN | SYN | RST
 _ACK = 16
 
 
@@ -52,24 +62,56 @@ class Capture:
     def __iter__(self) -> Iterator[Frame]:
         out = self._outbox.frames
         flow_of = self._flows.get
-        for segment in read_segments(read_packets(self._source, self.health), self.health):
-            time_ns, key, seq, _, flags, data, start, end, _ = segment
-            flow = flow_of(key)
-            if flow is None or seq != flow.fast_seq or flags & _UNUSUAL:
-                self._handle(flow, segment)
-            elif start != end:
-                flow.fast_seq = (seq + end - start) & _MASK
-                flow.feed(data, start, end, time_ns)
-            if out:
-                yield from out
-                out.clear()
+        unpack, size = FAST.unpack_from, FAST.size
+        mask, mix = FAST_MASK, FAST_MIX
+        read_segment = SegmentReader(self.health).read
+        for packet in read_packets(self._source, self.health):
+            time_ns, _, data, start, captured, _ = packet
+            # The fast lane: the next bytes, or none, of a connection where nothing is unusual. The
+            # key of a known flow and its next sequence number, where Ethernet and IPv4 have them,
+            # prove link and protocol; what is left to prove is that it is no fragment.
+            if captured >= size:
+                total, rest, key, seq, header = unpack(data, start)
+                flow = flow_of(key)
+                if (
+                    flow is not None
+                    and seq == flow.fast_seq
+                    and rest & mask == mix
+                    and header >= 0x5000
+                    and not header & 7
+                    and total <= captured - 14
+                ):
+                    end = start + 14 + total
+                    start += 34 + (header >> 10 & 0x3C)
+                    if start < end:
+                        flow.fast_seq = (seq + end - start) & _MASK
+                        flow.feed(data, start, end, time_ns)
+                        if out:
+                            yield from out
+                            out.clear()
+                        continue
+                    if start == end:
+                        continue
+            segment = read_segment(packet)
+            if segment is not None:
+                self._handle(segment)
+                if out:
+                    yield from out
+                    out.clear()
         self._finish()
         yield from out
         out.clear()
 
-    def _handle(self, flow: Flow | None, segment: Segment) -> None:
-        """Take a packet that is not simply the next one of an open connection."""
-        time_ns, key, seq, _, flags, _, start, end, missing = segment
+    def _handle(self, segment: Segment) -> None:
+        """Take a packet outside the fast lane."""
+        time_ns, key, seq, _, flags, data, start, end, missing = segment
+        flow = self._flows.get(key)
+        if flow is not None and seq == flow.fast_seq and not flags & (_UNUSUAL | MISSING):
+            # The next one in order all the same, on another link than the fast lane knows.
+            if start < end:
+                flow.fast_seq = (seq + end - start) & _MASK
+                flow.feed(data, start, end, time_ns)
+            return
         if flags & SYN:
             self._open_by_syn(flow, segment)
         else:

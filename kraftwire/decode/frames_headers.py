@@ -119,8 +119,11 @@ def is_gssapi_token(data: bytes) -> bool:
     return data.startswith(b"\x60") and _KERBEROS in data[:20]
 
 
-def produce_acks(data: bytes, at: int, api_version: int) -> int | None:
-    """The acks of a Produce request whose client id ends at `at`; None if not captured."""
+def produce_acks(data: bytes, at: int, stop: int, api_version: int) -> int | None:
+    """The acks of a Produce request whose client id ends at `at`; None if not captured.
+
+    Shape: `stop` is the end of the request, which may lie behind `data`.
+    """
     try:
         if api_version >= 9:
             at = _skip_tags(data, at)
@@ -129,7 +132,7 @@ def produce_acks(data: bytes, at: int, api_version: int) -> int | None:
         elif api_version >= 3:
             (size,) = _I16.unpack_from(data, at)
             at += 2 + max(size, 0)
-        return int(_I16.unpack_from(data, at)[0])
+        return int(_I16.unpack_from(data, at)[0]) if at + 2 <= stop else None
     except (struct.error, IndexError):
         return None
 

@@ -64,7 +64,7 @@ class RequestReader(FrameReader):
                 request = Request(api[0], api[1], correlation_id, self._client)
                 self._last_id = correlation_id
                 if api[2]:
-                    self._heed(request, api[2], data, body)
+                    self._heed(request, api[2], data, body, stop)
             else:
                 unusual = self._unusual(data, start, end)
                 if unusual is None:
@@ -116,7 +116,7 @@ class RequestReader(FrameReader):
             self._raw_client, self._client = raw or b"", request.client_id
         api = self._table.get(api_key << 16 | api_version)
         if api is not None and api[2]:
-            self._heed(request, api[2], data[:end], body)
+            self._heed(request, api[2], data, body, min(end, start + 4 + header[1]))
         return request
 
     def _token(self, data: bytes, start: int, end: int) -> Request | None:
@@ -130,10 +130,10 @@ class RequestReader(FrameReader):
             return None
         return Request(_NO_API, _NO_API, _NO_API, None)
 
-    def _heed(self, request: Request, kind: int, data: bytes, body: int) -> None:
+    def _heed(self, request: Request, kind: int, data: bytes, body: int, stop: int) -> None:
         """Take note of what changes the rules for frames to come."""
         if kind == PRODUCE:
-            request.has_response = produce_acks(data, body, request.api_version) != 0
+            request.has_response = produce_acks(data, body, stop, request.api_version) != 0
         else:
             self._has_tokens = True
             self._tokens_after = request.correlation_id

@@ -10,6 +10,7 @@ import re
 import struct
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator
+from functools import cache
 
 from kraftwire import messages
 from kraftwire.decode.frames_headers import HEADER_SIZE, Header, parse_header
@@ -67,6 +68,7 @@ class Pieces:
                 yield bytes(self.buffer[max(start, at) : end]), self.times[index]
 
 
+@cache
 def _request_pattern() -> re.Pattern[bytes]:
     """Every place that could be a length, a known API key and version, an id and a client id."""
     key = re.escape(bytes([max(messages.API_VERSIONS)]))

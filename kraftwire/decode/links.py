@@ -1,18 +1,28 @@
-"""TCP segments of packets: the fast lane for Ethernet with plain IPv4, and every link type.
+"""TCP segments of packets, whatever link they were captured on.
 
-Owns link layers and VLAN tags. `links_ip` reads what is rarer: IPv6, options, fragments.
+Owns link layers and VLAN tags, and the layout that the fast lane of `conversations` reads at once:
+TCP in plain IPv4 over Ethernet. `links_ip` reads what is above the link in all other cases.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
 
 from kraftwire.decode.frames_health import Health
 from kraftwire.decode.links_ip import MISSING, IpReader, Segment
 from kraftwire.decode.pcap import Packet
 
-__all__ = ["FIN", "MISSING", "RST", "SYN", "Segment", "read_segments"]
+__all__ = [
+    "FAST",
+    "FAST_MASK",
+    "FAST_MIX",
+    "FIN",
+    "MISSING",
+    "RST",
+    "SYN",
+    "Segment",
+    "SegmentReader",
+]
 
 FIN = 1
 SYN = 2
@@ -28,60 +38,49 @@ _IPV4 = 0x0800
 _IPV6 = 0x86DD
 _VLAN_TAGS = (0x8100, 0x88A8, 0x9100)
 
-# Ethernet's type, then of IPv4: version and header length, total length, fragment, protocol, the
-# two addresses; then of TCP: the two ports (both pairs together are the key of a flow), sequence
-# number, acknowledgement, header length, flags.
-_FAST = struct.Struct(">12xHBxHxxHxBxx12sIIBB")
-_FAST_SIZE = _FAST.size
-_U16 = struct.Struct(">H").unpack_from
-
-
-def read_segments(packets: Iterable[Packet], health: Health) -> Iterator[Segment]:
-    """The TCP segments of packets, in the same order; other packets are counted only.
-
-    Shape: a segment is time, flow key, sequence number, acknowledgement, flags, buffer, start and
-    end of the payload in it, and how many bytes of the payload the capture cut off, for which
-    the flags have `MISSING`.
-    """
-    fast = _FAST.unpack_from
-    slow = IpReader(health)
-    for packet in packets:
-        time_ns, link, data, start, captured, wire = packet
-        if link == _ETHERNET and captured >= _FAST_SIZE:
-            kind, first, total, fragment, protocol, key, seq, ack, offset, flags = fast(data, start)
-            if kind == _IPV4 and first == 0x45 and protocol == 6 and not fragment & 0x3FFF:
-                payload = start + 34 + (offset >> 4 << 2)
-                end = start + 14 + total
-                if payload <= end <= start + captured and offset >= 0x50:
-                    yield time_ns, key, seq, ack, flags, data, payload, end, 0
-                    continue
-        at = _network_start(link, data, start, start + captured)
-        if at < 0:
-            health.count_skipped(link if at == _UNSUPPORTED else None)
-        elif (segment := slow.read(time_ns, data, at, start + captured, start + wire)) is not None:
-            yield segment
-
+# Of IPv4 in Ethernet (14 and 20 bytes long) the total length; fragment, time to live and protocol,
+# which under the mask are FAST_MIX for a whole packet of TCP; addresses and ports, which are the
+# key of a flow; sequence number; TCP's header length (in words, the upper four bits) and flags.
+FAST = struct.Struct(">16xHxxIxx12sI4xH")
+FAST_MASK = 0x3FFF00FF
+FAST_MIX = 6
 
 _NOT_IP = -1
 _UNSUPPORTED = -2
+_U16 = struct.Struct(">H").unpack_from
+
+
+class SegmentReader:
+    """Reads the TCP segment of any packet."""
+
+    def __init__(self, health: Health) -> None:
+        self._health = health
+        self._ip = IpReader(health)
+
+    def read(self, packet: Packet) -> Segment | None:
+        """The segment; None if the packet holds none, or only a fragment of one."""
+        time_ns, link, data, start, captured, wire = packet
+        at = _network_start(link, data, start, start + captured)
+        if at >= 0:
+            return self._ip.read(time_ns, data, at, start + captured, start + wire)
+        self._health.count_skipped(link if at == _UNSUPPORTED else None)
+        return None
 
 
 def _network_start(link: int, data: bytes, start: int, end: int) -> int:
     """Where the IP header begins; negative if there is none, or nobody knows."""
     if link == _ETHERNET:
-        kind_at = start + 12
-    elif link in _RAW_IPS:
+        return _typed(data, start + 12, start + 14, end)
+    if link in _RAW_IPS:
         return start if end > start else _NOT_IP
-    elif link == _LINUX_COOKED:
-        kind_at = start + 14
-    elif link == _LINUX_COOKED_2:
+    if link == _LINUX_COOKED:
+        return _typed(data, start + 14, start + 16, end)
+    if link == _LINUX_COOKED_2:
         return _typed(data, start, start + 20, end)
-    elif link in _LOOPBACKS:
+    if link in _LOOPBACKS:
         at = start + 4
         return at if end > at and data[at] >> 4 in (4, 6) else _NOT_IP
-    else:
-        return _UNSUPPORTED
-    return _typed(data, kind_at, kind_at + 2, end)
+    return _UNSUPPORTED
 
 
 def _typed(data: bytes, kind_at: int, at: int, end: int) -> int:

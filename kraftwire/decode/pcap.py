@@ -63,26 +63,30 @@ def _records(
 ) -> Iterator[Packet]:
     unpack = header.unpack_from
     data = b""
-    missing = 0
+    missing = count = second = second_ns = 0
     while more := source.read(max(missing, 1)):
         data = data + more if data else more
-        # `start` is that of a packet, behind its record header.
-        start = _RECORD_HEADER_SIZE
+        at = missing = 0
         end = len(data)
-        missing = 0
-        while start <= end:
-            seconds, fraction, captured, wire = unpack(data, start - _RECORD_HEADER_SIZE)
+        last = end - _RECORD_HEADER_SIZE
+        while at <= last:
+            seconds, fraction, captured, wire = unpack(data, at)
+            start = at + 16
             stop = start + captured
             if stop > end:
                 if captured > PACKET_BYTES_MAX:
+                    health.packets += count
                     source.problem = f"a packet of {captured} bytes cannot be"
                     return
                 missing = stop - end
                 break
-            time_ns = seconds * _SECOND_NS + fraction * fraction_ns
-            health.packets += 1
-            yield time_ns, link, data, start, captured, wire
-            start = stop + _RECORD_HEADER_SIZE
-        data = data[start - _RECORD_HEADER_SIZE :]
+            if seconds != second:
+                second, second_ns = seconds, seconds * _SECOND_NS
+            count += 1
+            yield second_ns + fraction * fraction_ns, link, data, start, captured, wire
+            at = stop
+        health.packets += count
+        count = 0
+        data = data[at:]
     if data and not source.problem:
         source.problem = f"the file ends inside a packet, {len(data)} bytes behind the last one"

@@ -1,0 +1,283 @@
+"""Pairing of requests and responses, acks, SASL, and what else speaks on a network."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from tests.support.pcap_builder import (
+    Segment,
+    Session,
+    decode_segments,
+    frame,
+    request,
+    response,
+)
+
+KERBEROS = b"\x60\x82\x02\x00\x06\x09\x2a\x86\x48\x86\xf7\x12\x01\x02\x02" + b"t" * 300
+
+
+def test_a_response_has_api_version_and_latency_of_its_request(tmp_path: Path) -> None:
+    """The wire tells neither; both come from the request with the same correlation id."""
+    session = Session().open()
+    session.client(request(7, b"x" * 2000, key=52, version=2, client_id="raft-client-1"))
+    session.server(response(7, b"y" * 3000))
+    frames, capture = decode_segments(tmp_path, session.segments)
+    asked, answered = frames
+    assert (asked.index, answered.index) == (0, 1)
+    assert (answered.api_key, answered.api_version, answered.correlation_id) == (52, 2, 7)
+    assert asked.latency_ms is None
+    assert answered.latency_ms == 3.0
+    assert answered.request is asked.request
+    assert answered.request is not None
+    assert answered.request.client_id == "raft-client-1"
+    assert answered.request.index == asked.index
+    assert answered.size == len(answered.data) == 3004
+    assert asked.connection == answered.connection == "10.0.0.1:40000-10.0.0.2:9092"
+    assert capture.health.kafka_connections == 1
+
+
+def test_pipelined_requests_are_answered_in_order(tmp_path: Path) -> None:
+    """Producers send five requests before the first answer, in as few packets as possible."""
+    session = Session().open()
+    session.client(b"".join(request(n, key=n % 3) for n in range(5)))
+    session.server(b"".join(response(n) for n in range(5)))
+    frames, _ = decode_segments(tmp_path, session.segments)
+    assert [(f.correlation_id, f.api_key) for f in frames[5:]] == [(n, n % 3) for n in range(5)]
+
+
+@pytest.mark.parametrize("mss", [1, 3, 5, 13, 17])
+def test_frames_may_be_split_anywhere(tmp_path: Path, mss: int) -> None:
+    """Also inside lengths, headers and client ids."""
+    session = Session().open()
+    for number in range(3):
+        session.client(request(number, b"x" * 30, client_id="äöü-client"), mss=mss)
+        session.server(response(number, b"y" * 30), mss=mss)
+    frames, capture = decode_segments(tmp_path, session.segments)
+    assert [f.correlation_id for f in frames] == [0, 0, 1, 1, 2, 2]
+    assert {f.request.client_id for f in frames if f.request} == {"äöü-client"}
+    assert capture.health.undecoded_bytes == 0
+
+
+def _produce(correlation_id: int, version: int, acks: int) -> bytes:
+    """The start of a Produce request in each of its three layouts."""
+    fields = struct.pack(">hi", acks, 30_000) + bytes(4)
+    if version >= 9:
+        fields = b"\x01\x07\x03abc" + b"\x05txn!" + fields
+    elif version >= 3:
+        fields = struct.pack(">h", 4) + b"txn!" + fields
+    return request(correlation_id, fields, key=0, version=version)
+
+
+@pytest.mark.parametrize("version", [0, 2, 3, 8, 9, 13])
+def test_a_produce_request_without_acks_has_no_response(tmp_path: Path, version: int) -> None:
+    """Else the next response would be taken for a late one, and this request for unanswered."""
+    session = Session().open()
+    session.client(_produce(1, version, 0) + _produce(2, version, 1) + _produce(3, version, -1))
+    session.server(response(2) + response(3))
+    frames, capture = decode_segments(tmp_path, session.segments)
+    assert [f.correlation_id for f in frames] == [1, 2, 3, 2, 3]
+    assert [f.request.has_response for f in frames[:3] if f.request] == [False, True, True]
+    assert all(f.findings == () for f in frames)
+    assert capture.health.unanswered_requests == 0
+
+
+def test_a_null_transactional_id_takes_no_bytes(tmp_path: Path) -> None:
+    """It is null in almost every real request."""
+    session = Session().open()
+    old = request(1, struct.pack(">hhi", -1, 0, 1) + bytes(4), key=0, version=7)
+    new = request(2, b"\0\0" + struct.pack(">hi", 0, 1) + bytes(4), key=0, version=9)
+    frames, _ = decode_segments(tmp_path, session.client(old + new).segments)
+    assert [f.request.has_response for f in frames if f.request] == [False, False]
+
+
+def test_a_response_may_be_captured_before_its_request(tmp_path: Path) -> None:
+    """Several queues of a network card confuse the order of packets of both directions."""
+    session = Session().open()
+    for number in range(4):
+        session.client(request(number)).server(response(number))
+    segments = session.segments
+    for at in (3, 7):
+        segments[at], segments[at + 1] = segments[at + 1], segments[at]
+    frames, capture = decode_segments(tmp_path, segments)
+    assert sorted((f.correlation_id, f.direction) for f in frames) == sorted(
+        (n, d) for n in range(4) for d in ("request", "response")
+    )
+    assert all(f.api_key == 3 for f in frames)
+    assert all(f.latency_ms == 1.0 for f in frames if not f.is_request)
+    assert capture.health.unmatched_responses == 0
+
+
+def test_a_response_whose_request_is_lost_has_no_api(tmp_path: Path) -> None:
+    """Its size and id are certain, so it is shown; API and version would be a guess."""
+    session = Session().open()
+    for number in range(12):
+        session.client(request(number)).server(response(number, b"body"))
+    del session.segments[3 + 2 * 4]
+    frames, capture = decode_segments(tmp_path, session.segments)
+    lost = [f for f in frames if f.api_key is None]
+    assert [(f.correlation_id, f.size, f.direction) for f in lost] == [(4, 8, "response")]
+    assert lost[0].findings[0][0] == "unmatched-response"
+    assert (lost[0].request, lost[0].latency_ms) == (None, None)
+    assert len(frames) == 23
+    assert capture.health.unmatched_responses == 1
+
+
+def test_a_lost_response_does_not_shift_the_others(tmp_path: Path) -> None:
+    """The next response belongs to the next request, whatever came of the one before."""
+    session = Session().open()
+    for number in range(30):
+        session.client(request(number, key=number)).server(response(number, b"body"))
+    del session.segments[4 + 2 * 4]
+    frames, capture = decode_segments(tmp_path, session.segments)
+    answers = [f for f in frames if not f.is_request]
+    assert [f.api_key for f in answers] == [n for n in range(30) if n != 4]
+    assert [f.findings[-1][0] for f in answers if f.findings] == ["responses-lost"]
+    assert capture.health.unanswered_requests == 1
+
+
+def test_an_unknown_version_is_a_frame_all_the_same(tmp_path: Path) -> None:
+    """Newer clients exist; the layer above says what it cannot decode."""
+    session = Session().open()
+    session.client(request(1, key=18, version=9)).server(response(1))
+    session.client(request(2, key=200, version=1)).server(response(2))
+    frames, _ = decode_segments(tmp_path, session.segments)
+    assert [(f.api_key, f.api_version) for f in frames] == [(18, 9), (18, 9), (200, 1), (200, 1)]
+
+
+def test_a_client_may_have_no_name(tmp_path: Path) -> None:
+    """A null client id is legal."""
+    session = Session().open()
+    for number in range(3):
+        session.client(request(number, client_id=None)).server(response(number))
+    frames, _ = decode_segments(tmp_path, session.segments)
+    assert len(frames) == 6
+    assert frames[0].request is not None
+    assert frames[0].request.client_id is None
+
+
+def test_the_oldest_request_of_all_has_no_client_id(tmp_path: Path) -> None:
+    """ControlledShutdown v0 has a header of its own: 8 bytes, then a broker id."""
+    session = Session().open()
+    session.client(frame(struct.pack(">hhii", 7, 0, 3, 1))).server(response(3))
+    frames, _ = decode_segments(tmp_path, session.segments)
+    assert [(f.api_key, f.api_version, f.correlation_id) for f in frames] == [(7, 0, 3)] * 2
+
+
+def test_bare_sasl_tokens_follow_a_handshake_of_version_0(tmp_path: Path) -> None:
+    """They have a length and nothing else, until the first request after them."""
+    session = Session().open()
+    session.client(request(1, b"\0\x05PLAIN", key=17, version=0))
+    session.server(response(1, b"\0\0" + bytes(4)))
+    session.client(frame(b"\0alice\0secret")).server(frame(b""))
+    session.client(request(2)).server(response(2))
+    frames, capture = decode_segments(tmp_path, session.segments)
+    kinds = [(f.kind, f.direction, f.correlation_id) for f in frames]
+    assert kinds == [
+        ("rpc", "request", 1),
+        ("rpc", "response", 1),
+        ("sasl-token", "request", None),
+        ("sasl-token", "response", None),
+        ("rpc", "request", 2),
+        ("rpc", "response", 2),
+    ]
+    assert frames[2].data == b"\0alice\0secret"
+    assert (frames[3].data, frames[3].size, frames[3].latency_ms) == (b"", 0, 1.0)
+    assert capture.health.undecoded_bytes == 0
+
+
+def test_sasl_tokens_may_take_several_rounds_and_sizes(tmp_path: Path) -> None:
+    """SCRAM takes two, GSSAPI three, and some tokens are shorter than a header, or long."""
+    session = Session().open()
+    session.client(request(1, b"\0\x06GSSAPI", key=17, version=0)).server(response(1, bytes(6)))
+    rounds = [(KERBEROS * 9, b"\x60" * 2000), (b"", b"\x05\x04\x05"), (b"abc", b"")]
+    for token, answer in rounds:
+        session.client(frame(token)).server(frame(answer))
+    session.client(request(2)).server(response(2))
+    frames, capture = decode_segments(tmp_path, session.segments)
+    tokens = [(f.data, g.data) for f, g in zip(frames[2:8:2], frames[3:8:2], strict=True)]
+    assert tokens == rounds
+    assert frames[-1].api_key == 3
+    assert capture.health.undecoded_bytes == 0
+
+
+def test_the_newer_handshake_wraps_its_tokens(tmp_path: Path) -> None:
+    """After SaslHandshake v1, tokens are fields of SaslAuthenticate: bare bytes are damage."""
+    session = Session().open()
+    session.client(request(1, b"\0\x05PLAIN", key=17, version=1)).server(response(1, bytes(6)))
+    session.client(frame(b"\0alice\0secret-secret"))
+    frames, _ = decode_segments(tmp_path, session.segments)
+    assert [f.kind for f in frames] == ["rpc", "rpc"]
+
+
+def test_old_kerberos_clients_begin_with_a_token(tmp_path: Path) -> None:
+    """Kafka 0.9 had no SaslHandshake at all."""
+    session = Session().open().client(frame(KERBEROS)).server(frame(b"\x60" + b"u" * 99))
+    session.client(request(1)).server(response(1))
+    frames, _ = decode_segments(tmp_path, session.segments)
+    assert [f.kind for f in frames] == ["sasl-token", "sasl-token", "rpc", "rpc"]
+
+
+OTHERS = {
+    "http": (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n" + bytes(5000)),
+    "ssh": (b"SSH-2.0-OpenSSH_9.9\r\n", b"SSH-2.0-OpenSSH_9.9\r\n"),
+    "postgres": (
+        struct.pack(">iHH", 41, 3, 0) + b"user\0postgres\0database\0postgres\0\0",
+        b"R\0\0\0\x08\0\0\0\0",
+    ),
+    "zookeeper": (
+        struct.pack(">iiqiqi", 44, 0, 0, 30_000, 0, 16) + bytes(16),
+        struct.pack(">iiiqi", 36, 0, 30_000, 99, 16) + bytes(16),
+    ),
+    "zeros": (bytes(4000), bytes(4000)),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("port", [9092, 2181])
+def test_other_protocols_are_left_alone(tmp_path: Path, name: str, port: int) -> None:
+    """Whatever the port says; a capture of a whole machine has all of them."""
+    asked, answered = OTHERS[name]
+    session = Session(server_end=("10.0.0.2", port)).open()
+    session.client(asked).server(answered).close()
+    frames, capture = decode_segments(tmp_path, session.segments)
+    assert frames == []
+    assert capture.health.other_connections == 1
+    assert capture.health.undecoded_bytes == 0
+
+
+def test_a_server_may_speak_first_on_other_protocols(tmp_path: Path) -> None:
+    """Kafka's server never does; its bytes wait until the client has said something."""
+    session = Session().open().server(b"220 mail.example.org ESMTP\r\n").client(b"EHLO me\r\n")
+    frames, capture = decode_segments(tmp_path, session.segments)
+    assert frames == []
+    assert capture.health.other_connections == 1
+
+
+def test_kafka_is_found_on_any_port(tmp_path: Path) -> None:
+    """Listeners, test clusters and port forwarding use whatever is free."""
+    segments: list[Segment] = []
+    for port in (80, 443, 2181, 65535):
+        session = Session(server_end=("10.0.0.2", port)).open()
+        segments += session.client(request(1)).server(response(1)).segments
+    frames, _ = decode_segments(tmp_path, segments)
+    assert len(frames) == 8
+
+
+def test_connections_that_say_nothing_are_not_counted_as_something(tmp_path: Path) -> None:
+    """A refused connection is a SYN and a reset."""
+    _, capture = decode_segments(tmp_path, Session().open().reset(by_client=False).segments)
+    assert capture.health.other_connections == 0
+    assert capture.health.connections == 1
+
+
+def test_numbers_of_frames_go_on_over_several_captures(tmp_path: Path) -> None:
+    """A run over many files numbers its frames once."""
+    from kraftwire.decode.conversations import Capture
+
+    decode_segments(tmp_path, Session().open().client(request(1)).segments)
+    capture = Capture(str(tmp_path / "segments.pcap"), index=17)
+    assert [f.index for f in capture] == [17]
+    assert capture.next_index == 18
