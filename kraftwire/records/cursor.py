@@ -40,10 +40,10 @@ _STEP = 64
 
 _STUMBLES = (IndexError, Stumble, TypeError, UnicodeDecodeError, struct.error)
 
-# Varints of 32 bits; those of one or two bytes are read as integers and looked up.
-_DELTA_SIZE_MAX = 5
-_KEPT_SIZE_MAX = 2
-_CODES = {1: "B", 2: "H"}
+# How `struct` reads a delta, by the size of its varint: nothing has to be taken apart up to two
+# bytes. A value that was seen is looked up from then on; there are 16,512 of one or two bytes.
+_DELTA_CODES = {1: "B", 2: "H", 3: "3s", 4: "4s", 5: "5s"}
+_DELTAS_KEPT_MAX = 16_512
 
 _Row = tuple[int, int, bytes | None, bytes | None, Headers, int]
 
@@ -108,54 +108,46 @@ class RecordCursor:
         return _read_rows(self.section, position, count)
 
 
-class _Deltas(dict[int, int]):
-    """Values of varints of one size by their bytes, taken as a big-endian integer."""
+class _Deltas(dict[int | bytes, int]):
+    """Values of varints of one size, by their bytes: as an integer up to two, else as they are."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self._size = size
 
-    def __missing__(self, word: int) -> int:
-        raw, end = read_raw(word.to_bytes(self._size) + b"\x00", 0)
+    def __missing__(self, word: int | bytes) -> int:
+        data = word if isinstance(word, bytes) else word.to_bytes(self._size)
+        # A further byte shows whether the varint ends where this one should.
+        raw, end = read_raw(data + b"\x00", 0)
         if end != self._size:
             raise Stumble
         value = (raw >> 1) ^ -(raw & 1)
-        if self._size <= _KEPT_SIZE_MAX:
+        if len(self) < _DELTAS_KEPT_MAX:
             self[word] = value
         return value
-
-
-_DELTAS = [_Deltas(size) for size in range(_DELTA_SIZE_MAX + 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
     """How many bytes the deltas of a record take, and how to read a head of that shape.
 
-    Shape: `head` reads the deltas, as the bytes stand, and the first byte of the key's length;
+    Shape: `head` reads the deltas, not converted yet, and the first byte of the key's length;
     `size` is the size of all that with the attributes in front.
     """
 
-    head: Callable[[bytes, int], tuple[int, ...]]
+    head: Callable[[bytes, int], tuple[Any, ...]]
     size: int
     times: _Deltas
     offsets: _Deltas
 
 
+_DELTAS = {size: _Deltas(size) for size in _DELTA_CODES}
+
+
 @cache
 def _shape(time_size: int, offset_size: int) -> _Shape:
-    middle = 1 + time_size
-    end = middle + offset_size
-    head: Callable[[bytes, int], tuple[int, ...]]
-    if max(time_size, offset_size) <= _KEPT_SIZE_MAX:
-        head = struct.Struct(f">x{_CODES[time_size]}{_CODES[offset_size]}B").unpack_from
-    else:
-
-        def head(data: bytes, p: int) -> tuple[int, ...]:
-            time = int.from_bytes(data[p + 1 : p + middle])
-            return time, int.from_bytes(data[p + middle : p + end]), data[p + end]
-
-    return _Shape(head, end + 1, _DELTAS[time_size], _DELTAS[offset_size])
+    head = struct.Struct(f">x{_DELTA_CODES[time_size]}{_DELTA_CODES[offset_size]}B")
+    return _Shape(head.unpack_from, head.size, _DELTAS[time_size], _DELTAS[offset_size])
 
 
 def _shape_at(data: bytes, p: int) -> _Shape:

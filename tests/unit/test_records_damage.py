@@ -173,6 +173,22 @@ def test_negative_deltas_count_backwards() -> None:
     assert {(row.offset, row.timestamp) for row in rows} == {(99, 4998)}
 
 
+def test_deltas_of_any_size_follow_each_other() -> None:
+    """What was seen in one size must not be taken for the same bytes in another."""
+    sizes = [0, 5, 63, 64, 0, 8191, 8192, 1, 2**20, 70, 2**21, 0, 2**30, 127, 2**31 - 1, 2, 300]
+    sizes += [-1, -64, 3, -65, -(2**20), 0, 2**40, 1, -(2**40), 100]
+    rows = [body(time=varint(sizes[n]), offset=varint(n * 400)) for n in range(len(sizes))]
+    found = section(b"".join(rows))
+    for _ in range(2):
+        for step in (1, 5, len(rows)):
+            cursor = RecordCursor(found)
+            taken = [row for n in range(0, len(rows), step) for row in cursor.take(
+                min(step, len(rows) - n)
+            )]
+            assert [row.timestamp - 5000 for row in taken] == sizes
+            assert [row.offset - 100 for row in taken] == [n * 400 for n in range(len(rows))]
+
+
 def test_sums_beyond_64_bits_wrap_around_as_in_java() -> None:
     """A reader that disagreed with Java about an offset would be worse than one that fails."""
     data = body(time=varint(2**62), offset=varint(5))
