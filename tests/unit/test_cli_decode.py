@@ -1,0 +1,355 @@
+"""`kraftwire decode` as a program: inputs, filters, exit codes, and what it says on the side."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftwire.cli.main import main
+from kraftwire.decode.filters import FilterOptions, FrameFilter, parse_time
+from kraftwire.decode.frames_health import Health, TlsConnection
+from kraftwire.decode.run import Totals
+from kraftwire.decode.run_summary import summary
+from kraftwire.errors import UsageError
+from kraftwire.messages.vote_request import VoteRequest
+from tests.support.captures import decode, golden
+from tests.support.payloads import request, response
+
+CLEAN, NOTHING, USAGE, PARTIAL = 0, 1, 2, 3
+Captured = pytest.CaptureFixture[str]
+
+
+def _run(*arguments: str | Path) -> int:
+    return main(["decode", *map(str, arguments)])
+
+
+def _lines(captured: Captured) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in captured.readouterr().out.splitlines()]
+
+
+def _unpacked(name: str, folder: Path) -> Path:
+    path = folder / f"{name}.pcap"
+    path.write_bytes(lzma.decompress(golden(name).read_bytes()))
+    return path
+
+
+# -- exit codes -----------------------------------------------------------------------------------
+
+
+def test_a_capture_without_damage_is_clean(capsys: Captured) -> None:
+    """A trailing byte of a client is a finding, not a failure."""
+    assert _run(golden("clients"), "--format", "jsonl") == CLEAN
+    assert "trailing-bytes 1" in capsys.readouterr().err
+
+
+def test_a_lost_packet_is_partial(tmp_path: Path, capsys: Captured) -> None:
+    """Whoever relies on the output learns that something is missing."""
+    data = _unpacked("quorum", tmp_path).read_bytes()
+    packets = _packets(data)
+    largest = max(range(len(packets)), key=lambda n: len(packets[n]))
+    path = tmp_path / "lossy.pcap"
+    path.write_bytes(data[:24] + b"".join(packets[:largest] + packets[largest + 1 :]))
+    assert _run(path, "--format", "jsonl") == PARTIAL
+    captured = capsys.readouterr()
+    assert "gap 1" in captured.err
+    assert sum('"incomplete"' in line for line in captured.out.splitlines()) == 1
+
+
+def _packets(data: bytes) -> list[bytes]:
+    packets, at = [], 24
+    while at < len(data):
+        (size,) = struct.unpack_from("<I", data, at + 8)
+        packets.append(data[at : at + 16 + size])
+        at += 16 + size
+    return packets
+
+
+def test_a_file_of_nothing_known_is_nothing(tmp_path: Path, capsys: Captured) -> None:
+    """Exit code 1 and a line that names the file."""
+    path = tmp_path / "notes.txt"
+    path.write_text("hello")
+    assert _run(path) == NOTHING
+    assert "notes.txt: unknown-file" in capsys.readouterr().err
+
+
+def test_a_missing_file_is_told_and_the_others_are_decoded(capsys: Captured) -> None:
+    """One wrong name in a list must not cost the rest of the run."""
+    assert _run("/nowhere/at.all", golden("sasl"), "--format", "jsonl") == PARTIAL
+    captured = capsys.readouterr()
+    assert "/nowhere/at.all: no such file" in captured.err
+    assert len(captured.out.splitlines()) == 48
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("x.pcap", "--api", "Fetsch"),
+        ("x.pcap", "--error", "NO_SUCH"),
+        ("x.pcap", "--since", "yesterday"),
+        ("x.pcap", "--partition", "first"),
+        ("x.pcap", "--stats", "--raft"),
+        ("x.pcap", "-v", "--format", "jsonl"),
+        ("x.pcap", "--no-such-option"),
+        ("-", "--input", "hex", "--response"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_told_in_one_line(arguments: tuple[str, ...], capsys: Captured) -> None:
+    """No traceback, exit code 2."""
+    assert _run(*arguments) == USAGE
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.splitlines()) == 1
+
+
+def test_a_wrong_api_name_comes_with_a_suggestion(capsys: Captured) -> None:
+    """Most wrong names are typing errors."""
+    _run("x.pcap", "--api", "Fetsch")
+    assert "did you mean Fetch" in capsys.readouterr().err
+
+
+# -- inputs ---------------------------------------------------------------------------------------
+
+
+def _program(*arguments: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "tools.decode", *map(str, arguments)]
+    root = Path(__file__).resolve().parents[2]
+    return subprocess.run(command, input=stdin, capture_output=True, cwd=root, check=False)
+
+
+def test_a_capture_comes_through_a_pipe(tmp_path: Path) -> None:
+    """As from tcpdump; compressed ones too."""
+    for data in (_unpacked("sasl", tmp_path).read_bytes(), golden("sasl").read_bytes()):
+        done = _program("-", "--format", "jsonl", stdin=data)
+        assert done.returncode == CLEAN, done.stderr
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        assert len(lines) == 48
+        assert lines[0]["file"] == "-"
+
+
+def test_a_file_on_standard_input_is_recognised(tmp_path: Path) -> None:
+    """Where bytes can be read twice, their kind is guessed, as from a name."""
+    path = tmp_path / "x"
+    path.write_text('{"leaderId":1,"leaderEpoch":3,"votedId":-1,"data_version":1}')
+    command = [sys.executable, "-m", "tools.decode", "-", "--format", "jsonl"]
+    root = Path(__file__).resolve().parents[2]
+    with path.open("rb") as stdin:
+        done = subprocess.run(command, stdin=stdin, capture_output=True, cwd=root, check=False)
+    assert json.loads(done.stdout)["type"] == "quorum-state"
+
+
+def test_several_captures_are_numbered_through(capsys: Captured) -> None:
+    """Frame numbers are those of the run."""
+    _run(golden("sasl"), golden("clients"), "--format", "jsonl")
+    lines = _lines(capsys)
+    assert [line["frame"] for line in lines] == list(range(48 + 152))
+    assert len({line["file"] for line in lines}) == 2
+
+
+def test_a_folder_may_hold_captures_and_log_files(tmp_path: Path, capsys: Captured) -> None:
+    """Everything of a support bundle in one run."""
+    _unpacked("sasl", tmp_path)
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    (folder / "quorum-state").write_text('{"leaderId":1,"leaderEpoch":3,"data_version":1}')
+    _run(tmp_path, "--format", "jsonl")
+    lines = _lines(capsys)
+    assert len(lines) == 49
+    assert lines[-1]["type"] == "quorum-state"
+
+
+def test_hex_may_come_with_and_without_a_length(tmp_path: Path, capsys: Captured) -> None:
+    """As copied from a log, a test or a debugger."""
+    payload = request("Vote", 2, VoteRequest(cluster_id="c"), 9)
+    path = tmp_path / "hex"
+    framed = len(payload).to_bytes(4, "big") + payload
+    path.write_text(f"# a comment\n\n{payload.hex()}\n0x{payload.hex()}\n{framed.hex(':')}\n")
+    assert _run(path, "--input", "hex", "--format", "jsonl") == CLEAN
+    lines = _lines(capsys)
+    assert [line["correlationId"] for line in lines] == [9, 9, 9]
+    assert [line["size"] for line in lines] == [len(payload)] * 3
+    assert (lines[0]["time"], lines[0]["connection"]) == (None, None)
+
+
+def test_a_line_that_is_no_hex_is_named(tmp_path: Path, capsys: Captured) -> None:
+    """Exit code 2, as for any other wrong argument."""
+    path = tmp_path / "hex"
+    path.write_text("00\nxyz\n")
+    assert _run(path, "--input", "hex", "--format", "jsonl") == USAGE
+    assert "line 2 is no hex: 'xyz'" in capsys.readouterr().err
+
+
+def test_bare_responses_need_to_know_what_they_answer(tmp_path: Path, capsys: Captured) -> None:
+    """A response does not say which API it belongs to."""
+    payload = response("Vote", 2, {"errorCode": 41, "topics": []}, 9)
+    path = tmp_path / "frames"
+    path.write_bytes(len(payload).to_bytes(4, "big") + payload)
+    bare = (path, "--input", "frames", "--response", "--format", "jsonl")
+    assert _run(*bare, "--api", "vote", "--version", "2") == CLEAN
+    (line,) = _lines(capsys)
+    assert (line["apiName"], line["direction"]) == ("Vote", "response")
+    assert line["body"] == {"errorCode": 41, "topics": []}
+
+
+def test_a_stream_of_frames_may_be_cut_off(tmp_path: Path, capsys: Captured) -> None:
+    """The last frame is shown as far as it is there."""
+    payload = request("Vote", 2, VoteRequest(cluster_id="cluster"))
+    framed = len(payload).to_bytes(4, "big") + payload
+    path = tmp_path / "frames"
+    path.write_bytes(framed + framed[:-3])
+    assert _run(path, "--input", "frames", "--format", "jsonl") == CLEAN
+    first, second = _lines(capsys)
+    assert first["remaining"] == 0
+    assert [each["id"] for each in second["findings"]] == ["cut-by-capture-end", "incomplete"]
+    assert second["size"] == len(payload)
+
+
+def test_a_closed_pipe_ends_the_run_quietly(tmp_path: Path) -> None:
+    """As in ``kraftwire decode x.pcap | head``."""
+    path = _unpacked("quorum", tmp_path)
+    root = Path(__file__).resolve().parents[2]
+    command = f"{sys.executable} -m tools.decode {path} -q --format jsonl | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, cwd=root, check=False)
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stderr == b""
+
+
+def test_encrypted_connections_are_told() -> None:
+    """Nothing is decoded of them, and the reader should know why."""
+    tls = TlsConnection("1.2.3.4:5-6.7.8.9:9093", "kafka.example", "TLSv1.3", 1000, 2000)
+    totals = Totals(captures={"x.pcap": Health(tls=[tls], tls_connections=1)})
+    text = "\n".join(summary(totals))
+    assert "1.2.3.4:5-6.7.8.9:9093 is encrypted (TLSv1.3 to kafka.example)" in text
+    assert "1,000 bytes from the client and 2,000 from the server are not decoded" in text
+    assert totals.exit_code == NOTHING
+
+
+# -- filters --------------------------------------------------------------------------------------
+
+
+def _shown(name: str, **options: Any) -> list[dict[str, Any]]:
+    return decode(golden(name), options=FilterOptions(**options)).lines
+
+
+@pytest.mark.parametrize(
+    ("options", "apis"),
+    [
+        ({"api": ("Vote",)}, {"Vote"}),
+        ({"api": ("vote", "54")}, {"Vote", "EndQuorumEpoch"}),
+        ({"api": ("*QuorumEpoch",)}, {"BeginQuorumEpoch", "EndQuorumEpoch"}),
+        ({"api": ("*Quorum*", "!Describe*")}, {"BeginQuorumEpoch", "EndQuorumEpoch"}),
+        ({"api": ("Fetch",), "error": ("any",)}, {"Fetch"}),
+    ],
+)
+def test_apis_are_chosen_by_name_key_and_pattern(options: dict[str, Any], apis: set[str]) -> None:
+    """Requests and responses alike."""
+    assert {line["apiName"] for line in _shown("quorum", **options)} == apis
+
+
+def test_versions_are_chosen_by_number_and_range() -> None:
+    """Clients of different ages talk to one server."""
+    everything = {line["apiVersion"] for line in _shown("clients")}
+    assert {line["apiVersion"] for line in _shown("clients", api_version=("3-5",))} == (
+        everything & {3, 4, 5}
+    )
+    assert min(line["apiVersion"] for line in _shown("clients", api_version=("8+",))) >= 8
+    assert all(line["apiVersion"] != 3 for line in _shown("clients", api_version=("^3",)))
+
+
+def test_client_ids_are_known_on_responses_too() -> None:
+    """The header of a response does not carry it."""
+    lines = _shown("sasl", client_id=("sec-p*",))
+    assert {line["direction"] for line in lines} == {"request", "response"}
+    assert all(line["header"].get("clientId", "sec-prod") == "sec-prod" for line in lines)
+
+
+@pytest.mark.parametrize("end", ["127.0.0.1:38018", "127.0.0.1:38018-127.0.0.1:23011", ":38018"])
+def test_connections_are_chosen_by_either_end(end: str) -> None:
+    """The client's port is enough to follow one client."""
+    lines = _shown("sasl", connection=(end,))
+    assert {line["connection"] for line in lines} == {"127.0.0.1:38018-127.0.0.1:23011"}
+
+
+def test_topics_are_found_by_name_and_by_id() -> None:
+    """Newer versions carry ids only; frames before told which name they stand for."""
+    fetches = _shown("quorum", topic=("__cluster_metadata",), api=("Fetch",))
+    assert any(
+        "topicId" in line["body"]["responses"][0]
+        for line in fetches
+        if line["direction"] == "response" and line["body"]["responses"]
+    )
+    assert not _shown("quorum", topic=("no-such-topic",))
+    names = _shown("clients", topic=("comp-*",))
+    assert names
+    assert all("comp-" in json.dumps(line["body"]) for line in names)
+
+
+def test_a_partition_is_that_of_the_topic() -> None:
+    """Not one with the same number in another topic of the same frame."""
+    zero = _shown("clients", topic=("comp-*",), partition=("0",))
+    assert zero
+    assert not _shown("clients", topic=("comp-*",), partition=("77",))
+
+
+def test_groups_are_found_in_bodies() -> None:
+    """To follow one group's rebalances."""
+    lines = _shown("clients", api=("JoinGroup",))
+    group = next(line["body"]["groupId"] for line in lines if line["direction"] == "request")
+    shown = _shown("clients", group=(group,))
+    assert {"JoinGroup", "SyncGroup"} <= {line["apiName"] for line in shown}
+
+
+def test_errors_are_chosen_by_name_number_and_presence() -> None:
+    """Only responses have errors; none means responses without."""
+    errors = _shown("clients", error=("any",))
+    assert errors
+    assert all(line["direction"] == "response" for line in errors)
+    required = _shown("clients", error=("MEMBER_ID_REQUIRED",))
+    assert required == _shown("clients", error=("79",))
+    assert all(line["body"]["errorCode"] == 79 for line in required)
+    fine = _shown("clients", error=("none",))
+    assert len(fine) + len(errors) == sum(
+        line["direction"] == "response" for line in _shown("clients")
+    )
+    assert not [
+        line
+        for line in _shown("clients", error=("any", "!MEMBER_ID_REQUIRED"))
+        if line["body"].get("errorCode") == 79
+    ]
+
+
+def test_latency_and_time_are_limits() -> None:
+    """For what was slow, and for what happened around an incident."""
+    lines = _shown("quorum")
+    slow = _shown("quorum", min_latency_ms=100.0)
+    assert [line["frame"] for line in slow] == [
+        line["frame"] for line in lines if (line["latencyMs"] or 0) >= 100
+    ]
+    middle = lines[len(lines) // 2]["time"]
+    early = _shown("quorum", until=f"{middle:.6f}")
+    late = _shown("quorum", since=f"{middle:.6f}")
+    assert 0 < len(early) < len(lines)
+    assert max(line["time"] for line in early) <= middle <= min(line["time"] for line in late)
+
+
+def test_times_are_seconds_or_iso_8601() -> None:
+    """Without an offset they are UTC, so that a run does not depend on the machine."""
+    assert parse_time("1795206142.283554") == 1795206142283554000
+    assert parse_time("2026-11-20T20:22:22Z") == parse_time("2026-11-20T21:22:22+01:00")
+    assert parse_time("2026-11-20T20:22:22.5") == parse_time("2026-11-20 20:22:22.500")
+    with pytest.raises(UsageError, match="no time"):
+        parse_time("noon")
+
+
+def test_without_options_everything_passes() -> None:
+    """The usual case is not tested frame by frame."""
+    assert FrameFilter().passes_all
+    assert not FrameFilter(FilterOptions(api=("Vote",))).passes_all
