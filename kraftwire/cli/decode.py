@@ -105,7 +105,7 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
       kraftwire decode trace.pcapng --format jsonl --records summary | jq .apiName
       kraftwire decode __cluster_metadata-0/
       tcpdump -U -w - port 9092 | kraftwire decode -
-      echo 0012000300000001ffff00 | kraftwire decode --input hex -
+        echo 00120000000000070000 | kraftwire decode --input hex -
 
     \b
     Exit code: 0 if everything was decoded, 3 if bytes stayed undecoded (lost packets,
