@@ -8,12 +8,12 @@ on `DecodedFrame` alone.
 from __future__ import annotations
 
 from base64 import b64encode
-from functools import cached_property
 from typing import Any
 
 from kraftwire import messages
 from kraftwire.decode.bodies import Header, Payload, decode_payload
 from kraftwire.decode.bodies_clues import Clues, needs_learning
+from kraftwire.decode.bodies_lazy import lazy
 from kraftwire.decode.bodies_ranges import ByteRange, hidden_ranges
 from kraftwire.decode.bodies_records import FieldBatches, Settings
 from kraftwire.decode.bodies_scan import TopicUse, groups, topics
@@ -60,7 +60,7 @@ class DecodedFrame:
         request = self.frame.request
         return None if request is None else request.client_id
 
-    @cached_property
+    @lazy
     def payload(self) -> Payload:
         """Header and body as far as they could be decoded. Order: not for a token."""
         frame = self.frame
@@ -72,7 +72,7 @@ class DecodedFrame:
             api = frame.api_key, frame.api_version
         return decode_payload(data, is_request=frame.is_request, api=api, size=frame.size)
 
-    @cached_property
+    @lazy
     def view(self) -> PayloadView:
         """The payload as it is shown. Order: not for a token."""
         clue = self._clue or Clue()
@@ -125,7 +125,7 @@ class DecodedFrame:
         """The names of the error codes."""
         return [error_name(code) for code in self.error_codes]
 
-    @cached_property
+    @lazy
     def topics(self) -> list[TopicUse]:
         """The topics that the body names, their names filled in where their ids are known."""
         if self.body is None:
@@ -136,7 +136,7 @@ class DecodedFrame:
             for each in topics(self.body, self.body_version)
         ]
 
-    @cached_property
+    @lazy
     def groups(self) -> list[str]:
         """The group ids in the body."""
         return groups(self.body, self.body_version) if self.body is not None else []
@@ -146,7 +146,7 @@ class DecodedFrame:
         """The record batches in the body, as `settings.records` wants them."""
         return [] if self.is_token else self.view.batches
 
-    @cached_property
+    @lazy
     def nested(self) -> dict[str, Any]:
         """What is inside fields of type bytes, by their paths; a token has the path ``token``."""
         return {"token": self._token_json()} if self.is_token else self.view.nested.objects
@@ -161,7 +161,7 @@ class DecodedFrame:
         bytes_shown = b64encode(data).decode() if show or not data else REDACTED
         return {"mechanism": mechanism, **(parts or {}), "bytes": bytes_shown}
 
-    @cached_property
+    @lazy
     def findings(self) -> list[Finding]:
         """What was found in the packets, the header, the body and everything inside it."""
         own = [Finding(*each) for each in self.frame.findings if each[0] != _UNMATCHED]
@@ -195,7 +195,7 @@ class DecodedFrame:
     def to_json(self) -> dict[str, Any]:
         """The line of ``--format jsonl``."""
         frame = self.frame
-        show = not self.is_token and not self.view.hides_bytes
+        is_token = frame.kind == _TOKEN
         return {
             "file": frame.file,
             "frame": frame.index,
@@ -207,13 +207,17 @@ class DecodedFrame:
             "apiVersion": frame.api_version,
             "correlationId": frame.correlation_id,
             "size": frame.size,
-            "remaining": self.remaining,
+            "remaining": 0 if is_token else self.payload.remaining,
             "latencyMs": frame.latency_ms,
-            "header": self.header_json,
-            "body": self.body_json,
+            "header": None if is_token else self.payload.header_json(),
+            "body": None if is_token else self.view.body_json,
             "nested": self.nested,
-            "findings": [each.to_json(show_bytes=show) for each in self.findings],
+            "findings": self._findings_json() if self.findings else [],
         }
+
+    def _findings_json(self) -> list[dict[str, Any]]:
+        show = not self.is_token and not self.view.hides_bytes
+        return [each.to_json(show_bytes=show) for each in self.findings]
 
 
 class FrameDecoder:

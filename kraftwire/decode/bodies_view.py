@@ -7,11 +7,11 @@ does not pay for its JSON.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from kraftwire import messages
 from kraftwire.decode.bodies import Payload, decode_payload
+from kraftwire.decode.bodies_lazy import lazy
 from kraftwire.decode.bodies_partial import Part, annotated, partial_json
 from kraftwire.decode.bodies_records import FieldBatches, Settings, batches_in, read_into
 from kraftwire.decode.bodies_scan import RecordsField, error_codes
@@ -59,7 +59,7 @@ class PayloadView:
         self._clue = clue
         self._depth = depth
 
-    @cached_property
+    @lazy
     def part(self) -> Part:
         """The annotations of the body, as far as they go.
 
@@ -73,7 +73,7 @@ class PayloadView:
             payload.body_class, payload.data, payload.body_version, payload.header_end
         )
 
-    @cached_property
+    @lazy
     def batches(self) -> list[FieldBatches]:
         """The batches in the body's fields of type records, one element for each field."""
         body = self.payload.body
@@ -81,7 +81,7 @@ class PayloadView:
             return []
         return batches_in(body, self.payload.body_version, self.settings, self.file)
 
-    @cached_property
+    @lazy
     def nested(self) -> Nested:
         """What is inside the body's fields of type bytes."""
         body = self.payload.body
@@ -105,7 +105,7 @@ class PayloadView:
         view = PayloadView(payload, self.settings, file=self.file, depth=depth)
         return Inner(view.to_json(), view.findings, view.has_secrets)
 
-    @cached_property
+    @lazy
     def findings(self) -> list[Finding]:
         """Everything that was found in the payload."""
         found = self.payload.findings
@@ -129,7 +129,7 @@ class PayloadView:
             for each in of.findings
         ]
 
-    @cached_property
+    @lazy
     def error_codes(self) -> list[int]:
         """The error codes in the body other than 0, each once."""
         body = self.payload.body
@@ -145,7 +145,7 @@ class PayloadView:
             return not payload.name or self.has_secrets or _may_be_metadata(payload.data)
         return holds_secrets(payload.name) or bool(self.nested.secret_paths)
 
-    @cached_property
+    @lazy
     def _json(self) -> tuple[dict[str, Any] | None, list[str]]:
         """The body's JSON form, and the paths of what was redacted in it."""
         payload = self.payload
