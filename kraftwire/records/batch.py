@@ -17,8 +17,8 @@ from crc32c import crc32c
 from kraftwire.errors import WireError
 from kraftwire.limits import RECORDS_CHUNK_COUNT
 from kraftwire.records.compression import CODEC_MASK, NAMES, decompress
-from kraftwire.records.cursor import RecordCursor
-from kraftwire.records.explain import batch_error, iter_records
+from kraftwire.records.cursor import RecordCursor, read_all
+from kraftwire.records.explain import iter_records
 from kraftwire.records.record import NO_SEQUENCE, RECORD_SIZE_MIN, SEQUENCE_MASK, Record, Section
 
 __all__ = [
@@ -216,10 +216,7 @@ class RecordBatch:
             return []
         section = self._section()
         self._check_count(section)
-        cursor = RecordCursor(section)
-        rows = cursor.take(self.count)
-        _check_end(section, cursor.position)
-        return rows
+        return read_all(section, self.count)
 
     def iter_records(self) -> Iterator[Record]:
         """All records, holding a bounded number at a time. Raises: WireError as `records`."""
@@ -230,7 +227,7 @@ class RecordBatch:
         cursor = RecordCursor(section)
         while left := self.count - cursor.index:
             yield from cursor.take(min(left, RECORDS_CHUNK_COUNT))
-        _check_end(section, cursor.position)
+        cursor.check_end()
 
     def salvage(self) -> tuple[list[Record], WireError | None]:
         """The records in front of the first damage, and the damage if there is any."""
@@ -298,14 +295,3 @@ class RecordBatch:
                 expected=f"0 to {count_max}",
                 found=str(self.count),
             )
-
-
-def _check_end(section: Section, position: int) -> None:
-    if position != section.end:
-        raise batch_error(
-            section,
-            "bytes are left behind the last record",
-            at=position,
-            expected="the end of the batch",
-            found=f"{section.end - position} bytes",
-        )

@@ -18,7 +18,7 @@ from itertools import repeat
 from typing import Any
 
 from kraftwire.records.columns import RUN_COUNT_MIN, Stumble, read_raw, read_run
-from kraftwire.records.explain import read_records
+from kraftwire.records.explain import batch_error, read_records
 from kraftwire.records.record import (
     NO_HEADERS,
     NO_SEQUENCE,
@@ -28,9 +28,9 @@ from kraftwire.records.record import (
     Section,
 )
 
-__all__ = ["RecordCursor"]
+__all__ = ["RecordCursor", "read_all"]
 
-# Further out the sum of base and delta could leave 64 bits, where Java wraps around.
+# Nearer to the edge than any delta.
 _BASE_OFFSET_MAX = 2**63 - 2**32
 _BASE_TIMESTAMP_MAX = 2**62
 
@@ -63,10 +63,7 @@ class RecordCursor:
         self.position = section.start
         self.index = 0
         self._step = _STEP
-        self._is_odd = (
-            abs(section.base_offset) > _BASE_OFFSET_MAX
-            or abs(section.base_timestamp) > _BASE_TIMESTAMP_MAX
-        )
+        self._is_odd = _is_odd(section)
 
     def take(self, count: int) -> list[Record]:
         """The next `count` records.
@@ -80,6 +77,17 @@ class RecordCursor:
         self.position = position
         self.index += count
         return rows
+
+    def check_end(self) -> None:
+        """Raises: WireError unless everything was taken."""
+        if self.position != self.section.end:
+            raise batch_error(
+                self.section,
+                "bytes are left behind the last record",
+                at=self.position,
+                expected="the end of the batch",
+                found=f"{self.section.end - self.position} bytes",
+            )
 
     def _take(self, count: int) -> tuple[list[Record], int]:
         """The next records and the position behind them, outside if anything is unusual."""
@@ -158,16 +166,43 @@ def _shape_at(data: bytes, p: int) -> _Shape:
     return _shape(offset - p - 1, end - offset)
 
 
+def read_all(section: Section, count: int) -> list[Record]:
+    """All records of a section.
+
+    Raises: WireError naming record and byte if they are damaged or bytes are left behind them.
+    """
+    if count < RUN_COUNT_MIN and not _is_odd(section):
+        try:
+            rows, position = _read_rows(section, section.start, count)
+        except _STUMBLES:
+            position = -1
+        if position == section.end:
+            return rows
+    cursor = RecordCursor(section)
+    rows = cursor.take(count)
+    cursor.check_end()
+    return rows
+
+
+def _is_odd(section: Section) -> bool:
+    """Whether a sum of base and delta could leave 64 bits, where Java wraps around."""
+    return (
+        abs(section.base_offset) > _BASE_OFFSET_MAX
+        or abs(section.base_timestamp) > _BASE_TIMESTAMP_MAX
+    )
+
+
 def _read_rows(section: Section, p: int, count: int) -> tuple[list[Record], int]:
     """Read records one by one. Raises: any of the stumbles."""
     rows: list[_Row] = []
-    last = None
+    # The first record of a batch, which often is the only one, has both deltas 0.
+    shape = _shape(1, 1)
+    p = _read_alike(section, p, count, rows, shape)
     while len(rows) < count:
-        shape = _shape_at(section.data, p)
+        last, shape = shape, _shape_at(section.data, p)
         if shape is last:
             raise Stumble
         p = _read_alike(section, p, count, rows, shape)
-        last = shape
     return list(map(tuple.__new__, repeat(Record), rows)), p
 
 

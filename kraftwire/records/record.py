@@ -42,7 +42,7 @@ class Record(NamedTuple):
     sequence: int = NO_SEQUENCE
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class Section:
     """The records part of a magic 2 batch, decompressed, and what the header says of all records.
 
