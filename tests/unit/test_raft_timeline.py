@@ -6,27 +6,7 @@ import io
 
 from kraftwire.decode.render.raft import Sighting, story_to_json, write_story
 from kraftwire.decode.render.raft.model import LEADS, Event, Story
-from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
-from kraftwire.messages.add_raft_voter_response import AddRaftVoterResponse
-from kraftwire.messages.config_record import ConfigRecord
-from kraftwire.messages.fetch_response import EpochEndOffset, SnapshotId
-from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
-from kraftwire.messages.fetch_snapshot_request import PartitionSnapshot as AskedSnapshot
-from kraftwire.messages.fetch_snapshot_request import SnapshotId as AskedSnapshotId
-from kraftwire.messages.fetch_snapshot_request import TopicSnapshot as AskedTopic
-from kraftwire.messages.fetch_snapshot_response import (
-    FetchSnapshotResponse,
-    PartitionSnapshot,
-    TopicSnapshot,
-)
-from kraftwire.messages.fetch_snapshot_response import SnapshotId as ToldSnapshotId
-from kraftwire.messages.leader_change_message import LeaderChangeMessage, Voter
-from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
-from kraftwire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 from kraftwire.messages.topic_record import TopicRecord
-from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
-from kraftwire.messages.voters_record import Endpoint, VotersRecord
-from kraftwire.messages.voters_record import Voter as VoterRecord
 from kraftwire.protocol.error_codes import ErrorCode
 from tests.support.quorum_talk import QuorumTalk, batch
 
@@ -201,85 +181,6 @@ def test_two_leaders_of_one_epoch_are_a_conflict() -> None:
     assert (conflict.epoch, conflict.node, conflict.details["other"]) == (5, 2, 1)
 
 
-def test_the_log_tells_voters_leaders_and_offsets_once_however_often_it_is_fetched() -> None:
-    """Every replica fetches the same batches; counting them twice would be wrong."""
-    voters = [VoterRecord(voter_id=n, endpoints=[Endpoint(host="h", port=n)]) for n in (1, 2)]
-    change = LeaderChangeMessage(
-        leader_id=1,
-        voters=[Voter(voter_id=1), Voter(voter_id=2)],
-        granting_voters=[Voter(voter_id=2)],
-    )
-    records = batch(0, 1, [change, VotersRecord(voters=voters)])
-    talk = QuorumTalk()
-    for replica in (2, 9):
-        talk.fetch(replica, 1, offset=0, epoch=1, high_watermark=0, records=records)
-    story = talk.timeline.story()
-    assert story.log.counts == {"LeaderChangeMessage": 1, "VotersRecord": 1}
-    assert [(each.offset, list(each.voters)) for each in story.voters] == [(1, [1, 2])]
-    leader = story.leaders[0]
-    assert (leader.start_offset, leader.granting) == (0, [2])
-    assert story.labels == {2: "voter", 9: "observer", 1: "voter"}
-
-
-def test_records_that_a_new_leader_replaces_are_a_truncation() -> None:
-    """What an isolated leader wrote last is lost; the offset says from where on."""
-    talk = QuorumTalk()
-    topic = TopicRecord(name="t", topic_id=bytes(15) + b"\x09")
-    for offset in (5, 6):
-        talk.fetch(2, 1, offset=offset, epoch=1, records=batch(offset, 1, [topic]))
-    talk.fetch(2, 3, offset=6, epoch=2, records=batch(6, 2, [topic]))
-    (lost,) = _events(talk.timeline.story(), "truncation")
-    assert lost.details == {"offset": 6, "end": 7}
-
-
-def test_a_diverging_follower_and_a_snapshot_are_told_by_the_leaders_answer() -> None:
-    """Both explain why a follower does not simply catch up."""
-    talk = QuorumTalk()
-    diverging = EpochEndOffset(epoch=1, end_offset=6)
-    talk.fetch(2, 1, offset=9, epoch=2, diverging_epoch=diverging)
-    talk.fetch(4, 1, offset=0, epoch=2, snapshot_id=SnapshotId(epoch=1, end_offset=5))
-    story = talk.timeline.story()
-    assert _events(story, "diverging")[0].details == {"divergingEpoch": 1, "endOffset": 6}
-    assert _events(story, "snapshot-needed")[0].text == "is told to load snapshot 5-1 first"
-
-
-def test_a_snapshot_that_comes_in_slices_is_one_event() -> None:
-    """A snapshot of many slices must not bury the rest."""
-    talk = QuorumTalk()
-    for position in (0, 60):
-        asked = AskedSnapshot(
-            snapshot_id=AskedSnapshotId(end_offset=5, epoch=1), position=position
-        )
-        told = PartitionSnapshot(
-            snapshot_id=ToldSnapshotId(end_offset=5, epoch=1), size=100, position=position,
-            unaligned_records=memoryview(bytes(min(60, 100 - position))),
-        )
-        talk.say(
-            4,
-            1,
-            FetchSnapshotRequest(replica_id=4, topics=[AskedTopic(partitions=[asked])]),
-            FetchSnapshotResponse(topics=[TopicSnapshot(partitions=[told])]),
-        )
-    (fetched,) = _events(talk.timeline.story(), "snapshot")
-    assert fetched.details["received"] == fetched.details["size"] == 100
-    assert fetched.text.startswith("fetches snapshot 5-1 from 10.0.0.1:9001 (100 B in 2 slices")
-
-
-def test_requests_to_change_the_voters_show_their_outcome() -> None:
-    """An operator wants to see that adding a voter worked and how long it took."""
-    talk = QuorumTalk()
-    talk.say(99, 1, AddRaftVoterRequest(voter_id=4), AddRaftVoterResponse())
-    refused = RemoveRaftVoterResponse(error_code=ErrorCode.VOTER_NOT_FOUND)
-    talk.say(99, 1, RemoveRaftVoterRequest(voter_id=7), refused)
-    talk.say(99, 1, AddRaftVoterRequest(voter_id=5), None)
-    story = talk.timeline.story()
-    added, missing = _events(story, "add-voter")
-    assert (added.node, added.details["error"]) == (4, "NONE")
-    assert "done after 10 ms" in added.text
-    assert _events(story, "remove-voter")[0].details["error"] == "VOTER_NOT_FOUND"
-    assert missing.text.endswith("no answer")
-
-
 def test_the_lag_of_a_replica_counts_the_records_that_it_lacks() -> None:
     """A slow voter shows here before the high watermark does."""
     talk = QuorumTalk()
@@ -313,50 +214,6 @@ def test_a_high_watermark_that_stands_still_over_records_is_told() -> None:
     (stuck,) = _events(talk.timeline.story(), "stuck")
     assert stuck.details["highWatermark"] == 5
     assert 3 <= stuck.details["seconds"] < 3.1
-
-
-def test_secrets_in_metadata_records_are_not_quoted() -> None:
-    """A timeline is pasted into tickets."""
-    talk = QuorumTalk()
-    records = batch(
-        0,
-        1,
-        [
-            ConfigRecord(
-                resource_type=4, resource_name="1", name="ssl.key.password", value="hunter2"
-            ),
-            UserScramCredentialRecord(
-                name="alice", mechanism=1, salt=b"pepper", stored_key=b"stored", server_key=b"srv"
-            ),
-        ],
-    )
-    talk.fetch(2, 1, offset=0, epoch=1, records=records)
-    text = _text(talk.timeline.story())
-    assert "ssl.key.password=[redacted]" in text
-    assert "alice (SCRAM-SHA-256)" in text
-    assert "hunter2" not in text
-    assert "pepper" not in text
-
-
-def test_damaged_records_are_a_problem_of_the_log_not_of_the_run() -> None:
-    """A capture of a broken disk is exactly when the view is needed."""
-    talk = QuorumTalk()
-    topic = TopicRecord(name="t", topic_id=bytes(16))
-    damaged = bytearray(batch(0, 1, [topic]))
-    damaged[61] = 0x7F
-    talk.fetch(2, 1, offset=0, epoch=1, records=bytes(damaged))
-    assert len(talk.timeline.story().log.problems) == 1
-
-
-def test_old_records_that_a_newcomer_fetches_are_history() -> None:
-    """A node that reads the log from the start must not replay the elections of last week."""
-    talk = QuorumTalk()
-    change = LeaderChangeMessage(leader_id=1, voters=[Voter(voter_id=1)])
-    old = batch(0, 1, [change], time=talk.now - 3600)
-    talk.fetch(9, 2, offset=0, epoch=4, high_watermark=1, records=old)
-    first, now = talk.timeline.story().leaders
-    assert (first.epoch, first.time) == (1, 1000.0 - 3600)
-    assert (now.epoch, now.leader) == (4, 2)
 
 
 def test_votes_of_version_0_know_their_voter_by_its_address() -> None:

@@ -6,7 +6,7 @@ Owns which records are worth a line; the others are only counted.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kraftwire.decode.redact import REDACTED, is_secret_config
@@ -19,35 +19,55 @@ from kraftwire.wire.message import Message
 
 __all__ = ["Topics", "highlight"]
 
-_RESOURCES = {2: "topic", 4: "broker", 8: "broker logger", 16: "client metrics", 32: "group"}
+_TOPIC_RESOURCE = 2
+_RESOURCES = {
+    _TOPIC_RESOURCE: "topic",
+    4: "broker",
+    8: "broker logger",
+    16: "client metrics",
+    32: "group",
+}
 _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 # BrokerRegistrationChange: -1 and 1 for either direction, 0 for no change.
 _FENCED = {-1: "is unfenced", 1: "is fenced"}
+
+# Settings that come with a topic stand in the batch of its creation or in one right behind it.
+_CREATION_S = 0.5
 
 
 @dataclass(slots=True)
 class _Topic:
     name: str
+    created: float
     partitions: int = 0
     replicas: int = 0
+    configs: list[str] = field(default_factory=list)
 
 
 class Topics:
-    """Names and sizes of the topics that the log has created, as far as it was read."""
+    """Names, sizes and first configuration of the topics that the log has created."""
 
     def __init__(self) -> None:
         self._by_id: dict[bytes, _Topic] = {}
         self._by_name: dict[str, _Topic] = {}
 
-    def see(self, record: Message) -> None:
+    def see(self, record: Message, time: float) -> None:
         """Note a topic or a partition."""
         if isinstance(record, TopicRecord) and len(self._by_id) < RAFT_TOPIC_COUNT_MAX:
-            topic = _Topic(record.name)
+            topic = _Topic(record.name, time)
             self._by_id[record.topic_id] = self._by_name[record.name] = topic
         elif isinstance(record, PartitionRecord) and record.topic_id in self._by_id:
             topic = self._by_id[record.topic_id]
             topic.partitions += 1
             topic.replicas = max(topic.replicas, len(record.replicas))
+
+    def take_config(self, topic_name: str, text: str, time: float) -> bool:
+        """Note a topic's setting if the topic is being created; returns whether it is."""
+        topic = self._by_name.get(topic_name)
+        if topic is None or abs(time - topic.created) > _CREATION_S:
+            return False
+        topic.configs.append(text)
+        return True
 
     def name(self, topic_id: bytes) -> str:
         """The name of a topic, or its id where no record told the name."""
@@ -55,22 +75,22 @@ class Topics:
         return topic.name if topic else uuid_to_text(topic_id)
 
     def complete(self, topic: str) -> str:
-        """The name of a topic with its size, once its partitions are known."""
+        """The name of a topic with what followed in the log: its size and its settings."""
         known = self._by_name.get(topic)
         if known is None or not known.partitions:
             return topic
-        sizes = [count_text(known.partitions, "partition")]
+        remarks = [count_text(known.partitions, "partition")]
         if known.replicas > 1:
-            sizes.append(count_text(known.replicas, "replica"))
-        return words(topic, sizes)
+            remarks.append(count_text(known.replicas, "replica"))
+        return words(topic, remarks + known.configs)
 
 
 def highlight(
-    record: Message, topics: Topics, *, show_secrets: bool
+    record: Message, time: float, topics: Topics, *, show_secrets: bool
 ) -> tuple[str, str, str] | None:
     """Kind, subject and text of a record; None for those that are only counted."""
     if record.NAME == "ConfigRecord":
-        return _config(record, show_secrets=show_secrets)
+        return _config(record, time, topics, show_secrets=show_secrets)
     if record.NAME == "RemoveTopicRecord":
         name = topics.name(record.topic_id)  # type: ignore[attr-defined]
         return "topic", "", f"{name} is deleted"
@@ -81,13 +101,19 @@ def highlight(
     return None if text is None else (kind, "", text)
 
 
-def _config(record: Any, *, show_secrets: bool) -> tuple[str, str, str]:
+def _config(
+    record: Any, time: float, topics: Topics, *, show_secrets: bool
+) -> tuple[str, str, str] | None:
     resource = _RESOURCES.get(record.resource_type, f"resource type {record.resource_type}")
     subject = f"{resource} {record.resource_name or '(default)'}"
     if record.value is None:
         return "config", subject, f"{record.name} is reset"
     value = record.value if show_secrets or not is_secret_config(record.name) else REDACTED
-    return "config", subject, f"{record.name}={value}"
+    text = f"{record.name}={value}"
+    is_topic = record.resource_type == _TOPIC_RESOURCE
+    if is_topic and topics.take_config(record.resource_name, text, time):
+        return None
+    return "config", subject, text
 
 
 def _endpoints(record: Any) -> str:

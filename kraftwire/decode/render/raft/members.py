@@ -66,6 +66,12 @@ class Members:
         """The voters that were told last."""
         return frozenset(self.voter_sets[-1].voters) if self.voter_sets else frozenset()
 
+    def voters_at(self, time: float) -> frozenset[int]:
+        """The voters at a time; before the first set is known, those of the first."""
+        found = self.voter_sets[:1]
+        found += [each for each in self.voter_sets if each.time <= time]
+        return frozenset(found[-1].voters) if found else frozenset()
+
     # -- voter sets ----------------------------------------------------------------------------
 
     def note_record(self, record: VotersRecord, *, offset: int, time: float) -> None:
@@ -197,4 +203,4 @@ def _download_event(replica: NodeId, id: tuple[int, int], download: _Download) -
         "slices": download.slices,
         "error": error_name(download.error),
     }
-    return Event(download.start, "snapshot", text, id[1], replica, details)
+    return Event(download.start, "snapshot", text, None, replica, details)

@@ -114,8 +114,9 @@ class MetadataLog:
             self._on_control(decoded, place)
         if decoded.message is None:
             return
-        self._topics.see(decoded.message)
-        found = highlight(decoded.message, self._topics, show_secrets=self._show_secrets)
+        message, topics = decoded.message, self._topics
+        topics.see(message, place.time)
+        found = highlight(message, place.time, topics, show_secrets=self._show_secrets)
         if found is None:
             return
         if len(self._summary.highlights) < RAFT_HIGHLIGHT_COUNT_MAX:

@@ -47,7 +47,7 @@ _UNKNOWN_BAR = "·"
 _LEADS_BAR = "L"
 
 # Highlights of the log that are shown at most; the JSON form has all that are kept.
-HIGHLIGHT_LINES_MAX = 40
+HIGHLIGHT_LINES_MAX = 24
 # Records of one kind within this time share a line.
 _TOGETHER_S = 0.5
 _TOGETHER_MAX = 8
@@ -204,7 +204,7 @@ def _highlights(story: Story) -> Iterator[str]:
         )
     hidden = story.log.hidden + len(story.log.highlights) - sum(map(len, shown))
     if hidden:
-        yield f"and {hidden:,} more"
+        yield f"and {hidden:,} more, --json has them"
 
 
 def _group_text(group: list[Highlight]) -> str:

@@ -226,7 +226,7 @@ class Timeline:
             *self._log.events,
             *self._snapshots.events(),
             *self._silence_events(),
-            *self._arrivals(labels),
+            *self._arrivals(),
         ]
         events.sort(key=lambda each: each.time)
         log = self._log
@@ -254,10 +254,13 @@ class Timeline:
         labels |= dict.fromkeys(voters, "former voter")
         return labels | dict.fromkeys(self._members.voters, "voter")
 
-    def _arrivals(self, labels: dict[NodeId, str]) -> Iterator[Event]:
+    def _arrivals(self) -> Iterator[Event]:
         for each in self._progress.replicas.values():
-            text = words(f"begins to fetch at offset {each.first_offset}", [labels[each.node]])
-            details = {"offset": each.first_offset, "kind": labels[each.node]}
+            kind = "broker" if self._nodes.kinds.get(each.node) == "broker" else "observer"
+            if each.node in self._members.voters_at(each.first_fetch):
+                kind = "voter"
+            text = words(f"begins to fetch at offset {each.first_offset}", [kind])
+            details = {"offset": each.first_offset, "kind": kind}
             yield Event(each.first_fetch, "fetch", text, None, each.node, details)
 
     def _silence_events(self) -> list[Event]:
