@@ -50,8 +50,8 @@ class Decoded:
     def to_json(self) -> dict[str, Any]:
         """``{type, version, data}``: data in the form of Kafka's JSON converters.
 
-        Shape: data of a coordinator record is ``{key, value}``; a control record has a further
-        ``controlType`` beside the three, as both ends of a transaction have one schema.
+        Shape: data of a coordinator record is ``{key, value}``. Commit and abort have one schema,
+        so only the record's key (`control_type` here) tells them apart.
         """
         data = None
         if self.message is not None and self.version is not None:
@@ -59,10 +59,7 @@ class Decoded:
         if self.key is not None:
             # Keys have one version each.
             data = {"key": self.key.to_json(self.key.VERSIONS.high), "value": data}
-        json = {"type": self.type, "version": self.version, "data": data}
-        if self.control_type is not None:
-            json["controlType"] = self.control_type
-        return json
+        return {"type": self.type, "version": self.version, "data": data}
 
 
 class Body(NamedTuple):

@@ -106,7 +106,7 @@ def _compare_text(
     record: Json, dumped: DumpedRecord, line: Json, family: str | None, at: str
 ) -> None:
     if line["isControl"]:
-        assert _control(record["decoded"]) == _dumped_control(dumped.text), at
+        assert _control(record) == _dumped_control(dumped.text), at
     elif family is None:
         assert record["decoded"] is None, at
         text = _as_text(record)
@@ -132,9 +132,11 @@ def _as_text(record: Json) -> str | None:
     return " ".join(parts)
 
 
-def _control(decoded: Json) -> tuple[str, Json]:
+def _control(record: Json) -> tuple[str, Json]:
+    decoded = record["decoded"]
     if decoded["type"] == "EndTxnMarker":
-        return decoded["controlType"], {"coordinatorEpoch": decoded["data"]["coordinatorEpoch"]}
+        end = {0: "ABORT", 1: "COMMIT"}[b64decode(record["key"])[-1]]
+        return end, {"coordinatorEpoch": decoded["data"]["coordinatorEpoch"]}
     return decoded["type"], decoded["data"]
 
 

@@ -117,5 +117,5 @@ def test_control_batches_are_decoded_in_any_topic() -> None:
     (batch,) = read_batches(build_batch([row], BatchHeader(is_control=True)))
     for family in (None, "group", "metadata"):
         found, problems = batch_to_json(batch, family=family)
-        assert found["records"][0]["decoded"]["controlType"] == "COMMIT"
+        assert found["records"][0]["decoded"]["type"] == "EndTxnMarker"
         assert problems == []

@@ -49,7 +49,7 @@ def test_a_control_record_round_trips() -> None:
     decoded = decode_control(key, value)
     assert (decoded.type, decoded.version) == ("LeaderChangeMessage", 0)
     assert decoded.message == LEADER
-    assert decoded.to_json()["controlType"] == "LEADER_CHANGE"
+    assert decoded.control_type == "LEADER_CHANGE"
 
 
 def test_a_control_record_is_read_in_the_version_that_it_states() -> None:
@@ -65,12 +65,12 @@ def test_the_end_of_a_transaction_tells_commit_from_abort() -> None:
     for kind in (ControlType.COMMIT, ControlType.ABORT):
         value = control_value(EndTxnMarker(coordinator_epoch=8))
         assert value == b"\x00\x00\x00\x00\x00\x08"
-        json = decode_control(control_key(kind), value).to_json()
-        assert json == {
+        decoded = decode_control(control_key(kind), value)
+        assert decoded.control_type == kind.name
+        assert decoded.to_json() == {
             "type": "EndTxnMarker",
             "version": 0,
             "data": {"coordinatorEpoch": 8},
-            "controlType": kind.name,
         }
 
 
