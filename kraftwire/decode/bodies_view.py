@@ -16,9 +16,10 @@ from kraftwire.decode.bodies_partial import Part, annotated, partial_json
 from kraftwire.decode.bodies_records import FieldBatches, Settings, batches_in, read_into
 from kraftwire.decode.bodies_scan import RecordsField, error_codes
 from kraftwire.decode.bodies_topics import METADATA_TOPIC, METADATA_TOPIC_ID
-from kraftwire.decode.findings import Finding, json_path
+from kraftwire.decode.findings import Finding, finding_of, json_path
 from kraftwire.decode.nested import HAS_NESTED, Around, Inner, Nested, nested_in
 from kraftwire.decode.redact import REDACTED, holds_secrets, redact
+from kraftwire.errors import WireError
 from kraftwire.wire.message import Message
 from kraftwire.wire.reader import Annotation
 
@@ -108,11 +109,29 @@ class PayloadView:
     @lazy
     def findings(self) -> list[Finding]:
         """Everything that was found in the payload."""
-        found = self.payload.findings
+        found = self.payload.findings + self._of_form()
         batches = [each for each in self.batches if each.findings]
         if not batches and not self.nested.findings:
             return found
         return [*found, *self._of_batches(batches), *self.nested.findings]
+
+    def _of_form(self) -> list[Finding]:
+        """Whether Kafka would write the body in other bytes, and the first field where it would."""
+        payload = self.payload
+        body = payload.body
+        if body is None or payload.is_assumed:
+            return []
+        read = payload.data[payload.header_end : payload.end]
+        try:
+            written = body.encode(payload.body_version)
+        except WireError as error:
+            return [finding_of(error, "not-canonical")]
+        if written == read:
+            return []
+        at = payload.header_end + _same_size(read, written)
+        path = json_path(_innermost(self.part.root, at).path)
+        detail = f"Kafka writes the same message in {len(written)} bytes, here are {len(read)}"
+        return [Finding("not-canonical", at, path, detail)]
 
     def _of_batches(self, batches: list[FieldBatches]) -> list[Finding]:
         """The findings in batches, their offsets counted from the start of the payload."""
@@ -234,6 +253,25 @@ class PayloadView:
 def _may_be_metadata(data: bytes) -> bool:
     """Whether records of the metadata log may be in a payload that was not decoded."""
     return METADATA_TOPIC_ID in data or METADATA_TOPIC.encode() in data
+
+
+def _same_size(one: bytes, other: bytes) -> int:
+    """How many bytes at their starts are the same."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _innermost(node: Annotation, at: int) -> Annotation:
+    """The innermost annotation that holds a position."""
+    while inner := next((each for each in node.children if each.start <= at < each.end), None):
+        node = inner
+    return node
 
 
 def records_starts(root: Annotation) -> dict[str, int]:

@@ -135,6 +135,17 @@ def test_unknown_tagged_fields_are_found_wherever_they_are() -> None:
     ]
 
 
+def test_a_longer_form_of_a_number_is_found() -> None:
+    """The bytes mean the same, but no Kafka client writes them: somebody else's encoder did."""
+    payload = request("Vote", 2, VOTE)
+    at = payload.index(b"\x02c")
+    shown = view(payload[:at] + b"\x82\x00c" + payload[at + 2 :])
+    assert shown.body_json == VOTE
+    (finding,) = shown.findings
+    assert (finding.id, finding.path, finding.offset) == ("not-canonical", "clusterId", at)
+    assert not finding.is_loss
+
+
 def test_a_stop_names_field_offset_and_bytes() -> None:
     """The fields in front of the stop are shown, none of those behind it."""
     payload = request("Vote", 2, VOTE)
