@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar, get_args
 
@@ -32,6 +33,9 @@ __all__ = ["decode"]
 _GC_THRESHOLDS = (200_000, 20, 100)
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+# A batch is at most this late; a metadata log gets one every half second.
+_FOLLOW_S = 0.2
 
 _REPEATABLE = "Repeatable, comma lists; !VALUE or ^VALUE excludes."
 
@@ -92,6 +96,7 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
     type=click.Choice([*FAMILIES.values(), "none"]),
     help="Kafka's own records in log files whose folder does not tell.",
 )
+@click.option("-f", "--follow", is_flag=True, help="Go on with what is appended to a segment.")
 @click.option("-q", "--quiet", is_flag=True, help="No totals and no progress on standard error.")
 def decode(inputs: tuple[str, ...], **options: Any) -> int:
     """Show what is in captures, log segments, snapshots and state files.
@@ -105,7 +110,7 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
       kraftwire decode trace.pcapng --format jsonl --records summary | jq .apiName
       kraftwire decode __cluster_metadata-0/
       tcpdump -U -w - port 9092 | kraftwire decode -
-        echo 00120000000000070000 | kraftwire decode --input hex -
+      echo 00120000000000070000 | kraftwire decode --input hex -
 
     \b
     Exit code: 0 if everything was decoded, 3 if bytes stayed undecoded (lost packets,
@@ -115,20 +120,32 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     is_bare = options["input_kind"] in ("hex", "frames")
     api = _bare_api(options) if is_bare else None
     is_full = options["verbose"] > (0 if options["with_bytes"] else 1)
-    sink = make_sink(_output(options), settings, is_live=is_live(inputs), is_full=is_full)
-    run = Run(settings, _frame_filter(options, is_bare=is_bare), sink)
+    is_awaited = options["follow"] or is_live(inputs)
+    sink = make_sink(_output(options), settings, is_live=is_awaited, is_full=is_full)
+    frame_filter = _frame_filter(options, is_bare=is_bare)
+    run = Run(settings, frame_filter, sink)
     run.totals.files.on_finding = _say
     files = FileOptions(options["records"], options["show_secrets"], options["family"])
     gc.set_threshold(*_GC_THRESHOLDS)
     with Progress(run.totals, is_wanted=not options["quiet"]):
         try:
-            Inputs(run, files, _say, options["input_kind"], api).read(inputs)
+            read = Inputs(run, files, _say, options["input_kind"], api)
+            read.follow(inputs, _wait) if options["follow"] else read.read(inputs)
         finally:
             run.finish()
     if not options["quiet"]:
         for line in summary(run.totals):
             _say(line)
+        if run.totals.files.line_count and not frame_filter.passes_all:
+            _say("the filters are for frames; lines of files are all shown")
     return int(run.totals.exit_code)
+
+
+def _wait() -> bool:
+    """Wait for more to be written; what there is may be read meanwhile."""
+    sys.stdout.flush()
+    time.sleep(_FOLLOW_S)
+    return True
 
 
 def _output(options: dict[str, Any]) -> Output:

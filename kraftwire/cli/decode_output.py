@@ -14,7 +14,6 @@ from io import TextIOWrapper
 from kraftwire.decode.bodies_records import Settings
 from kraftwire.decode.jsonl import JsonLines
 from kraftwire.decode.run import Sink
-from kraftwire.errors import UsageError
 
 __all__ = ["Output", "make_sink"]
 
@@ -49,10 +48,7 @@ def make_sink(
     if isinstance(sys.stdout, TextIOWrapper):
         # Names are UTF-8 on the wire; a terminal of another kind must not end the run.
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
-    try:
-        writer = getattr(import_module(module), name)
-    except (ImportError, AttributeError):
-        raise UsageError(f"this build cannot print {output.name.lower()}") from None
+    writer = getattr(import_module(module), name)
     sink: Sink = writer(
         sys.stdout,
         topics=settings.topics,

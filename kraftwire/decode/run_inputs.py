@@ -16,12 +16,13 @@ from typing import BinaryIO, Literal
 
 from kraftwire.decode.conversations import Capture
 from kraftwire.decode.files.decode import decode_source
+from kraftwire.decode.files.follow import follow
 from kraftwire.decode.files.segment import FileOptions
 from kraftwire.decode.files.source import open_source
 from kraftwire.decode.files.walk import walk
 from kraftwire.decode.run import Run
 from kraftwire.decode.run_bare import BareFrames
-from kraftwire.errors import StorageError
+from kraftwire.errors import StorageError, UsageError
 
 __all__ = ["STDIN", "InputKind", "Inputs", "is_live"]
 
@@ -52,6 +53,18 @@ class Inputs:
                 self._read_one(path)
             except StorageError as error:
                 self._fail(error)
+
+    def follow(self, paths: Iterable[str], wait: Callable[[], bool]) -> None:
+        """Decode a segment, or the last one of a folder, and what is written to it and behind it.
+
+        Shape: `wait` waits for more and tells whether to go on. Raises: UsageError unless there is
+        one path, of a segment; StorageError if it cannot be read.
+        """
+        first, *others = paths
+        if others:
+            raise UsageError("only one segment can be followed")
+        report = self.run.totals.files
+        self.run.file_lines(follow(Path(first), self.files, report, wait))
 
     def _fail(self, error: StorageError) -> None:
         self.run.totals.unreadable += 1
