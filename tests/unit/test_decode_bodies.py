@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kraftwire import messages
+from kraftwire.decode import findings
 from kraftwire.decode.bodies import decode_payload
 from kraftwire.decode.bodies_scan import error_codes, groups, topics, unknown_tags
 from kraftwire.decode.findings import FINDINGS, LOSSES, json_path
@@ -296,3 +298,10 @@ def test_every_schema_can_be_scanned() -> None:
                 groups(body, version)
                 error_codes(body, version)
     assert api_key("Vote") == 52
+
+
+def test_the_readme_explains_every_finding() -> None:
+    """Ids are made to be looked up."""
+    readme = Path(findings.__file__).with_name("README.md").read_text()
+    for id, meaning in {**CAPTURE_FINDINGS, **FINDINGS}.items():
+        assert f"| `{id}` | {'yes' if id in LOSSES else ''} | {meaning} |" in readme
