@@ -1,1 +1,1 @@
-
+"""Captures and files of log directories, decoded; see README.md for the ways in."""

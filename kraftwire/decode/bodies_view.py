@@ -161,7 +161,9 @@ class PayloadView:
             return False
         payload = self.payload
         if payload.body is None:
-            return not payload.name or self.has_secrets or _may_be_metadata(payload.data)
+            # A response nobody asked for, or what is no header at all, may be a login's.
+            is_unknown = payload.api_key is None or payload.header is None
+            return is_unknown or holds_secrets(payload.name) or _may_be_metadata(payload.data)
         return holds_secrets(payload.name) or bool(self.nested.secret_paths)
 
     @lazy

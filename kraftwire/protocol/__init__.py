@@ -1,1 +1,1 @@
-
+"""Requests and responses as a whole: headers, versions, error codes."""

@@ -11,8 +11,12 @@ from typing import Any
 import pytest
 
 from kraftwire.cli.main import main
+from kraftwire.decode.bodies import decode_payload
+from kraftwire.decode.bodies_records import Settings
+from kraftwire.decode.bodies_view import PayloadView
 from kraftwire.decode.redact import REDACTED
 from tests.support.captures import GOLDEN, decode, decoded_frames, golden, shared
+from tests.support.payloads import request, view
 
 PASSWORDS = (b"admin-secret", b"alice-secret", b"carol-secret")
 # Keys of the JSON form that hold secrets, as base64 or as text.
@@ -158,3 +162,25 @@ def test_large_recordings_keep_their_secrets(name: str) -> None:
     for secret in secrets:
         for form in _forms(secret):
             assert form not in text, (secret, form)
+
+
+def test_bytes_of_frames_that_may_hold_a_secret_are_not_shown_in_findings() -> None:
+    """A login that was cut off, and a response that may answer one."""
+    login = request("SaslAuthenticate", 2, {"authBytes": "AGFsaWNlAHNlY3JldA=="})
+    for shown in (
+        view(login[:-1] + b"\xff\xff", None),
+        view(login[:-6], None, size=len(login)),
+        view(login + b"secret", None),
+    ):
+        assert shown.hides_bytes
+        assert all("not shown" in each["detail"] for each in shown.findings_json())
+    answer = decode_payload(b"\0\0\0\1secret", is_request=False)
+    assert PayloadView(answer, Settings()).hides_bytes
+
+
+def test_bytes_of_an_unknown_api_are_shown() -> None:
+    """They are all there is to see of a newer client."""
+    payload = b"\x03\xe7\0\0\0\0\0\1\0\0\0new"
+    shown = view(payload)
+    assert not shown.hides_bytes
+    assert shown.findings_json()[0]["detail"].endswith(b"new".hex())
