@@ -7,7 +7,7 @@ are never looked into.
 from __future__ import annotations
 
 import time
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from kraftwire import messages
 from kraftwire.decode.bodies_frame import DecodedFrame
@@ -32,6 +32,7 @@ _LATENCY_WIDTH = 9
 
 # Frames that come without packets have neither time nor connection.
 _NO_TIME = "-".ljust(15)
+_NO_LATENCY = "-".rjust(9)
 
 _NS = 1_000_000_000
 _DAY_S = 86_400
@@ -41,16 +42,9 @@ _LINES_TOGETHER = 256
 _FLUSH_S = 0.2
 
 
-class _Asked(NamedTuple):
-    """What a line needs of the request."""
-
-    time_ns: int
-    api: str
-    correlation_id: int
-    size: int
-    facts: str
-    findings: str
-    connection: str
+# What is kept of a request: time, the columns from connection to correlation id, size, facts with
+# findings, connection. A plain tuple, as there is one for every other frame.
+_Asked = tuple[int, str, int, str, str]
 
 
 class LineWriter:
@@ -69,12 +63,11 @@ class LineWriter:
         self._file_lines = FileLines()
         self._lines: list[str] = []
         self._lines_max = 1 if stream.isatty() else _LINES_TOGETHER
-        self._flushed = time.monotonic()
+        self._flush_at = time.monotonic() + _FLUSH_S
         self._second = self._day = -1
         self._clock = ""
-        self._connections: dict[str, str] = {}
         self._width = _CONNECTION_WIDTH
-        self._apis: dict[tuple[int | None, int | None], str] = {}
+        self._places: dict[tuple[str, int | None, int | None], str] = {}
         self._errors: dict[tuple[int, ...], str] = {}
 
     def quick(self, frame: Frame) -> bool:
@@ -112,16 +105,10 @@ class LineWriter:
         self._flush()
 
     def _ask(self, frame: Frame, body: Message | None, findings: str) -> None:
-        asked = _Asked(
-            frame.time_ns,
-            self._apis.get((frame.api_key, frame.api_version))
-            or self._api(frame.api_key, frame.api_version),
-            -1 if frame.correlation_id is None else frame.correlation_id,
-            frame.size,
-            "" if body is None else request_facts(body.API_KEY, body, self._topics),
-            findings,
-            frame.connection,
-        )
+        facts = findings
+        if body is not None:
+            facts = request_facts(body.API_KEY, body, self._topics) + findings
+        asked = (frame.time_ns, self._place(frame), frame.size, facts, frame.connection)
         if frame.request is None or not frame.request.has_response:
             self._write_request(asked, "")
             return
@@ -136,33 +123,31 @@ class LineWriter:
             asked, skipped = self._pending.take(frame.connection, frame.request.index)
             for each in skipped:
                 self._unanswered(each)
-        facts = "" if body is None else response_facts(body.API_KEY, body, self._topics)
+        facts = findings
+        if body is not None:
+            facts = response_facts(body.API_KEY, body, self._topics) + findings
         if asked is None:
-            sizes, api = f"-/{frame.size}", self._api(frame.api_key, frame.api_version)
+            place, sizes = self._place(frame), f"-/{frame.size}"
         else:
-            sizes, api = f"{asked.size}/{frame.size}", asked.api
-            findings = asked.findings + findings
-            if asked.facts:
-                facts = f"{asked.facts}; {facts}" if facts else asked.facts
+            _, place, size, before, _ = asked
+            sizes = f"{size}/{frame.size}"
+            if before:
+                facts = f"{before}; {facts}" if facts else before
         latency = frame.latency_ms
-        connection = self._connections.get(frame.connection) or self._connection(frame.connection)
         self._put(
-            f"{self._time(frame.time_ns)} {connection} {api} "
-            f"{'-' if frame.correlation_id is None else frame.correlation_id:>6} {sizes:>13} "
-            f"{'-' if latency is None else f'{latency:.3f}':>9} "
-            f"{self._error(codes) if codes else '-'} {facts}{findings}".rstrip()
+            f"{self._time(frame.time_ns)} {place} {sizes:>13} "
+            f"{_NO_LATENCY if latency is None else f'{latency:9.3f}'} "
+            f"{self._error(codes) if codes else '-'} {facts}".rstrip()
         )
 
     def _unanswered(self, asked: _Asked) -> None:
-        self._write_request(asked, " [no response]" if asked.connection else "")
+        self._write_request(asked, " [no response]" if asked[-1] else "")
 
     def _write_request(self, asked: _Asked, remark: str) -> None:
+        time_ns, place, size, facts, _ = asked
         remark = paint(remark, YELLOW, is_wanted=self._is_coloured and bool(remark))
-        self._put(
-            f"{self._time(asked.time_ns)} {self._connection(asked.connection)} {asked.api} "
-            f"{asked.correlation_id:>6} {f'{asked.size}/-':>13} {'-':>9} - "
-            f"{asked.facts}{asked.findings}{remark}"
-        )
+        line = f"{self._time(time_ns)} {place} {f'{size}/-':>13} {_NO_LATENCY} - {facts}{remark}"
+        self._put(line.rstrip())
 
     # -- columns -------------------------------------------------------------------------------
 
@@ -191,24 +176,23 @@ class LineWriter:
             f"{'ms':>{_LATENCY_WIDTH}} error facts"
         )
 
-    def _connection(self, name: str) -> str:
-        padded = self._connections.get(name)
-        if padded is None:
-            if len(self._connections) > _CACHE_MAX:
-                self._connections.clear()
-            self._width = max(self._width, len(name))
-            padded = self._connections[name] = (name or "-").ljust(self._width)
-        return padded
-
-    def _api(self, key: int | None, version: int | None) -> str:
-        text = self._apis.get((key, version))
+    def _place(self, frame: Frame) -> str:
+        """The columns connection, API and correlation id."""
+        key = frame.connection, frame.api_key, frame.api_version
+        text = self._places.get(key)
         if text is None:
-            if len(self._apis) > _CACHE_MAX:
-                self._apis.clear()
-            name = "?" if key is None else messages.API_NAMES.get(key, f"API {key}")
-            text = f"{name} v{version}" if version is not None else name
-            text = self._apis[key, version] = text.ljust(_API_WIDTH)
-        return text
+            if len(self._places) > _CACHE_MAX:
+                self._places.clear()
+            self._width = max(self._width, len(frame.connection))
+            connection = (frame.connection or "-").ljust(self._width)
+            name = "?"
+            if frame.api_key is not None:
+                name = messages.API_NAMES.get(frame.api_key, f"API {frame.api_key}")
+            api = name if frame.api_version is None else f"{name} v{frame.api_version}"
+            text = self._places[key] = f"{connection} {api:{_API_WIDTH}}"
+        if frame.correlation_id is None:
+            return f"{text} {'-':>{_CORRELATION_WIDTH}}"
+        return f"{text} {frame.correlation_id:{_CORRELATION_WIDTH}}"
 
     def _error(self, codes: list[int]) -> str:
         key = tuple(codes)
@@ -237,7 +221,7 @@ class LineWriter:
         self._lines.append(line)
         if len(self._lines) >= self._lines_max:
             self._write()
-        elif time.monotonic() - self._flushed > _FLUSH_S:
+        elif time.monotonic() > self._flush_at:
             self._flush()
 
     def _write(self) -> None:
@@ -249,4 +233,4 @@ class LineWriter:
     def _flush(self) -> None:
         self._write()
         self._stream.flush()
-        self._flushed = time.monotonic()
+        self._flush_at = time.monotonic() + _FLUSH_S

@@ -27,53 +27,55 @@ __all__ = ["quick_body", "quick_errors"]
 _CLIENT_ID = 8
 _NULL = 0xFFFF
 
-# (is request, API key, version) -> class and header version; None: not this way.
-_ways: dict[tuple[bool, int, int], tuple[type[Message], int] | None] = {}
+# (API key, version) -> class and whether the header ends with tagged fields; None: not this way.
+_Ways = dict[tuple[int | None, int | None], tuple[type[Message], bool] | None]
+_request_ways: _Ways = {}
+_response_ways: _Ways = {}
 
 
 def quick_body(frame: Frame) -> Message | None:
     """The body of a frame; None if the frame is not ordinary."""
-    key, version = frame.api_key, frame.api_version
-    if key is None or version is None or frame.missing or frame.findings:
-        return None
     is_request = frame.direction == "request"
-    try:
-        way = _ways[is_request, key, version]
-    except KeyError:
-        way = _ways[is_request, key, version] = _find_way(is_request, key, version)
-    if way is None:
-        return None
-    cls, header_version = way
-    data = frame.data
-    if is_request:
-        position = _CLIENT_ID + 2
-        size = int.from_bytes(data[_CLIENT_ID:position], "big")
-        if size != _NULL:
-            position += size
-        tagged = header_version == 2
+    ways = _request_ways if is_request else _response_ways
+    key = frame.api_key, frame.api_version
+    if key in ways:
+        way = ways[key]
     else:
-        position = 4
-        tagged = header_version == 1
-    if tagged:
-        if data[position : position + 1] != b"\0":
-            return None
-        position += 1
+        way = ways[key] = _find_way(is_request, *key)
+    if way is None or frame.findings or frame.missing:
+        return None
+    cls, has_tags = way
+    data = frame.data
+    position = 4
     try:
-        body, end = cls.decode(data, version, position)
-    except WireError:
+        if is_request:
+            position = _CLIENT_ID + 2
+            size = data[_CLIENT_ID] << 8 | data[_CLIENT_ID + 1]
+            if size != _NULL:
+                position += size
+        if has_tags:
+            if data[position]:
+                return None
+            position += 1
+        body, end = cls.decode(data, frame.api_version or 0, position)
+    except (WireError, IndexError):
         return None
     return body if end == frame.size else None
 
 
-def _find_way(is_request: bool, key: int, version: int) -> tuple[type[Message], int] | None:
+def _find_way(
+    is_request: bool, key: int | None, version: int | None
+) -> tuple[type[Message], bool] | None:
     """Where to go; frames that tell something about others do not come this way."""
-    low, high = messages.API_VERSIONS.get(key, (0, -1))
-    if not low <= version <= high or needs_learning(key) or key == API_VERSIONS_KEY:
+    if key is None or version is None or needs_learning(key) or key == API_VERSIONS_KEY:
         return None
-    if is_request:
-        header_version = request_header_version(key, version)
-        return (messages.request_class(key), header_version) if header_version else None
-    return messages.response_class(key), response_header_version(key, version)
+    low, high = messages.API_VERSIONS.get(key, (0, -1))
+    if not low <= version <= high:
+        return None
+    if not is_request:
+        return messages.response_class(key), response_header_version(key, version) == 1
+    header_version = request_header_version(key, version)
+    return (messages.request_class(key), header_version == 2) if header_version else None
 
 
 def quick_errors(body: Any, version: int) -> list[int]:

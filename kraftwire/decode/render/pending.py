@@ -11,6 +11,9 @@ __all__ = ["Pending"]
 
 T = TypeVar("T")
 
+# Connections without a request in flight that are remembered, because most will have one again.
+_IDLE_CONNECTIONS_MAX = 1000
+
 
 class Pending(Generic[T]):
     """What is kept of each request until its response comes.
@@ -47,12 +50,14 @@ class Pending(Generic[T]):
         kept, weight = waiting.pop(index)
         self._weight -= weight
         skipped: list[T] = []
-        # Insertion order is the order of the frames.
-        while waiting and (first := next(iter(waiting))) < index:
-            each, weight = waiting.pop(first)
-            skipped.append(each)
-            self._weight -= weight
-        if not waiting:
+        if waiting:
+            # Insertion order is the order of the frames.
+            while waiting and (first := next(iter(waiting))) < index:
+                each, weight = waiting.pop(first)
+                skipped.append(each)
+                self._weight -= weight
+            return kept, skipped
+        if len(self._by_connection) > _IDLE_CONNECTIONS_MAX:
             del self._by_connection[connection]
         return kept, skipped
 
@@ -66,7 +71,7 @@ class Pending(Generic[T]):
 
     def _oldest(self) -> T:
         """Give up the first request of the connection that came first."""
-        connection = next(iter(self._by_connection))
+        connection = next(name for name, waiting in self._by_connection.items() if waiting)
         waiting = self._by_connection[connection]
         kept, weight = waiting.pop(next(iter(waiting)))
         self._weight -= weight

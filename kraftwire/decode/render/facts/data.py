@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraftwire.decode.bodies_topics import TopicNames
-from kraftwire.decode.render.facts.words import bytes_text, partitions_text, topic_text
+from kraftwire.decode.render.facts.words import bytes_text, partitions_text
 from kraftwire.wire.json_form import uuid_to_text
 
 __all__ = [
@@ -83,16 +83,16 @@ def _refusal(partition: Any) -> str:
 def produce_request(body: Any, names: TopicNames) -> str:
     """Partition, acks and bytes of records."""
     topics = body.topic_data
-    size = 0
-    for topic in topics:
-        for partition in topic.partition_data:
-            if partition.records is not None:
-                size += len(partition.records)
     if len(topics) == 1 and len(topics[0].partition_data) == 1:
-        text = f"{topic_text(topics[0], names)}-{topics[0].partition_data[0].index}"
+        topic, partition = topics[0], topics[0].partition_data[0]
+        name = topic.name or names.name(None, topic.topic_id) or uuid_to_text(topic.topic_id)
+        size = 0 if partition.records is None else len(partition.records)
+        text = f"{name}-{partition.index} acks {body.acks}, {bytes_text(size)}"
     else:
+        partitions = [each for topic in topics for each in topic.partition_data]
+        size = sum(len(each.records or b"") for each in partitions)
         text = partitions_text(topics, names, "partition_data")
-    text += f" acks {body.acks}, {bytes_text(size)}"
+        text = f"{text} acks {body.acks}, {bytes_text(size)}"
     return f"{text}, transaction {body.transactional_id}" if body.transactional_id else text
 
 
