@@ -30,8 +30,8 @@ def _elect(talk: QuorumTalk, leader: int, others: list[int], *, epoch: int) -> N
 
 
 def _keep_fetching(talk: QuorumTalk, replicas: list[int], leader: int, *, epoch: int) -> None:
-    """A second in which everybody fetches."""
-    for _ in range(2):
+    """Three seconds in which everybody fetches."""
+    for _ in range(6):
         for replica in replicas:
             talk.fetch(replica, leader, offset=7, epoch=epoch, high_watermark=7)
         talk.wait(0.5)
@@ -102,8 +102,7 @@ def test_a_leader_that_dies_falls_silent_and_leaves_a_gap() -> None:
     talk.wait(2)
     talk.vote(3, 1, epoch=1, pre_vote=True)
     _elect(talk, 3, [1], epoch=2)
-    for _ in range(3):
-        _keep_fetching(talk, [1], 3, epoch=2)
+    _keep_fetching(talk, [1], 3, epoch=2)
     story = talk.timeline.story()
     (silence,) = _events(story, "silence")
     assert (silence.node, silence.epoch) == (2, 1)
@@ -157,6 +156,7 @@ def test_an_observer_that_waits_for_a_dead_leader_is_not_called_silent() -> None
     talk.fetch(10, 2, offset=7, epoch=1, is_answered=False)
     for _ in range(3):
         talk.vote(3, 1, epoch=1, pre_vote=True)
+        talk.vote(1, 3, epoch=1, pre_vote=True)
         talk.wait(1)
     talk.fetch(10, 3, offset=7, epoch=1)
     assert [each.node for each in talk.timeline.story().silences] == [2]
@@ -228,12 +228,22 @@ def test_frames_of_other_apis_count_as_signs_of_life_only() -> None:
     """A controller that answers clients is alive, whatever the quorum makes of it."""
     talk = QuorumTalk()
     talk.begin(1, 2, epoch=1)
-    for _ in range(5):
-        talk.wait(1)
+    _keep_fetching(talk, [2], 1, epoch=1)
+    for _ in range(10):
+        talk.wait(0.5)
         for is_request in (True, False):
             seen = Sighting(talk.now, "10.0.0.7:1-10.0.0.2:9002", 3, is_request)
             talk.timeline.see(seen)
     assert [each.node for each in talk.timeline.story().silences] == [1]
+
+
+def test_a_node_that_is_heard_now_and_then_is_not_called_silent() -> None:
+    """A capture at one node's interface shows the others only when they speak to it."""
+    talk = QuorumTalk()
+    talk.vote(3, 1, epoch=1)
+    for _ in range(3):
+        _keep_fetching(talk, [1], 2, epoch=1)
+    assert talk.timeline.story().silences == []
 
 
 def test_the_json_form_has_what_the_text_has() -> None:

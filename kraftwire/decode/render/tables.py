@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TextIO
+from typing import Literal, TextIO
 
 __all__ = ["Table", "wants_colour", "write_table"]
 
@@ -19,19 +19,27 @@ _GAP = "  "
 
 @dataclass(slots=True)
 class Table:
-    """A title, column heads and rows of text; columns numbered in `right` end at one edge."""
+    """A title, column heads and rows of text.
+
+    Shape: columns numbered in `right` end at one edge; those in `optional` are left out, in this
+    order, where a terminal is too narrow.
+    """
 
     title: str
     head: Sequence[str]
     rows: list[Sequence[str]] = field(default_factory=list)
     right: Iterable[int] = ()
+    optional: Sequence[int] = ()
 
     def lines(self) -> list[str]:
         """The table as plain text."""
         right = set(self.right)
-        rows = [list(self.head), *map(list, self.rows)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        rows, widths = [list(self.head), *map(list, self.rows)], self.widths()
         return [self.title, *(_line(row, widths, right) for row in rows)]
+
+    def widths(self) -> list[int]:
+        """The width of each column."""
+        return [max(map(len, column)) for column in zip(self.head, *self.rows, strict=True)]
 
 
 def _line(row: Sequence[str], widths: Sequence[int], right: set[int]) -> str:
@@ -56,18 +64,36 @@ def write_table(table: Table, stream: TextIO | None = None) -> None:
         stream.write("\n".join(table.lines()) + "\n")
 
 
+def _fitting(table: Table, width: int) -> list[int]:
+    """The columns that fit into a width; too many only if no more may be left out."""
+    widths = table.widths()
+    kept = list(range(len(widths)))
+    for number in table.optional:
+        if sum(widths[each] + len(_GAP) for each in kept) <= width:
+            break
+        kept.remove(number)
+    return kept
+
+
 def _write_rich(table: Table, stream: TextIO) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    right = set(table.right)
+    console = Console(file=stream)
+    right, kept = set(table.right), _fitting(table, console.width)
     drawn = RichTable(
-        title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD
+        title=table.title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
     )
-    for number, name in enumerate(table.head):
-        drawn.add_column(name, justify="right" if number in right else "left", overflow="fold")
+    for number in kept:
+        justify: Literal["left", "right"] = "right" if number in right else "left"
+        drawn.add_column(table.head[number], justify=justify, overflow="fold")
     for row in table.rows:
-        drawn.add_row(*(Text(cell) for cell in row))
-    Console(file=stream).print(drawn)
+        drawn.add_row(*(Text(row[number]) for number in kept))
+    console.print(drawn)

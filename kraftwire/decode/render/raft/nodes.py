@@ -18,6 +18,11 @@ __all__ = ["SILENCE_S", "Nodes"]
 # A replica asks at least every 500 ms (the wait of a Fetch); three times that is odd.
 SILENCE_S = 1.5
 
+# Silence is only odd of a node that was heard all the time: for so long, and in so many frames. A
+# capture at one node's interface shows the others now and then.
+_HEARD_S = 2.0
+_HEARD_COUNT = 6
+
 # A capture in which nobody sends anything for this long has a hole or shows a cluster at rest. Must
 # be longer than controller.quorum.fetch.timeout.ms (2 s): until then all wait for a stopped leader.
 _HOLE_S = 4.0
@@ -35,6 +40,8 @@ class Nodes:
         self._servers: dict[str, int] = {}
         self._clients: dict[str, int] = {}
         self._last_seen: dict[NodeId, float] = {}
+        # Since when and in how many frames a node was heard without a pause.
+        self._heard: dict[NodeId, tuple[float, int]] = {}
         self._last_frame: float | None = None
         # Node -> the server of its last request, while that has no answer.
         self._waits_for: dict[NodeId, str] = {}
@@ -109,11 +116,17 @@ class Nodes:
 
     def _sign_of_life(self, node: NodeId, time: float) -> None:
         last = self._last_seen.get(node)
+        since, count = self._heard.get(node, (time, 0))
         if last is not None and time - last > SILENCE_S:
             self._note_silence(node, last, time)
+            since, count = time, 0
+        self._heard[node] = since, count + 1
         self._last_seen[node] = time
 
     def _note_silence(self, node: NodeId, start: float, end: float | None) -> None:
+        since, count = self._heard.get(node, (start, 0))
+        if start - since < _HEARD_S or count < _HEARD_COUNT:
+            return
         waits_for = self._waits_for.get(node)
         server = None if waits_for is None else self._servers.get(waits_for)
         if len(self.silences) < RAFT_EVENT_COUNT_MAX:

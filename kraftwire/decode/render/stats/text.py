@@ -101,7 +101,8 @@ _PARTITION_HEAD = (
 
 
 def _apis(found: Collector) -> Table:
-    table = Table("By API", ("API", "version", *_NUMBER_HEADS, "clients"), right=range(1, 12))
+    head = ("API", "version", *_NUMBER_HEADS, "clients")
+    table = Table("By API", head, right=range(1, 12), optional=(11, 10, 9, 3, 1))
     clients: dict[tuple[str, int], set[str]] = {}
     for key in found.exchanges.rows:
         clients.setdefault((key.api, key.version), set()).add(key.client_id)
@@ -114,7 +115,7 @@ def _apis(found: Collector) -> Table:
 
 def _clients(found: Collector) -> Table:
     head = ("client id", *_NUMBER_HEADS, "connections", "software", "APIs")
-    table = Table("By client", head, right=range(1, 11))
+    table = Table("By client", head, right=range(1, 11), optional=(12, 10, 9, 8, 2, 11))
     apis: dict[str, Counter[str]] = {}
     for key, row in found.exchanges.rows.items():
         apis.setdefault(key.client_id, Counter())[key.api] += row.requests
@@ -143,7 +144,7 @@ def _errors(found: Collector) -> Table:
 
 
 def _partitions(found: Collector) -> Table:
-    table = Table("By partition", _PARTITION_HEAD, right=(1, 2, 3, 4))
+    table = Table("By partition", _PARTITION_HEAD, right=(1, 2, 3, 4), optional=(8, 1, 2, 5))
     for name, row in sorted(found.logs.rows.items()):
         times = [row.first_timestamp, row.last_timestamp]
         remarks = [f"{row.control_batches:,} control"] if row.control_batches else []
