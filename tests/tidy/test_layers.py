@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.tidy.sources import PACKAGES, ROOT, parse, python_files, show
@@ -37,14 +37,17 @@ LIBRARIES = {
 SLOW_TO_IMPORT = {"trio", "construct", "rich", "click", "cramjam", "jinja2"}
 
 
-def _imports(path: Path) -> Iterator[tuple[str, int]]:
+@cache
+def _imports(path: Path) -> list[tuple[str, int]]:
     """Every module that a file imports anywhere, with the line."""
+    found = []
     for node in ast.walk(parse(path)):
         if isinstance(node, ast.Import):
-            yield from ((alias.name, node.lineno) for alias in node.names)
+            found += [(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{show(path, node.lineno)}: a relative import"
-            yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
+            found += [(f"{node.module}.{alias.name}", node.lineno) for alias in node.names]
+    return found
 
 
 def _part(path: Path) -> str:
