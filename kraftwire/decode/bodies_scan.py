@@ -7,11 +7,11 @@ instead of a thousand calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.message import Message
@@ -32,7 +32,6 @@ _PARTITIONS = frozenset(
     {"partition", "partitionIndex", "partitionId", "partitions", "partitionIndexes"}
 )
 
-Values = Iterable[Any]
 Wanted = Callable[[FieldFacts], bool]
 
 
@@ -54,8 +53,7 @@ class UnknownTag:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class RecordsField:
+class RecordsField(NamedTuple):
     """A field of type records, and the topic whose records they are.
 
     Shape: `holder` is the struct that has the field under `attribute`; `steps` lead from the JSON
@@ -83,13 +81,19 @@ class _Child:
     """A field that leads to structs."""
 
     facts: FieldFacts
+    is_array: bool
     get: Callable[[Any], Any]
     plan: _Plan
 
-    def structs(self, objects: Values) -> list[Any]:
+    def structs(self, objects: list[Any]) -> list[Any]:
         """The structs in this field of all the objects."""
-        held = filter(None, map(self.get, objects))
-        return list(chain.from_iterable(held) if self.facts.is_array else held)
+        get = self.get
+        if len(objects) == 1:
+            held = get(objects[0])
+            return held or [] if self.is_array else [] if held is None else [held]
+        if self.is_array:
+            return list(chain.from_iterable(filter(None, map(get, objects))))
+        return [held for held in map(get, objects) if held is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ class _Scanner:
         present = [each for each in facts.fields if version in each.versions]
         fields = tuple(each for each in present if self._wanted(each))
         children = tuple(
-            _Child(each, attrgetter(each.attribute), plan)
+            _Child(each, each.is_array, attrgetter(each.attribute), plan)
             for each in present
             if each.struct
             and ((plan := self._struct(each.struct, version)) != _NOTHING or self._all_structs)
@@ -136,7 +140,7 @@ class _Scanner:
 _NOTHING = _Plan((), (), ())
 
 
-def _values(plan: _Plan, objects: Values) -> Iterator[Any]:
+def _values(plan: _Plan, objects: list[Any]) -> Iterator[Any]:
     for facts, get in zip(plan.fields, plan.getters, strict=True):
         held = map(get, objects)
         yield from chain.from_iterable(filter(None, held)) if facts.is_array else held
@@ -172,7 +176,7 @@ def topics(message: Message, version: int) -> Iterator[TopicUse]:
     return _topics_in(plan, _partitions.plan(type(message), version), [message])
 
 
-def _topics_in(plan: _Plan, partitions: _Plan, objects: Values) -> Iterator[TopicUse]:
+def _topics_in(plan: _Plan, partitions: _Plan, objects: list[Any]) -> Iterator[TopicUse]:
     """Walk both plans side by side; below a topic all partitions are that topic's."""
     if plan.fields:
         for each in objects:
@@ -217,8 +221,9 @@ def records_fields(message: Message, version: int) -> list[RecordsField]:
         _HAVE_RECORDS[type(message)] = _has_records(message.facts().root)
     if not _HAVE_RECORDS[type(message)]:
         return []
-    plan = _records.plan(type(message), version)
-    return list(_records_in(plan, message, (), (None, None)))
+    found: list[RecordsField] = []
+    _add_records(found, _records.plan(type(message), version), message, (), None, None)
+    return found
 
 
 _HAVE_RECORDS: dict[type[Message], bool] = {}
@@ -231,32 +236,37 @@ def _has_records(facts: StructFacts) -> bool:
     )
 
 
-def _records_in(
+def _add_records(
+    found: list[RecordsField],
     plan: _Plan,
     struct: Any,
     steps: tuple[str | int, ...],
-    topic: tuple[str | None, bytes | None],
-) -> Iterator[RecordsField]:
+    *topic: Any,
+) -> None:
+    """Add the fields of a struct and those inside it; `topic` is the name and id around it."""
+    name, topic_id = topic
     for facts, get in zip(plan.fields, plan.getters, strict=True):
         if facts.type == "records":
-            yield RecordsField(steps, facts.name, struct, facts.attribute, *topic)
+            field = RecordsField(steps, facts.name, struct, facts.attribute, name, topic_id)
+            found.append(field)
         elif facts.type == "uuid":
-            topic = (topic[0], get(struct))
-        elif facts.type == "string" and not facts.is_array:
-            topic = (get(struct), topic[1])
+            topic_id = get(struct)
+        elif not facts.is_array:
+            name = get(struct)
     for child in plan.children:
+        inner = (*steps, child.facts.name)
         for index, each in enumerate(child.structs([struct])):
-            inner = (*steps, child.facts.name, *((index,) if child.facts.is_array else ()))
-            yield from _records_in(child.plan, each, inner, topic)
+            place = (*inner, index) if child.is_array else inner
+            _add_records(found, child.plan, each, place, name, topic_id)
 
 
 _structs = _Scanner(lambda _: False, all_structs=True)
-_get_unknown = attrgetter("unknown_tagged_fields")
 
 
-def _has_unknown(plan: _Plan, objects: Values) -> bool:
-    if any(map(_get_unknown, objects)):
-        return True
+def _has_unknown(plan: _Plan, objects: list[Any]) -> bool:
+    for each in objects:
+        if each.unknown_tagged_fields:
+            return True
     for child in plan.children:
         structs = child.structs(objects)
         if structs and _has_unknown(child.plan, structs):
