@@ -22,7 +22,8 @@ class Output(StrEnum):
     """A kind of output; the value names the class that writes it, if it is one for people.
 
     Such a class is made with the stream to write to and the keywords `topics` (`TopicNames`),
-    `is_coloured`, `is_full` (cut nothing off) and `show_secrets`, of which it uses what it needs.
+    `is_coloured`, `is_full` (cut nothing off), `is_live` (somebody waits for each line) and
+    `show_secrets`, of which it uses what it needs.
     """
 
     JSONL = "jsonl"
@@ -54,6 +55,7 @@ def make_sink(
         topics=settings.topics,
         is_coloured=_is_coloured(),
         is_full=is_full,
+        is_live=is_live,
         show_secrets=settings.show_secrets,
     )
     return sink

@@ -271,3 +271,13 @@ def test_facts_are_the_point_of_a_message(
     """The words are the tool's interface to people; tokens are never among them."""
     body = messages.find(name).from_json(fields, version)
     assert request_facts(body.API_KEY, body, TopicNames()) == facts
+
+
+def test_somebody_who_watches_gets_each_line_at_once() -> None:
+    """A line of a live capture is of no use when the next one comes an hour later."""
+    stream = io.StringIO()
+    writer = LineWriter(stream, topics=TopicNames(), is_live=True)
+    decoder = FrameDecoder(Settings())
+    for frame in _fetch(FrameMaker()):
+        writer.frame(decoder.decode(frame))
+    assert "orders-3 @42" in stream.getvalue()

@@ -30,13 +30,14 @@ class ExchangeWriter:
 
     def __init__(
         self, stream: TextIO, *, topics: TopicNames, is_coloured: bool = False,
-        is_full: bool = False, **_options: object,
+        is_full: bool = False, is_live: bool = False, **_options: object,
     ) -> None:
-        """Write to a stream. Shape: `is_full` cuts nothing off."""
+        """Write to a stream. Shape: `is_full` cuts nothing off, `is_live` flushes each block."""
         self._stream = stream
         self._topics = topics
         self._is_coloured = is_coloured
         self._is_full = is_full
+        self._is_live = is_live
         self._pending: Pending[DecodedFrame] = Pending(RENDER_PENDING_BYTES_MAX)
 
     def frame(self, decoded: DecodedFrame) -> None:
@@ -60,6 +61,8 @@ class ExchangeWriter:
     def file_line(self, line: FileLine) -> None:
         """Write a line of a file."""
         self._put(self.file_lines(line))
+        if self._is_live:
+            self._stream.flush()
 
     def finish(self) -> None:
         """Write the requests that never got an answer."""
@@ -84,6 +87,8 @@ class ExchangeWriter:
             if decoded is not None:
                 self._put(self._side(decoded))
         self._stream.write("\n")
+        if self._is_live:
+            self._stream.flush()
 
     def _head(self, first: DecodedFrame, response: DecodedFrame | None) -> str:
         frame = first.frame

@@ -6,7 +6,6 @@ are never looked into.
 
 from __future__ import annotations
 
-import time
 from typing import TextIO
 
 from kraftwire import messages
@@ -37,9 +36,8 @@ _NO_LATENCY = "-".rjust(9)
 _NS = 1_000_000_000
 _DAY_S = 86_400
 _CACHE_MAX = 20_000
-# Lines wait for each other, but nobody who watches should wait for them.
+# So many lines are written together where nobody watches.
 _LINES_TOGETHER = 256
-_FLUSH_S = 0.2
 
 
 # What is kept of a request: time, the columns from connection to correlation id, size, facts with
@@ -53,17 +51,20 @@ class LineWriter:
     shows_exchanges = True
 
     def __init__(
-        self, stream: TextIO, *, topics: TopicNames, is_coloured: bool = False, **_options: object
+        self, stream: TextIO, *, topics: TopicNames, is_coloured: bool = False,
+        is_live: bool = False, **_options: object,
     ) -> None:
-        """Write to a stream. Shape: lines have no use for other writers' options."""
+        """Write to a stream.
+
+        Shape: `is_live` holds nothing back; lines have no use for other writers' options.
+        """
         self._stream = stream
         self._topics = topics
         self._is_coloured = is_coloured
         self._pending: Pending[_Asked] = Pending()
         self._file_lines = FileLines()
         self._lines: list[str] = []
-        self._lines_max = 1 if stream.isatty() else _LINES_TOGETHER
-        self._flush_at = time.monotonic() + _FLUSH_S
+        self._is_live = is_live or stream.isatty()
         self._second = self._day = -1
         self._clock = ""
         self._width = _CONNECTION_WIDTH
@@ -219,10 +220,10 @@ class LineWriter:
 
     def _put(self, line: str) -> None:
         self._lines.append(line)
-        if len(self._lines) >= self._lines_max:
-            self._write()
-        elif time.monotonic() > self._flush_at:
+        if self._is_live:
             self._flush()
+        elif len(self._lines) >= _LINES_TOGETHER:
+            self._write()
 
     def _write(self) -> None:
         if self._lines:
@@ -233,4 +234,3 @@ class LineWriter:
     def _flush(self) -> None:
         self._write()
         self._stream.flush()
-        self._flush_at = time.monotonic() + _FLUSH_S
