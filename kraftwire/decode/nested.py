@@ -11,7 +11,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from typing import Any
 
 from kraftwire import messages
@@ -189,6 +188,9 @@ def _envelope_request(message: Any, around: Around, found: Nested) -> None:
             is_certain=False,
         )
     if len(message.client_host_address) in _ADDRESS_SIZES:
+        # Slow to import, and envelopes are rare.
+        from ipaddress import ip_address
+
         address = str(ip_address(message.client_host_address))
         found.objects["clientHostAddress"] = {"address": address}
 
