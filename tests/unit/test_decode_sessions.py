@@ -43,7 +43,7 @@ def _capture(folder: Path, session: Session) -> Path:
     return path
 
 
-def _ask(session: Session, name: str, version: int, body: Any, answer: Any, id: int) -> None:
+def _ask(session: Session, name: str, version: int, body: Any, answer: Any, *, id: int) -> None:
     session.client(frame(request(name, version, body, id)))
     session.server(frame(response(name, version, answer, id)))
 
@@ -51,9 +51,9 @@ def _ask(session: Session, name: str, version: int, body: Any, answer: Any, id: 
 def _token_session() -> Session:
     session = Session().open()
     mechanisms = {"errorCode": 0, "mechanisms": ["PLAIN"]}
-    _ask(session, "SaslHandshake", 0, {"mechanism": "PLAIN"}, mechanisms, 1)
+    _ask(session, "SaslHandshake", 0, {"mechanism": "PLAIN"}, mechanisms, id=1)
     session.client(frame(TOKEN)).server(frame(b""))
-    _ask(session, "ApiVersions", 0, {}, {"errorCode": 0, "apiKeys": []}, 2)
+    _ask(session, "ApiVersions", 0, {}, {"errorCode": 0, "apiKeys": []}, id=2)
     return session
 
 
@@ -103,7 +103,7 @@ def test_a_topics_id_stands_for_the_name_that_was_told_before(tmp_path: Path) ->
     asked = {"topics": [], "allowAutoTopicCreation": False}
     asked["includeTopicAuthorizedOperations"] = False
     session = Session().open()
-    _ask(session, "Metadata", 12, asked, told, 1)
+    _ask(session, "Metadata", 12, asked, told, id=1)
     session.client(frame(request("Fetch", 13, _fetch(), 2)))
     session.server(frame(response("Fetch", 13, fetched, 2)))
     path = _capture(tmp_path, session)
@@ -168,7 +168,7 @@ def _heartbeat() -> dict[str, Any]:
 def test_a_frame_that_the_end_of_the_capture_cuts_is_no_failure(tmp_path: Path) -> None:
     """Whoever stops a capture cuts something."""
     session = Session().open()
-    _ask(session, "ApiVersions", 0, {}, {"errorCode": 0, "apiKeys": []}, 1)
+    _ask(session, "ApiVersions", 0, {}, {"errorCode": 0, "apiKeys": []}, id=1)
     session.client(frame(request("Heartbeat", 4, _heartbeat(), 2))[:-3])
     decoded = decode(_capture(tmp_path, session))
     line = decoded.lines[2]
