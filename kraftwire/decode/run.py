@@ -127,8 +127,8 @@ class Run:
                 for each in held.add(frame.connection, frame.index, decoded, weight):
                     self._show_alone(each)
             else:
-                asked, skipped = held.take(frame.connection, request.index)
-                for each in skipped:
+                asked = held.take(frame.connection, request.index)
+                for each in held.skipped():
                     self._show_alone(each)
                 if asked is None:
                     self._show_alone(decoded)

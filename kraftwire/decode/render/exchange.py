@@ -45,10 +45,9 @@ class ExchangeWriter:
         frame = decoded.frame
         if not frame.is_request:
             asked: DecodedFrame | None = None
-            skipped: list[DecodedFrame] = []
             if frame.request is not None:
-                asked, skipped = self._pending.take(frame.connection, frame.request.index)
-            for each in skipped:
+                asked = self._pending.take(frame.connection, frame.request.index)
+            for each in self._pending.skipped():
                 self._write(each, None)
             self._write(asked, decoded)
         elif frame.request is None or not frame.request.has_response:

@@ -65,7 +65,7 @@ class LineWriter:
         self._file_lines = FileLines()
         self._lines: list[str] = []
         self._is_live = is_live or stream.isatty()
-        self._second = self._day = -1
+        self._second_ns, self._day = -2 * _NS, -1
         self._clock = ""
         self._width = _CONNECTION_WIDTH
         self._places: dict[tuple[str, int | None, int | None], str] = {}
@@ -121,8 +121,8 @@ class LineWriter:
     ) -> None:
         asked = None
         if frame.request is not None:
-            asked, skipped = self._pending.take(frame.connection, frame.request.index)
-            for each in skipped:
+            asked = self._pending.take(frame.connection, frame.request.index)
+            for each in self._pending.skipped():
                 self._unanswered(each)
         facts = findings
         if body is not None:
@@ -135,11 +135,12 @@ class LineWriter:
             if before:
                 facts = f"{before}; {facts}" if facts else before
         latency = frame.latency_ms
-        self._put(
+        line = (
             f"{self._time(frame.time_ns)} {place} {sizes:>13} "
             f"{_NO_LATENCY if latency is None else f'{latency:9.3f}'} "
-            f"{self._error(codes) if codes else '-'} {facts}".rstrip()
+            f"{self._error(codes) if codes else '-'}"
         )
+        self._put(f"{line} {facts}" if facts else line)
 
     def _unanswered(self, asked: _Asked) -> None:
         self._write_request(asked, " [no response]" if asked[-1] else "")
@@ -153,15 +154,20 @@ class LineWriter:
     # -- columns -------------------------------------------------------------------------------
 
     def _time(self, time_ns: int) -> str:
-        if time_ns < 0:
-            return _NO_TIME
-        second, rest = divmod(time_ns, _NS)
-        if second != self._second:
-            self._second = second
-            self._clock = utc_text(second * 1000)[11:19]
-            if second // _DAY_S != self._day:
-                self._begin_day(second)
-        return f"{self._clock}.{rest // 1000:06}"
+        rest = time_ns - self._second_ns
+        if not 0 <= rest < _NS:
+            if time_ns < 0:
+                return _NO_TIME
+            rest = time_ns % _NS
+            self._begin_second(time_ns - rest)
+        return f"{self._clock}{rest // 1000:06}"
+
+    def _begin_second(self, second_ns: int) -> None:
+        self._second_ns = second_ns
+        second = second_ns // _NS
+        self._clock = f"{utc_text(second * 1000)[11:19]}."
+        if second // _DAY_S != self._day:
+            self._begin_day(second)
 
     def _begin_day(self, second: int) -> None:
         is_first = self._day < 0
@@ -192,8 +198,8 @@ class LineWriter:
             api = name if frame.api_version is None else f"{name} v{frame.api_version}"
             text = self._places[key] = f"{connection} {api:{_API_WIDTH}}"
         if frame.correlation_id is None:
-            return f"{text} {'-':>{_CORRELATION_WIDTH}}"
-        return f"{text} {frame.correlation_id:{_CORRELATION_WIDTH}}"
+            return f"{text} {'-':>6}"
+        return f"{text} {frame.correlation_id:6}"
 
     def _error(self, codes: list[int]) -> str:
         key = tuple(codes)

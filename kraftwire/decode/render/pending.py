@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar
 
 from kraftwire.limits import RENDER_PENDING_COUNT_MAX
@@ -27,8 +27,9 @@ class Pending(Generic[T]):
         self._by_connection: dict[str, dict[int, tuple[T, int]]] = {}
         self._weight = 0
         self._weight_max = weight_max
+        self._skipped: list[T] = []
 
-    def add(self, connection: str, index: int, kept: T, weight: int = 1) -> list[T]:
+    def add(self, connection: str, index: int, kept: T, weight: int = 1) -> Sequence[T]:
         """Keep something of a request; returns what has to give way."""
         waiting = self._by_connection.get(connection)
         if waiting is None:
@@ -36,30 +37,35 @@ class Pending(Generic[T]):
         waiting[index] = kept, weight
         self._weight += weight
         if self._weight <= self._weight_max:
-            return []
+            return ()
         given_up = []
         while self._weight > self._weight_max:
             given_up.append(self._oldest())
         return given_up
 
-    def take(self, connection: str, index: int) -> tuple[T | None, list[T]]:
-        """What was kept of the request with an index, and of those before it without response."""
+    def take(self, connection: str, index: int) -> T | None:
+        """What was kept of the request with an index; then `skipped` has those before it."""
         waiting = self._by_connection.get(connection)
         if not waiting or index not in waiting:
-            return None, []
+            return None
         kept, weight = waiting.pop(index)
         self._weight -= weight
-        skipped: list[T] = []
         if waiting:
             # Insertion order is the order of the frames.
             while waiting and (first := next(iter(waiting))) < index:
                 each, weight = waiting.pop(first)
-                skipped.append(each)
+                self._skipped.append(each)
                 self._weight -= weight
-            return kept, skipped
-        if len(self._by_connection) > _IDLE_CONNECTIONS_MAX:
+        elif len(self._by_connection) > _IDLE_CONNECTIONS_MAX:
             del self._by_connection[connection]
-        return kept, skipped
+        return kept
+
+    def skipped(self) -> Sequence[T]:
+        """The requests that the last response has shown to stay without one; told once."""
+        if not self._skipped:
+            return ()
+        found, self._skipped = self._skipped, []
+        return found
 
     def rest(self) -> Iterator[T]:
         """Everything that still waits, in order of the requests."""

@@ -47,7 +47,8 @@ class RaftWriter:
             if body is not None:
                 self._pending.add(frame.connection, frame.index, (body, frame.time))
         elif frame.request is not None:
-            asked, _ = self._pending.take(frame.connection, frame.request.index)
+            asked = self._pending.take(frame.connection, frame.request.index)
+            self._pending.skipped()  # forget them
             if asked is not None:
                 seen.request, seen.asked = asked
         self.timeline.see(seen)

@@ -109,8 +109,8 @@ class Collector:
     def _add_response(self, frame: Frame, body: Message | None, codes: list[int]) -> None:
         asked = None
         if frame.request is not None:
-            asked, skipped = self._pending.take(frame.connection, frame.request.index)
-            for each in skipped:
+            asked = self._pending.take(frame.connection, frame.request.index)
+            for each in self._pending.skipped():
                 each.row.without_response += 1
         row = asked.row if asked is not None else self._row(frame)
         row.responses += 1
