@@ -183,7 +183,7 @@ UNCONFIRMED_FRAME_SIZE_MAX = 1024 * 1024
 
 # A connection that was open before the capture began and shows no frame in this many bytes of a
 # direction is taken for something else than Kafka.
-RECOGNITION_BYTES_MAX = 8 * 1024 * 1024
+RECOGNITION_BYTES_MAX = 4 * 1024 * 1024
 
 # Unfinished frames of all connections together may take this much; of a frame beyond that only the
 # first packet is kept, so that a capture with many slow large responses fits into memory. Shorter

@@ -60,6 +60,10 @@ class Capture:
         return self._outbox.index
 
     def __iter__(self) -> Iterator[Frame]:
+        with self._source:
+            yield from self._frames()
+
+    def _frames(self) -> Iterator[Frame]:
         out = self._outbox.frames
         flow_of = self._flows.get
         unpack, size = FAST.unpack_from, FAST.size
@@ -200,4 +204,3 @@ class Capture:
         self._open.clear()
         self.health.problem = self._source.problem
         self.health.frames += self._outbox.index - self._first_index
-        self._source.close()

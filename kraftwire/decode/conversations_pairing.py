@@ -82,7 +82,7 @@ class Conversation:
             self.pending.popleft()
             self.health.unanswered_requests += 1
         if self.responses.is_lost:
-            self.responses.look(again=True)
+            self.responses.look(request.correlation_id)
 
     def is_parked(self, correlation_id: int) -> bool:
         """Whether a response with this id waits for its request."""

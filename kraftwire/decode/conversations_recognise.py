@@ -17,6 +17,7 @@ from kraftwire.decode.frames_headers import (
     is_gssapi_token,
     parse_header,
 )
+from kraftwire.decode.frames_pieces import DATA, TRUNCATED
 from kraftwire.decode.frames_search import RequestSearch
 from kraftwire.decode.streams import Flow
 from kraftwire.limits import FRAME_SIZE_MAX, RECOGNITION_BYTES_MAX, UNCONFIRMED_FRAME_SIZE_MAX
@@ -205,12 +206,13 @@ class _Side:
         self.search.pieces.add(data[start:end], time_ns)
         self._recogniser.judge(self)
 
-    def skip(self, count: int, _time_ns: int, truncated: bool, /) -> None:
-        """Begin anew behind missing bytes."""
+    def skip(self, count: int, time_ns: int, truncated: bool, /) -> None:
+        """Go on behind missing bytes."""
         self.is_whole = False
-        self.search.clear()
-        id = "truncated-packet" if truncated else "gap"
-        self.notes.append((id, None, "", f"{count} bytes are missing"))
+        if not self.search.pieces.add_hole(count, time_ns, truncated=truncated):
+            self.search.clear()
+            id = "truncated-packet" if truncated else "gap"
+            self.notes.append((id, None, "", f"{count} bytes are missing"))
 
     @property
     def port(self) -> int:
@@ -230,8 +232,11 @@ class _Side:
 
 
 def _replay(side: _Side) -> None:
-    for data, time_ns in side.search.pieces.split(0):
-        side.flow.feed(data, 0, len(data), time_ns)
+    for data, time_ns, kind in side.search.pieces.split(0):
+        if kind == DATA:
+            side.flow.feed(data, 0, len(data), time_ns)
+        else:
+            side.flow.sink.skip(len(data), time_ns, kind == TRUNCATED)
 
 
 def _is_first_request(data: bytes) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftwire.decode.frames import CaptureFinding, Frame, Request
+from kraftwire.decode.frames_pieces import DATA, TRUNCATED
 from kraftwire.decode.frames_search import RequestSearch, ResponseSearch
 from kraftwire.decode.streams import Flow
 from kraftwire.limits import COUNTED_FRAME_SIZE_MIN
@@ -152,17 +153,24 @@ class FrameReader:
 
     def skip(self, count: int, time_ns: int, truncated: bool, /) -> None:
         """Go on behind missing bytes."""
-        id = "truncated-packet" if truncated else "gap"
         self.conversation.health.undecoded_bytes += count
+        search = self._search
+        if search is None:
+            self._skip(count, time_ns, truncated)
+        elif not search.pieces.add_hole(count, time_ns, truncated=truncated):
+            search.clear()
+            self._note_hole(None, count, truncated)
+
+    def _skip(self, count: int, time_ns: int, truncated: bool) -> None:
+        """Skip a hole in bytes that are being cut."""
         if self._search is not None:
-            self._search.clear()
-            self._note(id, None, f"{count} bytes are missing")
+            self._search.pieces.add_hole(count, time_ns, truncated=truncated)
             return
         rest = count
         if self._need:
             at = self._size - self._need
             inside = min(count, self._need)
-            self._note(id, at, f"{inside} bytes are missing")
+            self._note_hole(at, inside, truncated)
             self._missing.append((at, inside))
             self._parts.append(bytes(inside) if inside < self._need else b"")
             self._need -= inside
@@ -170,8 +178,12 @@ class FrameReader:
             if not self._need:
                 self._finish(time_ns if truncated else self._time_ns)
         if rest:
-            self._note(id, None, f"{rest} bytes are missing")
+            self._note_hole(None, rest, truncated)
             self._lose()
+
+    def _note_hole(self, offset: int | None, count: int, truncated: bool) -> None:
+        id = "truncated-packet" if truncated else "gap"
+        self._note(id, offset, f"{count} bytes are missing")
 
     def _note(self, id: str, offset: int | None, detail: str) -> None:
         self.notes.append((id, offset, "", detail))
@@ -193,6 +205,9 @@ class FrameReader:
         """Begin where the borders of frames are unknown, with what was searched already."""
         self.is_sure = False
         self._search = search or self._new_search()
+        pieces = self._search.pieces
+        missing = sum(size for size, _ in pieces.holes(len(pieces.buffer)))
+        self.conversation.health.undecoded_bytes += missing
         self.flow.feed = self.feed_search
 
     def feed_search(self, data: bytes, start: int, end: int, time_ns: int) -> None:
@@ -201,15 +216,15 @@ class FrameReader:
             self.feed(data, start, end, time_ns)
             return
         self._search.pieces.add(data[start:end], time_ns)
-        self.look(again=False)
+        self.look(None)
 
-    def look(self, *, again: bool) -> None:
-        """Try to find a frame in what there is; `again`: because more is known than before."""
+    def look(self, fresh: int | None) -> None:
+        """Try to find a frame in what there is; `fresh` is a correlation id that is new."""
         search = self._search
-        if search is not None and (at := self._find(again)) >= 0:
+        if search is not None and (at := self._find(fresh)) >= 0:
             self.resume(at)
 
-    def _find(self, again: bool, /) -> int:
+    def _find(self, fresh: int | None, /) -> int:
         raise NotImplementedError
 
     def resume(self, at: int) -> None:
@@ -218,13 +233,21 @@ class FrameReader:
         if search is None:
             return
         self._search = None
-        self._report_skipped(search.skipped + at)
+        self._report_skipped(search, at)
         self.flow.feed = self.feed
-        for data, time_ns in search.pieces.split(at):
-            self.flow.feed(data, 0, len(data), time_ns)
+        for data, time_ns, kind in search.pieces.split(at):
+            if kind == DATA:
+                self.flow.feed(data, 0, len(data), time_ns)
+            else:
+                self._skip(len(data), time_ns, kind == TRUNCATED)
 
-    def _report_skipped(self, count: int) -> None:
+    def _report_skipped(self, search: RequestSearch | ResponseSearch, at: int) -> None:
+        """Tell of the bytes and holes before a position of what was searched."""
         health = self.conversation.health
+        count = search.skipped + at
+        for size, truncated in search.pieces.holes(at):
+            count -= size
+            self._note_hole(None, size, truncated)
         if count:
             health.skipped_bytes += count
             health.undecoded_bytes += count
@@ -238,7 +261,7 @@ class FrameReader:
                 self.resume(at)
             else:
                 self._search = None
-                self._report_skipped(search.skipped + len(search.pieces.buffer))
+                self._report_skipped(search, len(search.pieces.buffer))
         if self._need:
             at = self._size - self._need
             id = "cut-by-capture-end" if at_capture_end else "cut-by-close"

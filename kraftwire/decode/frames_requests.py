@@ -171,7 +171,7 @@ class RequestReader(FrameReader):
     def _new_search(self) -> RequestSearch:
         return RequestSearch(self._raw_client, self._last_id)
 
-    def _find(self, _again: bool, /) -> int:
+    def _find(self, _fresh: int | None, /) -> int:
         search = self._search
         if not isinstance(search, RequestSearch):
             return -1

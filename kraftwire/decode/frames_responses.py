@@ -6,6 +6,7 @@ Owns the hot loop over correlation ids; what does not match at once is paired by
 from __future__ import annotations
 
 import struct
+from itertools import islice
 
 from kraftwire.decode.frames import Request
 from kraftwire.decode.frames_reader import FrameReader
@@ -16,6 +17,8 @@ __all__ = ["ResponseReader"]
 
 _HEAD = struct.Struct(">ii")
 _HEAD_SIZE = _HEAD.size
+# Responses come in order, so requests in flight behind so many others are not looked for.
+_PENDING_SOUGHT = 64
 _MILLISECOND_NS = 1_000_000
 
 
@@ -90,8 +93,9 @@ class ResponseReader(FrameReader):
     def _new_search(self) -> ResponseSearch:
         return ResponseSearch()
 
-    def _find(self, again: bool, /) -> int:
+    def _find(self, fresh: int | None, /) -> int:
         search = self._search
         if not isinstance(search, ResponseSearch):
             return -1
-        return search.find([r.correlation_id for r in self.conversation.pending], again=again)
+        pending = islice(self.conversation.pending, _PENDING_SOUGHT)
+        return search.find([request.correlation_id for request in pending], fresh)

@@ -9,63 +9,25 @@ from __future__ import annotations
 import re
 import struct
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from functools import cache
 
 from kraftwire import messages
 from kraftwire.decode.frames_headers import HEADER_SIZE, Header, parse_header
+from kraftwire.decode.frames_pieces import Pieces
 from kraftwire.limits import SEARCH_BYTES_MAX, UNCONFIRMED_FRAME_SIZE_MAX
 
-__all__ = ["Pieces", "RequestSearch", "ResponseSearch"]
+__all__ = ["RequestSearch", "ResponseSearch"]
 
 _RESPONSE = struct.Struct(">ii")
 _ID_SIZE_MAX = 255
 
 # On one connection correlation ids grow; a client that talks to many brokers counts them together.
 _ID_STEP_MAX = 1 << 16
+# A request that is captured behind its response belongs to one of the latest bytes.
+_LATE_REQUEST_BYTES = 64 * 1024
 # Java's clients take the last eight ids for SASL, before they start counting.
 _RESERVED_IDS = 0x7FFFFFF0
-
-# Searched at most: requests in flight beyond this many are not looked for one by one.
-_PENDING_SEARCHED = 64
-
-
-class Pieces:
-    """Bytes without a hole, and the times and borders of the packets that they came in."""
-
-    __slots__ = ("buffer", "starts", "times")
-
-    def __init__(self) -> None:
-        self.buffer = bytearray()
-        self.starts: list[int] = []
-        self.times: list[int] = []
-
-    def add(self, data: bytes, time_ns: int) -> None:
-        """Append the bytes of a packet."""
-        self.starts.append(len(self.buffer))
-        self.times.append(time_ns)
-        self.buffer += data
-
-    def is_border(self, at: int) -> bool:
-        """Whether a packet begins or the last one ends here."""
-        if at == len(self.buffer):
-            return True
-        index = bisect_left(self.starts, at)
-        return index < len(self.starts) and self.starts[index] == at
-
-    def drop(self, count: int) -> None:
-        """Forget the first bytes."""
-        del self.buffer[:count]
-        first = max(0, bisect_left(self.starts, count + 1) - 1)
-        self.starts = [max(0, start - count) for start in self.starts[first:]]
-        self.times = self.times[first:]
-
-    def split(self, at: int) -> Iterator[tuple[bytes, int]]:
-        """The bytes from a position on, packet by packet, with their times."""
-        for index, start in enumerate(self.starts):
-            end = self.starts[index + 1] if index + 1 < len(self.starts) else len(self.buffer)
-            if end > at:
-                yield bytes(self.buffer[max(start, at) : end]), self.times[index]
 
 
 @cache
@@ -74,7 +36,7 @@ def _request_pattern() -> re.Pattern[bytes]:
     key = re.escape(bytes([max(messages.API_VERSIONS)]))
     high = re.escape(bytes([UNCONFIRMED_FRAME_SIZE_MAX >> 16]))
     return re.compile(
-        b"\\x00[\\x00-%b]..\\x00[\\x00-%b]\\x00[\\x00-\\x1f][\\x00-\\x7f]...(?:\\xff\\xff|\\x00.)"
+        b"(?!\\x00\\x00\\x00[\\x00-\\x09])\\x00[\\x00-%b]..\\x00[\\x00-%b]\\x00[\\x00-\\x1f][\\x00-\\x7f]...(?:\\xff\\xff|\\x00.)"
         % (high, key),
         re.DOTALL,
     )
@@ -110,12 +72,14 @@ class RequestSearch:
         if self._client_id and self._last_id is not None:
             return self._find_successor(self._client_id, self._last_id)
         self._collect()
-        for header in list(self._candidates):
+        undecided = []
+        for header in self._candidates:
             verdict = self._judge(header, is_answered)
             if verdict:
                 return header[0]
-            if verdict is False:
-                self._candidates.remove(header)
+            if verdict is None:
+                undecided.append(header)
+        self._candidates = undecided
         self._trim()
         return -1
 
@@ -197,27 +161,28 @@ class ResponseSearch:
         self.pieces = Pieces()
         self.skipped = 0
         self._scanned = 0
+        # Positions whose frames end behind the bytes that are there.
+        self._candidates: list[int] = []
 
     def clear(self) -> None:
-        """Forget everything: a hole follows."""
-        self.skipped += len(self.pieces.buffer)
-        self.pieces = Pieces()
-        self._scanned = 0
+        """Forget everything: a hole follows that is too long to be bridged."""
+        self._drop(len(self.pieces.buffer))
 
-    def find(self, pending: Collection[int], *, again: bool = False) -> int:
+    def find(self, pending: Collection[int], fresh: int | None = None) -> int:
         """Position of a response, -1 if there is none (yet).
 
-        Shape: `pending` are the correlation ids to look for; `again` that there are new ones.
-        A response at the start of a packet is believed, elsewhere its end has to be right.
+        Shape: `pending` are the correlation ids to look for in the bytes that are new, `fresh` is
+        one to look for in the latest of all. A response at the start of a packet is believed, elsewhere
+        its end has to be right.
         """
-        if again:
-            self._scanned = 0
-        wanted = set(list(pending)[:_PENDING_SEARCHED])
-        if not wanted:
-            return -1
-        at = self._find_at_border(wanted)
+        wanted = set(pending)
+        start = self._scanned
+        if fresh is not None:
+            start = max(0, len(self.pieces.buffer) - _LATE_REQUEST_BYTES)
+        sought = wanted if fresh is None else {fresh}
+        at = self._find_at_border(sought, start)
         if at < 0:
-            at = self._find_inside(wanted)
+            at = self._find_inside(sought, start, wanted)
         if at >= 0:
             return self._first_of_chain(at)
         self._scanned = max(0, len(self.pieces.buffer) - _RESPONSE.size + 1)
@@ -225,26 +190,32 @@ class ResponseSearch:
             self._drop(len(self.pieces.buffer) - SEARCH_BYTES_MAX // 2)
         return -1
 
-    def _find_at_border(self, wanted: Collection[int]) -> int:
+    def _find_at_border(self, wanted: Collection[int], first: int) -> int:
         starts = self.pieces.starts
-        for start in starts[bisect_left(starts, self._scanned) :]:
+        for start in starts[bisect_left(starts, first) :]:
             size, correlation_id = self._head(start)
             if correlation_id in wanted and 4 <= size <= UNCONFIRMED_FRAME_SIZE_MAX:
                 return start
         return -1
 
-    def _find_inside(self, wanted: Collection[int]) -> int:
+    def _find_inside(self, sought: Collection[int], first: int, wanted: Collection[int]) -> int:
         """A position inside a packet, if the frame ends with a packet or before another one."""
         buffer = self.pieces.buffer
-        for correlation_id in wanted:
+        candidates, self._candidates = self._candidates, []
+        for correlation_id in sought:
             needle = correlation_id.to_bytes(4, "big", signed=True)
-            found = buffer.find(needle, self._scanned + 4)
+            found = buffer.find(needle, first + 4)
             while found >= 0:
-                at = found - 4
-                size, _ = self._head(at)
-                if 4 <= size <= UNCONFIRMED_FRAME_SIZE_MAX and self._has_end(at, size, wanted):
-                    return at
+                candidates.append(found - 4)
                 found = buffer.find(needle, found + 1)
+        for at in candidates:
+            size, _ = self._head(at)
+            if not 4 <= size <= UNCONFIRMED_FRAME_SIZE_MAX:
+                continue
+            if at + 4 + size + _RESPONSE.size > len(buffer):
+                self._candidates.append(at)
+            if self._has_end(at, size, wanted):
+                return at
         return -1
 
     def _has_end(self, at: int, size: int, wanted: Collection[int]) -> bool:
@@ -282,3 +253,4 @@ class ResponseSearch:
         self.pieces.drop(count)
         self.skipped += count
         self._scanned = max(0, self._scanned - count)
+        self._candidates = [at - count for at in self._candidates if at >= count]

@@ -46,12 +46,9 @@ def read_packets(source: CaptureSource, health: Health) -> Iterator[Packet]:
     if magic == SECTION_MAGIC:
         return read_blocks(source, health, head)
     if magic not in _MAGICS or len(head) < _FILE_HEADER_SIZE:
-        found = magic.hex() or "nothing"
-        raise StorageError(
-            f"not a capture: expected the magic number of pcap or pcapng, found {found}",
-            file=source.path,
-            position=0,
-        )
+        problem = f"expected the magic number of pcap or pcapng, found {magic.hex() or 'nothing'}"
+        problem = source.problem or f"not a capture: {problem}"
+        raise StorageError(problem, file=source.path, position=0)
     order, fraction_ns = _MAGICS[magic]
     # The upper half of the field may hold the length of the frame check sequence.
     link = struct.unpack_from(f"{order}I", head, 20)[0] & 0xFFFF

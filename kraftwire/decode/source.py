@@ -18,7 +18,7 @@ import tempfile
 import threading
 import zlib
 from collections.abc import Callable
-from typing import Any
+from typing import IO, Any
 
 from kraftwire.errors import StorageError
 from kraftwire.limits import CAPTURE_READ_BYTES
@@ -41,6 +41,8 @@ class CaptureSource:
     def __init__(self, path: str) -> None:
         self.path = path
         self.problem = ""
+        self._rest = b""
+        self._pipe: _ZstdPipe | None = None
         try:
             self._file = self._open()
             self._read_some = self._reader()
@@ -54,7 +56,6 @@ class CaptureSource:
 
     def _reader(self) -> Callable[[int], bytes]:
         """Choose by the first bytes, which are put back."""
-        self._rest = b""
         head = b""
         while len(head) < _MAGIC_SIZE and (part := self._file.read(_MAGIC_SIZE - len(head))):
             head += part
@@ -64,8 +65,8 @@ class CaptureSource:
         if head.startswith(_XZ):
             return lzma.LZMAFile(io.BufferedReader(again)).read1
         if head.startswith(_ZSTD):
-            self._zstd = _ZstdPipe(again)
-            return self._zstd.read
+            self._pipe = _ZstdPipe(again)
+            return self._pipe.read
         return again.read
 
     def read(self, minimum: int = 1) -> bytes:
@@ -97,9 +98,14 @@ class CaptureSource:
             self.problem = f"cannot read on: {error}"
             return b""
 
-    def close(self) -> None:
+    def __enter__(self) -> CaptureSource:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Give the file back."""
         self._file.close()
+        if self._pipe is not None:
+            self._pipe.close()
 
 
 class _Replayed(io.RawIOBase):
@@ -132,34 +138,42 @@ class _ZstdPipe:
     """
 
     def __init__(self, packed: io.RawIOBase) -> None:
-        self._error = ""
-        self._packed = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the capture)
-        shutil.copyfileobj(packed, self._packed)
-        self._packed.seek(0)
+        self._errors: list[str] = []
+        copy = tempfile.TemporaryFile()  # noqa: SIM115 (the thread closes it)
+        shutil.copyfileobj(packed, copy)
+        copy.seek(0)
         self._output, target = os.pipe()
-        threading.Thread(target=self._unpack, args=(target,), daemon=True).start()
-
-    def _unpack(self, target: int) -> None:
-        import cramjam
-
-        try:
-            cramjam.zstd.decompress_into(
-                cramjam.File(f"/dev/fd/{self._packed.fileno()}"),
-                cramjam.File(f"/dev/fd/{target}", read=False, write=True, truncate=False),
-            )
-        except (cramjam.DecompressionError, OSError, ValueError) as error:
-            self._error = str(error)
-        finally:
-            os.close(target)
+        # The thread knows nothing of this object: else it would keep alive what it waits for.
+        arguments = (copy, target, self._errors)
+        threading.Thread(target=_unpack_zstd, args=arguments, daemon=True).start()
 
     def read(self, size: int) -> bytes:
         """The next unpacked bytes. Raises: OSError at the end of damaged input."""
         data = os.read(self._output, size)
-        if not data and self._error:
-            raise OSError(self._error)
+        if not data and self._errors:
+            raise OSError(self._errors[0])
         return data
 
+    def close(self) -> None:
+        """Stop reading; the thread then fails to write and ends."""
+        if self._output >= 0:
+            os.close(self._output)
+            self._output = -1
+
     def __del__(self) -> None:
-        # The unpacking thread then fails to write and ends.
-        os.close(self._output)
-        self._packed.close()
+        self.close()
+
+
+def _unpack_zstd(packed: IO[bytes], target: int, errors: list[str]) -> None:
+    import cramjam
+
+    try:
+        with packed:
+            cramjam.zstd.decompress_into(
+                cramjam.File(f"/dev/fd/{packed.fileno()}"),
+                cramjam.File(f"/dev/fd/{target}", read=False, write=True, truncate=False),
+            )
+    except (cramjam.DecompressionError, OSError) as error:
+        errors.append(str(error))
+    finally:
+        os.close(target)

@@ -166,7 +166,8 @@ def ip_packet(segment: Segment, *, options: bytes = b"", extensions: bytes = b""
     if len(addresses[0]) == 16:
         first = 0 if extensions else socket.IPPROTO_TCP
         size = len(extensions) + len(tcp)
-        return struct.pack(">IHBB", 6 << 28, size, first, 64) + b"".join(addresses) + extensions + tcp
+        head = struct.pack(">IHBB", 6 << 28, size, first, 64) + b"".join(addresses)
+        return head + extensions + tcp
     words = 5 + len(options) // 4
     head = struct.pack(
         ">BBHHHBBH", 0x40 | words, 0, words * 4 + len(tcp), 7, 0x4000, 64, socket.IPPROTO_TCP, 0

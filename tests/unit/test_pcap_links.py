@@ -66,7 +66,7 @@ LINKS = [
 ]
 
 
-@pytest.mark.parametrize(("link", "wrap"), LINKS, ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize(("link", "wrap"), LINKS, ids=lambda x: getattr(x, "__name__", x))
 @pytest.mark.parametrize("ends", [{}, V6], ids=["ipv4", "ipv6"])
 def test_every_link_type_leads_to_the_same_frames(
     tmp_path: Path, link: int, wrap: object, ends: dict[str, tuple[str, int]]
@@ -184,7 +184,7 @@ def test_fragments_are_put_together_in_any_order(
 
 
 def test_packets_that_the_capture_cut_make_partial_frames(tmp_path: Path) -> None:
-    """With a snap length, headers survive and bodies do not; lengths still lead to the next frame."""
+    """With a snap length, headers survive, bodies do not; lengths lead to the next frame."""
     session = Session().open()
     for number in (1, 2):
         session.client(request(number, b"x" * 500)).server(response(number, b"y" * 300))
