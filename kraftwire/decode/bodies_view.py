@@ -18,7 +18,7 @@ from kraftwire.decode.bodies_scan import RecordsField, error_codes
 from kraftwire.decode.bodies_topics import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.decode.findings import Finding, finding_of, json_path
 from kraftwire.decode.nested import HAS_NESTED, Around, Inner, Nested, nested_in
-from kraftwire.decode.redact import REDACTED, holds_secrets, redact
+from kraftwire.decode.redact import REDACTED, holds_secrets, may_carry_secrets, redact
 from kraftwire.errors import WireError
 from kraftwire.wire.message import Message
 from kraftwire.wire.reader import Annotation
@@ -163,7 +163,7 @@ class PayloadView:
         if payload.body is None:
             # A response nobody asked for, or what is no header at all, may be a login's.
             is_unknown = payload.api_key is None or payload.header is None
-            return is_unknown or holds_secrets(payload.name) or _may_be_metadata(payload.data)
+            return is_unknown or may_carry_secrets(payload.name) or _may_be_metadata(payload.data)
         return holds_secrets(payload.name) or bool(self.nested.secret_paths)
 
     @lazy
@@ -200,7 +200,7 @@ class PayloadView:
     def has_secrets(self) -> bool:
         """Whether the payload holds secrets, or may hold them where it was not decoded."""
         if self.payload.body is None:
-            return not self.payload.name or holds_secrets(self.payload.name)
+            return not self.payload.name or may_carry_secrets(self.payload.name)
         return bool(self.secret_paths)
 
     def _whole_json(self, body: Message) -> dict[str, Any]:

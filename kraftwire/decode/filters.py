@@ -86,6 +86,8 @@ class _ExchangeTests:
     def __init__(self, options: FilterOptions) -> None:
         wanted = _some_values(options, lambda value: not value.startswith(_NEGATIONS))
         unwanted = _some_values(options, lambda value: value.startswith(_NEGATIONS))
+        # A partition cannot be excluded, so it is only ever wanted, of either frame.
+        unwanted = replace(unwanted, partition=())
         self._in_either = _frame_tests(wanted) + _body_tests(wanted)
         no_times = replace(unwanted, min_latency_ms=None, since=None, until=None)
         self._in_both = _frame_tests(no_times) + _body_tests(replace(no_times, error=()))

@@ -172,8 +172,8 @@ class ResponseSearch:
         """Position of a response, -1 if there is none (yet).
 
         Shape: `pending` are the correlation ids to look for in the bytes that are new, `fresh` is
-        one to look for in the latest of all. A response at the start of a packet is believed, elsewhere
-        its end has to be right.
+        one to look for in the latest of all. A response at the start of a packet is believed,
+        elsewhere its end has to be right.
         """
         wanted = set(pending)
         start = self._scanned

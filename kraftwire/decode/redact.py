@@ -19,6 +19,7 @@ __all__ = [
     "REDACTED",
     "holds_secrets",
     "is_secret_config",
+    "may_carry_secrets",
     "redact",
     "redact_batch",
     "secret_paths",
@@ -41,6 +42,9 @@ _SECRET_END = re.compile(
     r"|(?:secret|master|private|api|access|account|encryption|signing|hmac)[._-]?key)$",
     re.IGNORECASE,
 )
+# Messages that carry other messages as bytes.
+_CARRIERS = frozenset({"EnvelopeRequest", "EnvelopeResponse"})
+
 # What is said about a secret rather than the secret itself.
 _HARMLESS_END = re.compile(
     r"[._-](?:algorithm|class|class\.name|count|enable|enabled|file|iterations|length|location"
@@ -99,6 +103,11 @@ _RECORD_HEAD_CHARACTERS = 4
 def holds_secrets(name: str) -> bool:
     """Whether a message or record of this name can hold a secret."""
     return name in _RULES
+
+
+def may_carry_secrets(name: str) -> bool:
+    """Whether undecoded bytes of a message may be a secret: its own, or those of one inside it."""
+    return holds_secrets(name) or name in _CARRIERS
 
 
 def secret_paths(name: str, data: dict[str, Any]) -> list[str]:

@@ -292,6 +292,16 @@ def test_topics_are_found_by_name_and_by_id() -> None:
     assert all("comp-" in json.dumps(line["body"]) for line in names)
 
 
+def test_a_partition_of_either_frame_shows_the_exchange(tmp_path: Path, capsys: Captured) -> None:
+    """A request for metadata names topics, and only its response their partitions."""
+    path = _unpacked("clients", tmp_path)
+    found = {}
+    for form in ("line", "jsonl"):
+        _run(path, "--api", "Metadata", "--partition", "0", "--format", form, "-q")
+        found[form] = capsys.readouterr().out.count("Metadata")
+    assert found["line"] >= found["jsonl"] > 0
+
+
 def test_a_partition_is_that_of_the_topic() -> None:
     """Not one with the same number in another topic of the same frame."""
     zero = _shown("clients", topic=("comp-*",), partition=("0",))

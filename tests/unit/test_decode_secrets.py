@@ -178,6 +178,17 @@ def test_bytes_of_frames_that_may_hold_a_secret_are_not_shown_in_findings() -> N
     assert PayloadView(answer, Settings()).hides_bytes
 
 
+def test_an_envelope_that_was_cut_hides_what_it_carries() -> None:
+    """The bytes of a forwarded request are not looked at unless they are complete."""
+    cut = bytes.fromhex(
+        "003a00000000000a000163002700330000000000070001630001020275010000100002780d"
+        "546f7053656372657458595a"
+    )
+    shown = view(cut, None)
+    assert shown.hides_bytes
+    assert all("not shown" in each["detail"] for each in shown.findings_json())
+
+
 def test_bytes_of_an_unknown_api_are_shown() -> None:
     """They are all there is to see of a newer client."""
     payload = b"\x03\xe7\0\0\0\0\0\1\0\0\0new"
