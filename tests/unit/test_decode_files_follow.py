@@ -196,3 +196,18 @@ def test_a_folder_without_segments_cannot_be_followed(tmp_path: Path) -> None:
     """Say so instead of waiting for ever."""
     with pytest.raises(UsageError, match="no segment"):
         run(tmp_path)
+
+
+@pytest.mark.parametrize("head", [b"\x0a\x0d\x0d\x0a", b"\x1f\x8b\x08\x00"], ids=["capture", "gzip"])
+def test_only_a_segment_can_be_followed(tmp_path: Path, head: bytes) -> None:
+    """A capture or a compressed file would be one long stretch of garbage."""
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(head + bytes(100))
+    with pytest.raises(UsageError, match="only a segment"):
+        run(path)
+
+
+def test_what_is_no_file_cannot_be_followed(tmp_path: Path) -> None:
+    """Standard input and names that do not exist."""
+    with pytest.raises(UsageError, match="no segment"):
+        run(tmp_path / "-")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kraftwire.decode.files.findings import FindingSink
 from kraftwire.decode.files.headers import HEADER_SIZE, BatchHeader, read_header
-from kraftwire.decode.files.kinds import FileKind
+from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess
 from kraftwire.decode.files.names import parse_file_name
 from kraftwire.decode.files.report import FileLine, FileReport
 from kraftwire.decode.files.scan import Scanner
@@ -40,6 +40,7 @@ def follow(
     Raises: UsageError if there is no segment; StorageError if it cannot be read.
     """
     current: Path | None = _last_segment(path) if path.is_dir() else path
+    _check_kind(path)
     while current is not None:
         with current.open("rb") as file:
             source = ByteSource(current, file, FileKind.LOG)
@@ -49,6 +50,18 @@ def follow(
                 report.line_count += 1
                 yield line
             current = follower.next_path
+
+
+def _check_kind(path: Path) -> None:
+    """Refuse what does not grow by batches: pipes, captures, indexes, compressed files."""
+    if path.is_dir():
+        return
+    if not path.is_file():
+        raise UsageError(f"{path} is no segment that could be followed")
+    with path.open("rb") as file:
+        kind = guess(path, file.read(HEAD_SIZE), path.stat().st_size)
+    if path.stat().st_size and kind is not FileKind.LOG:
+        raise UsageError(f"{path} is a {kind.value}, and only a segment can be followed")
 
 
 class _Follower:
