@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from codegen.errors import SchemaError
 from codegen.load import load_folder
 from codegen.manifest import manifest_values
 from codegen.plan import plan_module
@@ -13,10 +14,6 @@ from codegen.schema import Message
 from codegen.validate import validate
 
 __all__ = ["Difference", "compare", "generate", "load_valid"]
-
-# Hand-written files that live among the generated ones.
-_KEPT = {"README.md"}
-
 
 @dataclass
 class Difference:
@@ -37,6 +34,8 @@ class Difference:
 def load_valid(schemas: Path) -> list[Message]:
     """Load and validate all schemas. Raises: SchemaError."""
     messages = load_folder(schemas)
+    if not messages:
+        raise SchemaError("there are no schemas in this folder", file=str(schemas))
     for message in messages:
         validate(message)
     return messages
@@ -73,7 +72,7 @@ def _difference(wanted: dict[str, str], target: Path) -> Difference:
     there = {
         path.name: path.read_text("utf-8")
         for path in (target.iterdir() if target.is_dir() else ())
-        if path.is_file() and path.name not in _KEPT
+        if path.is_file() and path.suffix == ".py"
     }
     return Difference(
         missing=sorted(wanted.keys() - there.keys()),

@@ -115,7 +115,7 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     \b
     Exit code: 0 if everything was decoded, 3 if bytes stayed undecoded (lost packets,
     damage, an unknown layout), 1 if nothing was decoded, 2 for wrong usage. Lines and --stats
-    do not look into the records of frames; -v and JSON lines check them.
+    check the CRCs of batches in frames, -v and JSON lines decode their records as well.
     """
     settings = Settings(RecordsForm(options["records"], options["show_secrets"]))
     is_bare = options["input_kind"] in ("hex", "frames")

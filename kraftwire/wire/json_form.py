@@ -248,6 +248,9 @@ class _FromJson:
             return float(data)
         if isinstance(data, bool) or not isinstance(data, int | float):
             raise self.fail("wrong value", path, expected="a number", found=data)
-        return float(data)
+        try:
+            return float(data)
+        except OverflowError:
+            raise self.fail("wrong value", path, expected="float64", found="too large") from None
 
 

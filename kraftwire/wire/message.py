@@ -67,6 +67,13 @@ class Struct:
         return f"{self.__class__.__name__}({shown})"
 
 
+def _as_bytes(buf: object) -> bytes:
+    # bytes() would make zeros of a number.
+    if not isinstance(buf, bytes | bytearray | memoryview):
+        raise UsageError(f"only bytes can be decoded, not {type(buf).__name__}")
+    return bytes(buf)
+
+
 def _restore(cls: type[Struct], values: tuple[Any, ...]) -> Struct:
     """What pickle and copy call to make an object again."""
     result = object.__new__(cls)
@@ -100,7 +107,7 @@ class Message(Struct):
         Raises: WireError naming field path and offset; UsageError for an unknown version, or an
         offset outside the buffer.
         """
-        data = buf if type(buf) is bytes else bytes(buf)
+        data = buf if type(buf) is bytes else _as_bytes(buf)
         try:
             decoder = cls._DECODERS[version]
         except KeyError:

@@ -7,6 +7,7 @@ import lzma
 import struct
 import subprocess
 import sys
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,19 @@ from kraftwire.decode.frames_health import Health, TlsConnection
 from kraftwire.decode.run import Totals
 from kraftwire.decode.run_summary import summary
 from kraftwire.errors import UsageError
+from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.vote_request import VoteRequest
+from kraftwire.records import Record, build_batch
 from tests.support.captures import decode, golden
 from tests.support.payloads import request, response
 
 CLEAN, NOTHING, USAGE, PARTIAL = 0, 1, 2, 3
 Captured = pytest.CaptureFixture[str]
+
+_FETCHED = {
+    "errorCode": 0, "highWatermark": 1, "lastStableOffset": 1, "logStartOffset": 0,
+    "abortedTransactions": None, "preferredReadReplica": -1,
+}  # fmt: skip
 
 
 def _run(*arguments: str | Path) -> int:
@@ -363,3 +371,27 @@ def test_without_options_everything_passes() -> None:
     """The usual case is not tested frame by frame."""
     assert FrameFilter().passes_all
     assert not FrameFilter(FilterOptions(api=("Vote",))).passes_all
+
+
+@pytest.mark.parametrize("form", ["line", "jsonl"])
+def test_a_wrong_crc_in_a_frame_is_noticed_in_every_form(
+    form: str, tmp_path: Path, capsys: Captured
+) -> None:
+    """Lines take a short way that does not read records, but it looks at their CRCs."""
+    batch = bytearray(build_batch([Record(0, 5, b"key", b"value")]))
+    batch[-2] ^= 1
+    partition = {"partitionIndex": 0, "records": b64encode(batch).decode()}
+    body = FetchResponse.from_json(
+        {
+            "throttleTimeMs": 0,
+            "errorCode": 0,
+            "sessionId": 0,
+            "responses": [{"topicId": "A" * 22, "partitions": [{**_FETCHED, **partition}]}],
+        },
+        17,
+    )
+    path = tmp_path / "fetch.hex"
+    path.write_text((b"\0\0\0\x07\0" + body.encode(17)).hex() + "\n")
+    bare = ("--input", "hex", "--response", "--api", "Fetch", "--version", "17")
+    assert _run(path, *bare, "--format", form) == PARTIAL
+    assert "batch-crc" in capsys.readouterr().err

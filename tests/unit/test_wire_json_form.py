@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kraftwire import messages
 from kraftwire.errors import WireError
 from kraftwire.messages.describe_client_quotas_response import (
     DescribeClientQuotasResponse,
@@ -240,3 +241,13 @@ def test_a_value_of_the_wrong_type_is_not_printed(message: Message, path: str) -
 def test_a_tagged_struct_of_none_prints_as_nothing() -> None:
     """None stands for its defaults."""
     assert FetchResponse.from_json(FetchResponse().to_json(12), 12) == FetchResponse()
+
+
+def test_a_number_too_large_for_a_float_is_an_error() -> None:
+    """JSON has integers without end, and Python cannot turn them into floats."""
+    data = {
+        "entries": [{"entity": [], "ops": [{"key": "k", "value": 10**400, "remove": False}]}],
+        "validateOnly": False,
+    }
+    with pytest.raises(WireError, match="value"):
+        messages.find("AlterClientQuotasRequest").from_json(data, 1)

@@ -7,8 +7,11 @@ takes its time, remembers and explains is asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Iterator
 from typing import Any
+
+from crc32c import crc32c
 
 from kraftwire import messages
 from kraftwire.decode.bodies_clues import needs_learning
@@ -23,6 +26,15 @@ from kraftwire.protocol.versions import (
 from kraftwire.wire.message import Message
 
 __all__ = ["quick_body", "quick_errors"]
+
+# Length, magic and CRC of a batch, whose CRC covers what follows.
+_BATCH = struct.Struct(">8xi4xBI")
+_BATCH_LENGTH_END = 12
+_BATCH_LENGTH_MIN = 49
+_MAGIC = 2
+
+# Responses with records that only the long way looks into.
+_LONG_WAY = frozenset({"FetchSnapshotResponse", "ShareFetchResponse"})
 
 _CLIENT_ID = 8
 _NULL = 0xFFFF
@@ -60,7 +72,23 @@ def quick_body(frame: Frame) -> Message | None:
         body, end = cls.decode(data, frame.api_version or 0, position)
     except (WireError, IndexError):
         return None
-    return body if end == frame.size else None
+    if end != frame.size:
+        return None
+    records = _RECORDS.get(body.NAME)
+    return body if records is None or all(map(_is_sound, records(body))) else None
+
+
+def _is_sound(data: memoryview | bytes | None) -> bool:
+    """Whether records are batches of magic 2 with right CRCs, the last of them perhaps cut."""
+    position, end = 0, len(data or b"")
+    while data and end - position >= _BATCH.size:
+        length, magic, crc = _BATCH.unpack_from(data, position)
+        position, start = position + _BATCH_LENGTH_END + length, position + _BATCH.size
+        if magic != _MAGIC or length < _BATCH_LENGTH_MIN:
+            return False
+        if position <= end and crc32c(data[start:position]) != crc:
+            return False
+    return True
 
 
 def _find_way(
@@ -73,6 +101,8 @@ def _find_way(
     if not low <= version <= high:
         return None
     if not is_request:
+        if messages.response_class(key).NAME in _LONG_WAY:
+            return None
         return messages.response_class(key), response_header_version(key, version) == 1
     header_version = request_header_version(key, version)
     return (messages.request_class(key), header_version == 2) if header_version else None
@@ -106,4 +136,19 @@ def _produce_errors(body: Any) -> list[int]:
 _ERRORS: dict[str, Callable[[Any], list[int]]] = {
     "FetchResponse": _fetch_errors,
     "ProduceResponse": _produce_errors,
+}
+
+
+def _fetched(body: Any) -> Iterator[memoryview | bytes | None]:
+    return (p.records for topic in body.responses for p in topic.partitions)
+
+
+def _produced(body: Any) -> Iterator[memoryview | bytes | None]:
+    return (p.records for topic in body.topic_data for p in topic.partition_data)
+
+
+# Where the records of a body are.
+_RECORDS: dict[str, Callable[[Any], Iterator[memoryview | bytes | None]]] = {
+    "FetchResponse": _fetched,
+    "ProduceRequest": _produced,
 }
