@@ -60,12 +60,23 @@ def generate(schemas: Path, target: Path) -> Difference:
     """Write the modules, touching only files that change; returns what was different."""
     wanted = texts(schemas)
     difference = _difference(wanted, target)
+    for name in difference.missing + difference.changed:
+        _check_syntax(name, wanted[name])
     target.mkdir(parents=True, exist_ok=True)
     for name in difference.missing + difference.changed:
         (target / name).write_text(wanted[name], "utf-8")
     for name in difference.surplus:
         (target / name).unlink()
     return difference
+
+
+def _check_syntax(name: str, text: str) -> None:
+    """Refuse to write a module that Python cannot read: a rule of the validator is missing."""
+    try:
+        compile(text, name, "exec")
+    except SyntaxError as error:
+        problem = f"the schema gives a module with bad syntax: {error.msg}: {error.text}"
+        raise SchemaError(problem, file=name, line=error.lineno or 0) from None
 
 
 def _difference(wanted: dict[str, str], target: Path) -> Difference:

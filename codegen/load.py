@@ -50,7 +50,12 @@ def load_folder(folder: Path) -> list[Message]:
     for path in sorted(folder.rglob("*.json")):
         if path.name == "SOURCE.json":
             continue
-        message = load_text(path.read_text("utf-8"), path.relative_to(folder).as_posix())
+        name = path.relative_to(folder).as_posix()
+        try:
+            text = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SchemaError(f"cannot be read: {error}", file=name) from None
+        message = load_text(text, name)
         if message is None:
             continue
         if message.name in messages:
