@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from codegen.layout import Item, Layout
-from codegen.names import snake
+from codegen.names import function_stem
 from codegen.packers import PackerSet, Run
 from codegen.steps import DecodeFunction, Step, TagBranch, TagsFunction
 from codegen.sweep_plan import plan_sweep
@@ -39,7 +39,7 @@ class DecodePlanner:
         is_small = not is_root and layout.min_size < _SMALL_STRUCT_SIZE
         children = [self.functions[child] for child in layout.children]
         takes_budget = is_small or any(child.takes_budget for child in children)
-        stem = f"{snake(layout.name)}_{label.split('-')[0].split(',')[0]}"
+        stem = function_stem(layout.name, label)
         tags = self._tags(layout, stem) if layout.tagged else None
         steps = self._steps(layout)
         return DecodeFunction(
@@ -98,7 +98,7 @@ class DecodePlanner:
             run.add("B", "n")
             self._flush(run, steps)
             self._advance(run, steps)
-            stem = f"{snake(layout.name)}_{self.labels[layout].split('-')[0].split(',')[0]}"
+            stem = function_stem(layout.name, self.labels[layout])
             if layout.tagged:
                 budget = any(
                     self.functions[item.layout].takes_budget

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from codegen.layout import Absent, Item, Layout
-from codegen.names import snake
+from codegen.names import function_stem
 from codegen.packers import PackerSet, Run
 from codegen.row_plan import local_name, plan_row
 from codegen.steps import EncodeFunction, Step, TagBranch, TagsFunction
@@ -32,7 +32,7 @@ class EncodePlanner:
 
     def _function(self, layout: Layout, is_root: bool) -> EncodeFunction:
         label = self.labels[layout]
-        stem = f"{snake(layout.name)}_{label.split('-')[0].split(',')[0]}"
+        stem = function_stem(layout.name, label)
         conditions = ["o.unknown_tagged_fields"]
         conditions += [_differs(item) for _, item in layout.tagged]
         refused = [_carries(absent) for absent in layout.absent if absent.refuse]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 
-__all__ = ["json_name", "snake"]
+__all__ = ["function_stem", "json_name", "snake"]
 
 _WORD = re.compile(r"([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])")
 
@@ -20,3 +20,9 @@ def snake(name: str) -> str:
 def json_name(name: str) -> str:
     """Key of a field in the JSON of Kafka's converters: the first letter in lower case."""
     return name[:1].lower() + name[1:]
+
+
+def function_stem(struct: str, versions: str) -> str:
+    """Name of a struct's functions: ``TopicData`` of versions ``2-4,7`` -> ``topic_data_2``."""
+    first = versions.split(",")[0].split("-")[0]
+    return f"{snake(struct)}_{first}"

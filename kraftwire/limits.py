@@ -49,6 +49,8 @@ __all__ = [
     "SEARCH_BYTES_MAX",
     "STATE_FILE_BYTES_MAX",
     "STATS_ROWS_MAX",
+    "STRING_SIZE_MAX",
+    "TAGS_FREE_COUNT",
     "TLS_CONNECTIONS_LISTED",
     "UNCONFIRMED_FRAME_SIZE_MAX",
     "UNPACKED_FILE_BYTES_MAX",
@@ -211,3 +213,10 @@ RENDER_PENDING_BYTES_MAX = 64 * 1024 * 1024
 # Statistics have at most so many rows of each kind; beyond that clients or files share one. A row
 # with its histograms takes about 2 KB.
 STATS_ROWS_MAX = 20_000
+
+# Kafka's serializer writes no longer string, and its reader takes none, in compact form either.
+STRING_SIZE_MAX = 0x7FFF
+
+# A section of tagged fields may hold this many beyond one for each eight bytes left: an entry of a
+# dict costs far more than the two bytes that a tag may take.
+TAGS_FREE_COUNT = 64

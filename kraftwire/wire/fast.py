@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from struct import Struct as Packer
 
+from kraftwire.limits import STRING_SIZE_MAX, TAGS_FREE_COUNT
 from kraftwire.wire.varint import read_uvarint, uvarint
 
 TYPE_CHECKING = False
@@ -71,15 +72,12 @@ def blank(cls: type[T]) -> Callable[[], T]:
     return type(cls.__name__, (cls,), namespace)
 
 
-_STRING_SIZE_MAX = 0x7FFF
 _CACHED_COUNT_MAX = 512
 # Arrays of numbers are kept by their bytes up to this size and this many of each type.
 _KEPT_NUMBERS_SIZE = 40
 _KEPT_NUMBERS_COUNT = 4096
 # Lengths of batches repeat little, but those of one message are near each other.
 _KEPT_LENGTHS_COUNT = 4096
-# A section of tagged fields may hold this many unknown ones beyond one for each eight bytes left.
-_FREE_TAGS = 64
 
 
 class _Packers(dict):  # type: ignore[type-arg]
@@ -114,7 +112,7 @@ class _Lengths(dict[int, bytes]):
 
 
 LENGTH = _Lengths(0x7FFFFFFF)
-STRING_LENGTH = _Lengths(_STRING_SIZE_MAX + 1)
+STRING_LENGTH = _Lengths(STRING_SIZE_MAX + 1)
 
 UNPACK = {code: _Packers(code, "unpack_from") for code in "?bhHiIqd"}
 PACK = {code: _Packers(code, "pack") for code in "?bhHiIqd"}
@@ -183,7 +181,7 @@ def long_length(buf: bytes, position: int, at: int, first: int) -> tuple[int, in
 def long_string(buf: bytes, position: int, at: int, first: int) -> tuple[int, int]:
     """As `long_length`, for a string, which Kafka limits to 32767 bytes."""
     length, position = long_length(buf, position, at, first)
-    if length > _STRING_SIZE_MAX + 1:
+    if length > STRING_SIZE_MAX + 1:
         raise ValueError
     return length, position
 
@@ -206,7 +204,7 @@ def plain_strings(buf: bytes, position: int, count: int) -> tuple[list[str], int
     for _ in range(count):
         n = (buf[position] << 8) + buf[position + 1]
         position += 2
-        if n > _STRING_SIZE_MAX:
+        if n > STRING_SIZE_MAX:
             raise ValueError
         out.append(buf[position : (position := position + n)].decode())
     return out, position
@@ -246,10 +244,7 @@ def uuids(buf: bytes, position: int, count: int) -> tuple[list[bytes], int]:
 
 def unknown_tags(buf: bytes, position: int, count: int) -> tuple[dict[int, bytes] | None, int]:
     """A section of tagged fields of which none is known; `count` is its first byte."""
-    if count > 127:
-        count, position = read_uvarint(buf, position - 1)
-        if count > _FREE_TAGS + (len(buf) - position) // 8:
-            raise ValueError
+    count, position = tag_count(buf, position, count)
     tags = {}
     for _ in range(count):
         tag, position = read_uvarint(buf, position)
@@ -265,7 +260,7 @@ def tag_count(buf: bytes, position: int, first: int) -> tuple[int, int]:
     if first < 128:
         return first, position
     count, position = read_uvarint(buf, position - 1)
-    if count > _FREE_TAGS + (len(buf) - position) // 8:
+    if count > TAGS_FREE_COUNT + (len(buf) - position) // 8:
         raise ValueError
     return count, position
 
@@ -288,7 +283,7 @@ def put_strings(values: list[str], out: Parts, compact: bool) -> None:
     """The elements of an array of strings."""
     for value in values:
         data = value.encode()
-        if len(data) > _STRING_SIZE_MAX:
+        if len(data) > STRING_SIZE_MAX:
             raise ValueError
         out.append(uvarint(len(data) + 1) if compact else len(data).to_bytes(2, "big"))
         out.append(data)

@@ -12,15 +12,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kraftwire.errors import UsageError, WireError
-from kraftwire.limits import ELEMENT_BYTES_MIN, ELEMENT_FREE_COUNT
+from kraftwire.limits import (
+    ELEMENT_BYTES_MIN,
+    ELEMENT_FREE_COUNT,
+    STRING_SIZE_MAX,
+    TAGS_FREE_COUNT,
+)
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 from kraftwire.wire.sizes import FIXED_CODES, FIXED_SIZES, fresh_default, min_struct_size
 from kraftwire.wire.varint import read_uvarint
 
 __all__ = ["Annotation", "annotate", "read_message"]
 
-_STRING_SIZE_MAX = 0x7FFF
-_FREE_TAGS = 64
 _ONE_BYTE_SIZE_MAX = 127
 
 
@@ -191,7 +194,7 @@ class _Reader:
 
     def tags(self, value: Any, known: dict[int, FieldFacts]) -> None:
         count = self.uvarint("tagged fields")
-        limit = _FREE_TAGS + (len(self.buf) - self.position) // 8
+        limit = TAGS_FREE_COUNT + (len(self.buf) - self.position) // 8
         if count > max(limit, _ONE_BYTE_SIZE_MAX):
             raise self.fail(
                 "too many tagged fields for the bytes left",
@@ -276,11 +279,11 @@ class _Reader:
         ) else data
 
     def string(self, size: int) -> str:
-        if size > _STRING_SIZE_MAX:
+        if size > STRING_SIZE_MAX:
             raise self.fail(
                 "string too long",
                 at=self.position,
-                expected=f"at most {_STRING_SIZE_MAX} bytes",
+                expected=f"at most {STRING_SIZE_MAX} bytes",
                 found=str(size),
             )
         start = self.position

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 
 from kraftwire.errors import WireError
+from kraftwire.limits import STRING_SIZE_MAX
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 from kraftwire.wire.sizes import FIXED_CODES, is_at_default, is_optional_struct
 from kraftwire.wire.varint import uvarint
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["write_message"]
 
-_STRING_SIZE_MAX = 0x7FFF
 _BYTES = (bytes, bytearray, memoryview)
 
 
@@ -177,10 +177,10 @@ class _Writer:
             data = value.encode()
         except UnicodeEncodeError:
             raise self.fail("not encodable", expected="UTF-8 text", value=value) from None
-        if len(data) > _STRING_SIZE_MAX:
+        if len(data) > STRING_SIZE_MAX:
             raise self.fail(
                 f"string of {len(data)} bytes",
-                expected=f"at most {_STRING_SIZE_MAX} bytes",
+                expected=f"at most {STRING_SIZE_MAX} bytes",
                 value=value,
             )
         return data
