@@ -1,0 +1,66 @@
+"""What a Raft core is told once, when it starts.
+
+Source: Kafka's `QuorumConfig`; the defaults are those of Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kraftwire.raft.voters import Endpoint, ReplicaKey, VoterSet
+
+__all__ = ["METADATA_TOPIC", "METADATA_TOPIC_ID", "RaftConfig", "RaftTimers", "TopicPartition"]
+
+METADATA_TOPIC = "__cluster_metadata"
+METADATA_TOPIC_ID = bytes(15) + b"\x01"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPartition:
+    """The replicated log's name on the wire; always partition 0."""
+
+    name: str = METADATA_TOPIC
+    topic_id: bytes = METADATA_TOPIC_ID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaftTimers:
+    """The `controller.quorum.*` timers. Units: milliseconds."""
+
+    election_timeout_ms: int = 1000
+    fetch_timeout_ms: int = 2000
+    election_backoff_max_ms: int = 1000
+    append_linger_ms: int = 25
+    request_timeout_ms: int = 2000
+    retry_backoff_ms: int = 20
+    retry_backoff_max_ms: int = 20
+    fetch_max_wait_ms: int = 500
+    shutdown_timeout_ms: int = 5000
+    observer_session_timeout_ms: int = 300_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaftConfig:
+    """Identity, peers and choices of a replica.
+
+    Shape: `key.id` is -1 for a replica that only reads. `cluster_id` is None until one is known
+    (requests then carry null, and any cluster id is taken). `listener` is the first controller
+    listener's name in upper case, under which peers are addressed; `endpoints` are this node's own
+    controller listeners. `bootstrap_servers` are asked for the leader while none is known; if
+    empty, the voters are. `handover` is `auto`, `always` or `never`: whether a leader gives way to
+    a Java voter. `describe_leader_last_fetch` is `now` (Kafka) or `-1` (KIP-836's text).
+    """
+
+    key: ReplicaKey
+    cluster_id: str | None
+    voters: VoterSet
+    topic: TopicPartition = TopicPartition()
+    listener: str = "CONTROLLER"
+    endpoints: tuple[Endpoint, ...] = ()
+    bootstrap_servers: tuple[Endpoint, ...] = ()
+    timers: RaftTimers = field(default_factory=RaftTimers)
+    fetch_max_bytes: int = 1024 * 1024
+    batch_max_bytes: int = 8 * 1024 * 1024
+    can_be_voter: bool = True
+    handover: str = "auto"
+    describe_leader_last_fetch: str = "now"

@@ -1,0 +1,139 @@
+"""Everything that can happen to a Raft core.
+
+Whoever drives a core hands these to `RaftCore.handle` one at a time, with the time. A token or id
+is the driver's own and comes back in the effect that answers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kraftwire.wire.message import Message
+
+__all__ = [
+    "AppendRequested",
+    "ClusterIdKnown",
+    "Event",
+    "ListenerConsumed",
+    "ListenerRegistered",
+    "LogFlushed",
+    "RequestFailed",
+    "RequestReceived",
+    "ResignRequested",
+    "ResponseReceived",
+    "ShutdownRequested",
+    "TimerExpired",
+]
+
+
+@dataclass(slots=True)
+class TimerExpired:
+    """The time that `RaftCore.deadline_ms` named has come (too early does no harm)."""
+
+
+@dataclass(slots=True)
+class RequestReceived:
+    """A raft request of a peer or a client came in.
+
+    Shape: `listener` is the name of the listener it came in on, upper case. `client_software` is
+    the ClientSoftwareName of the connection's ApiVersions request, empty without one.
+    """
+
+    token: int
+    version: int
+    message: Message
+    listener: str = ""
+    client_software: str = ""
+
+
+@dataclass(slots=True)
+class ResponseReceived:
+    """The answer to a `SendRequest`."""
+
+    request_id: int
+    message: Message
+
+
+@dataclass(slots=True)
+class RequestFailed:
+    """A `SendRequest` got no answer.
+
+    Shape: `error` is BROKER_NOT_AVAILABLE (8) for a disconnect or a time-out, NETWORK_EXCEPTION
+    (13) for failed authentication, UNSUPPORTED_VERSION (35) if peer and message have no version in
+    common.
+    """
+
+    request_id: int
+    error: int
+
+
+@dataclass(slots=True)
+class LogFlushed:
+    """The log is durable up to this offset: a `FlushLog` was carried out."""
+
+    end_offset: int
+
+
+@dataclass(slots=True)
+class AppendRequested:
+    """A state machine wants records appended as one batch by the leader of `epoch`.
+
+    Shape: `values` are the records' values, never empty. With `expected_end_offset` the first
+    record must get exactly that offset: otherwise nothing is appended and the leader resigns.
+    """
+
+    token: int
+    epoch: int
+    values: Sequence[bytes]
+    expected_end_offset: int | None = None
+
+
+@dataclass(slots=True)
+class ListenerRegistered:
+    """A state machine wants committed batches from `next_offset` on, and leader changes."""
+
+    listener_id: int
+    next_offset: int = 0
+
+
+@dataclass(slots=True)
+class ListenerConsumed:
+    """A state machine is through with a `DeliverCommitted`, up to this offset (exclusive)."""
+
+    listener_id: int
+    next_offset: int
+
+
+@dataclass(slots=True)
+class ClusterIdKnown:
+    """The cluster's id was learnt after the start (raft-README mode)."""
+
+    cluster_id: str
+
+
+@dataclass(slots=True)
+class ResignRequested:
+    """The state machine gives up the leadership of this epoch."""
+
+    epoch: int
+
+
+@dataclass(slots=True)
+class ShutdownRequested:
+    """Leave the quorum in good order, within the shutdown time; ends in `ShutdownFinished`."""
+
+
+Event = (
+    TimerExpired
+    | RequestReceived
+    | ResponseReceived
+    | RequestFailed
+    | LogFlushed
+    | AppendRequested
+    | ListenerRegistered
+    | ListenerConsumed
+    | ClusterIdKnown
+    | ResignRequested
+    | ShutdownRequested
+)

@@ -1,0 +1,97 @@
+"""Replica keys, endpoints and voter sets.
+
+Owns the rule of who counts as a voter. Source: Kafka's `ReplicaKey`, `Endpoints`, `VoterSet`;
+notes R-ID-1 to R-ID-5 of the rules this core follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kraftwire.wire.fast import ZERO_UUID
+
+__all__ = ["Endpoint", "ReplicaKey", "Voter", "VoterSet"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ReplicaKey:
+    """A replica: node id and directory id, the zero uuid standing for an unknown directory."""
+
+    id: int
+    directory_id: bytes = ZERO_UUID
+
+    @property
+    def has_directory_id(self) -> bool:
+        """Whether the log directory is known."""
+        return self.directory_id != ZERO_UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a listener can be reached. Shape: the listener's name is in upper case."""
+
+    listener: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """One entry of a voter set."""
+
+    key: ReplicaKey
+    endpoints: tuple[Endpoint, ...] = ()
+    kraft_version_min: int = 0
+    kraft_version_max: int = 0
+
+    def endpoint(self, listener: str) -> Endpoint | None:
+        """The voter's address under a listener name, if it has one."""
+        for endpoint in self.endpoints:
+            if endpoint.listener == listener:
+                return endpoint
+        return None
+
+    def matches(self, key: ReplicaKey) -> bool:
+        """Whether a replica is this voter: an entry without directory id takes any (R-ID-2)."""
+        mine = self.key
+        return mine.id == key.id and (
+            mine.directory_id == ZERO_UUID or mine.directory_id == key.directory_id
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VoterSet:
+    """The voters in force, at most one entry per id. Order: by id."""
+
+    voters: Mapping[int, Voter] = field(default_factory=dict)
+
+    @staticmethod
+    def of(*voters: Voter) -> VoterSet:
+        """A set of these voters. Shape: ids are unique."""
+        return VoterSet({voter.key.id: voter for voter in sorted(voters, key=lambda v: v.key.id)})
+
+    def __len__(self) -> int:
+        return len(self.voters)
+
+    def __iter__(self) -> Iterator[Voter]:
+        return iter(self.voters.values())
+
+    @property
+    def majority(self) -> int:
+        """How many voters decide."""
+        return len(self.voters) // 2 + 1
+
+    def is_voter(self, key: ReplicaKey) -> bool:
+        """Whether a replica matches the entry for its id; everybody else is an observer."""
+        voter = self.voters.get(key.id)
+        return voter is not None and voter.matches(key)
+
+    def get(self, replica_id: int) -> Voter | None:
+        """The entry of an id."""
+        return self.voters.get(replica_id)
+
+    def endpoint(self, replica_id: int, listener: str) -> Endpoint | None:
+        """The address of a voter under a listener name, if both are known."""
+        voter = self.voters.get(replica_id)
+        return voter.endpoint(listener) if voter else None
