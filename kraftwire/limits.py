@@ -26,6 +26,7 @@ __all__ = [
     "LINGER_NS",
     "LINGER_PACKETS",
     "MESSAGE_LINE_BYTES_MAX",
+    "MESSAGE_READ_BYTES",
     "PACKET_BYTES_MAX",
     "PARKED_BYTES_MAX",
     "PARKED_PACKETS_MAX",
@@ -110,9 +111,12 @@ STATE_FILE_BYTES_MAX = 64 * 1024 * 1024
 # batch comes to a broker in a longer frame than FRAME_SIZE_MAX unless it is configured otherwise.
 BATCH_SIZE_MAX = 256 * 1024 * 1024
 
-# `kraftwire message` refuses a longer line: the largest frame has twice its size in hex digits,
-# and up to a few times that as JSON.
-MESSAGE_LINE_BYTES_MAX = 8 * FRAME_SIZE_MAX
+# `kraftwire message` refuses a longer line, and skips it without keeping it: the largest frame has
+# twice its size in hex digits, less in base64, and a mebibyte is enough for the other keys.
+MESSAGE_LINE_BYTES_MAX = 2 * FRAME_SIZE_MAX + 1024 * 1024
+
+# It reads lines in pieces of this size: nearly all lines are one piece.
+MESSAGE_READ_BYTES = 64 * 1024
 
 # The leading fields of a frame with missing bytes are read as if zeros followed, at most so many:
 # enough for the rest of an array of a thousand partitions to seem to be there.

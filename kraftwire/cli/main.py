@@ -10,6 +10,7 @@ import os
 import sys
 
 from kraftwire import __version__
+from kraftwire.cli.streams import drop_output, is_output_stuck, replace_closed
 from kraftwire.errors import KraftwireError, UsageError
 
 __all__ = ["COMMANDS", "help_text", "load", "main"]
@@ -65,21 +66,22 @@ def main(arguments: list[str] | None = None) -> int:
         from kraftwire.cli.completion import group
 
         group().main(prog_name="kraftwire")
+    replace_closed()
     try:
         code = _run(sys.argv[1:] if arguments is None else arguments)
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return _EXIT_INTERRUPTED
     except BrokenPipeError:
-        _drop_output()
+        drop_output()
         return _EXIT_BROKEN_PIPE
     except KraftwireError as error:
         _say(str(error))
         return _EXIT_USAGE if isinstance(error, UsageError) else _EXIT_FAILED
     except OSError as error:
-        _drop_output()
-        _say(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        text = _os_text(error)
+        drop_output()
+        _say(text)
         return _EXIT_FAILED
     return code
 
@@ -149,12 +151,12 @@ def _say(text: str, program: str = "kraftwire") -> None:
     print(f"{program}: {' '.join(text.split())}", file=sys.stderr)
 
 
-def _drop_output() -> None:
-    """Send what is still buffered nowhere: flushing it at exit would fail a second time."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        return  # not a real file: there is nothing to flush to
+def _os_text(error: OSError) -> str:
+    """An error of the operating system, and what it is about where that is known."""
+    text = error.strerror or str(error)
+    if error.filename:
+        return f"{error.filename}: {text}"
+    return f"cannot write: {text}" if is_output_stuck() else text
 
 
 if __name__ == "__main__":

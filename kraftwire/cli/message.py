@@ -12,8 +12,8 @@ import stat
 import sys
 from binascii import unhexlify
 
-from kraftwire.errors import KraftwireError, UsageError
-from kraftwire.limits import MESSAGE_LINE_BYTES_MAX
+from kraftwire.errors import KraftwireError, StorageError, UsageError
+from kraftwire.limits import MESSAGE_LINE_BYTES_MAX, MESSAGE_READ_BYTES
 
 TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
@@ -85,8 +85,11 @@ def translate(action: str, source: BinaryIO, target: BinaryIO) -> bool:
     return is_fine
 
 
-def answer(action: str, line: bytes) -> Answer:
-    """The answer to one line; whatever is wrong with the line is its `error`."""
+def answer(action: str, line: bytes | bytearray | None) -> Answer:
+    """The answer to one line; whatever is wrong with the line is its `error`.
+
+    Shape: None stands for a line that is too long to be kept.
+    """
     reply: Answer = {"name": None, "version": None}
     try:
         request = _parse(line)
@@ -122,8 +125,8 @@ _ACTIONS: dict[str, Callable[[Answer], Answer]] = {"decode": _decode, "encode": 
 message.actions = tuple(_ACTIONS)  # type: ignore[attr-defined]
 
 
-def _parse(line: bytes) -> Answer:
-    if len(line) > MESSAGE_LINE_BYTES_MAX:
+def _parse(line: bytes | bytearray | None) -> Answer:
+    if line is None or len(line) > MESSAGE_LINE_BYTES_MAX:
         raise UsageError(f"the line is longer than {MESSAGE_LINE_BYTES_MAX} bytes")
     try:
         text = line.decode()
@@ -194,13 +197,32 @@ _from_text = json.JSONDecoder(parse_constant=_refuse_constant).decode
 _to_text = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
-def _lines(source: BinaryIO) -> Iterator[bytes]:
-    """Lines without end in memory are cut off just beyond the limit."""
-    while line := source.readline(MESSAGE_LINE_BYTES_MAX + 1):
-        piece = line
-        while len(piece) > MESSAGE_LINE_BYTES_MAX and not piece.endswith(b"\n"):
-            piece = source.readline(MESSAGE_LINE_BYTES_MAX + 1)
-        yield line
+def _lines(source: BinaryIO) -> Iterator[bytes | bytearray | None]:
+    """The lines with their ends; None for one beyond the limit, of which nothing is kept.
+
+    Raises: StorageError if the source cannot be read.
+    """
+    while line := _piece(source):
+        yield line if line.endswith(b"\n") else _rest(source, line)
+
+
+def _rest(source: BinaryIO, first: bytes) -> bytearray | None:
+    """A line that is longer than one piece."""
+    line: bytearray | None = bytearray(first)
+    piece = first
+    while not piece.endswith(b"\n") and (piece := _piece(source)):
+        if line is not None:
+            line += piece
+            if len(line) > MESSAGE_LINE_BYTES_MAX:
+                line = None
+    return line
+
+
+def _piece(source: BinaryIO) -> bytes:
+    try:
+        return source.readline(MESSAGE_READ_BYTES)
+    except OSError as error:
+        raise StorageError(f"cannot read: {error.strerror}", file="standard input") from error
 
 
 def _is_file(source: BinaryIO) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -175,6 +176,56 @@ def test_a_full_disk_is_said_once() -> None:
         done = subprocess.run([*PROGRAM, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "No space left" in done.stderr
+
+
+DECODE = ["decode", "--quiet", "tests/golden/captures/quorum.pcap.xz"]
+PRINTING = [["--help"], ["message", "--help"], ["message", "decode"], ["schema"], DECODE]
+
+
+def closing(redirection: str, arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run it from a shell that closes a stream; only a shell does that."""
+    command = f"{shlex.join([*PROGRAM, *arguments])} {redirection}"
+    return subprocess.run(["sh", "-c", command], input="{}\n", capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
+def test_a_closed_standard_output_is_one_line_and_exit_code_1(arguments: list[str]) -> None:
+    """As with cat: what was asked for was not done, and nobody needs a traceback to know why."""
+    done = closing(">&-", arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "kraftwire: cannot write: Bad file descriptor\n"
+
+
+def test_a_closed_standard_input_is_one_line_and_exit_code_1() -> None:
+    """An answer of no lines would look like success."""
+    done = closing("<&-", ["message", "decode"])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "kraftwire: standard input: cannot read: Bad file descriptor\n"
+    done = closing("<&-", ["decode", "--quiet", "-"])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "kraftwire: -: cannot open: Bad file descriptor\n"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["schema", "Vote"], DECODE], ids=" ".join)
+def test_a_closed_stream_that_is_not_needed_changes_nothing(arguments: list[str]) -> None:
+    """Programs that run others often close what they do not use."""
+    done = run(*arguments)
+    for redirection in ("<&-", "2>&-"):
+        less = closing(redirection, arguments)
+        assert (less.returncode, less.stdout, less.stderr) == (0, done.stdout, "")
+
+
+def test_messages_to_a_closed_standard_error_do_not_land_in_the_output() -> None:
+    """Printing to a stream that is None prints to standard output."""
+    done = closing("2>&-", ["message"])
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
+
+
+def test_the_package_can_be_run() -> None:
+    """`python -m kraftwire` works where no console script is on the path."""
+    command = [sys.executable, "-m", "kraftwire", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"kraftwire {__version__}\n")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["message", "decode"]])

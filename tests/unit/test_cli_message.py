@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -231,6 +232,42 @@ def test_an_endless_line_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     replies = ask("decode", long, {"name": "VoteRequest", "version": 0, "hex": "000100"})
     assert replies[0]["error"] == "the line is longer than 100 bytes"
     assert replies[1]["rest"] == 0
+
+
+def test_the_rest_of_a_line_that_is_too_long_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gigabyte without a line end costs no more than the limit, however it is cut into reads."""
+    monkeypatch.setattr(command, "MESSAGE_LINE_BYTES_MAX", 300_000)
+    tracemalloc.start()
+    target = io.BytesIO()
+    assert not command.translate("decode", _Endless(20_000_000), target)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert target.getvalue().count(b"is longer than 300000 bytes") == 1
+    assert peak < 2_000_000
+
+
+class _Endless(io.BytesIO):
+    """So many bytes of one line, made while they are read."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._left = size
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        taken = min(self._left, size if size is not None and size >= 0 else self._left)
+        self._left -= taken
+        return b"x" * taken
+
+
+@pytest.mark.parametrize("size", [64 * 1024 - 1, 64 * 1024, 64 * 1024 + 1, 300 * 1024])
+def test_a_line_longer_than_one_read_is_whole(size: int) -> None:
+    """Where the reads cut it must not matter."""
+    start, end = b'{"name": "VoteRequest", "version": 0, "hex": "000100', b'"}'
+    line = start + b"0" * ((size - len(start) - len(end)) // 2 * 2) + end
+    line += b" " * (size - len(line))
+    first, second = ask("decode", line, line)
+    assert first["rest"] == (len(line.rstrip()) - len(start) - len(end)) // 2
+    assert second == first
 
 
 @pytest.mark.parametrize(
