@@ -75,9 +75,14 @@ class TruncateLog:
 
 @dataclass(slots=True)
 class FlushLog:
-    """Make the log durable up to its present end; answer with `LogFlushed(end_offset)`."""
+    """Make the log durable up to its present end; answer with `LogFlushed` of the same values.
+
+    Shape: `generation` counts truncations, so that an answer from before one is not taken for the
+    bytes that were written since. Only the newest of several flushes has to be answered.
+    """
 
     end_offset: int
+    generation: int
 
 
 @dataclass(frozen=True, slots=True)

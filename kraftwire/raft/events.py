@@ -70,9 +70,10 @@ class RequestFailed:
 
 @dataclass(slots=True)
 class LogFlushed:
-    """The log is durable up to this offset: a `FlushLog` was carried out."""
+    """The log is durable up to this offset: the `FlushLog` with these values was carried out."""
 
     end_offset: int
+    generation: int
 
 
 @dataclass(slots=True)
