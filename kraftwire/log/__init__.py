@@ -1,0 +1,1 @@
+"""Kafka's log directory: segments, indexes, checkpoints and the small state files beside them."""
