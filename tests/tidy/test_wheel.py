@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +73,30 @@ def test_the_wheel_contains_only_the_package(wheel: Path) -> None:
     (metadata,) = tops - {"kraftwire"}
     assert metadata.endswith(".dist-info")
     assert "kraftwire/py.typed" in names
+
+
+def test_the_metadata_names_the_license_and_the_wheel_carries_it(wheel: Path) -> None:
+    """Tools read the SPDX expression; the text itself belongs into files of its own."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if ".dist-info/" in name]
+        (metadata,) = (name for name in names if name.endswith("/METADATA"))
+        head, _, _ = archive.read(metadata).decode().partition("\n\n")
+    assert "License-Expression: Apache-2.0" in head.splitlines()
+    assert len(head.splitlines()) < 60
+    assert {name.rpartition("/")[2] for name in names} >= {"LICENSE", "NOTICE"}
+
+
+def test_the_source_archive_holds_the_whole_gate(tmp_path: Path) -> None:
+    """Who gets the archive alone can run what the gate runs."""
+    options = ["--sdist", "--no-isolation", "--outdir", tmp_path]
+    command = [sys.executable, "-m", "build", *options, ROOT]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (built,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(built) as archive:
+        modes = {each.name.partition("/")[2]: each.mode for each in archive.getmembers()}
+    assert modes.keys() >= {"Makefile", "LICENSE", "NOTICE", "README.md", "tests/tidy/sources.py"}
+    assert modes[".ci/run"] & 0o111
 
 
 def test_the_wheel_is_what_runs(installed: Installed) -> None:
