@@ -247,11 +247,17 @@ def unknown_tags(buf: bytes, position: int, count: int) -> tuple[dict[int, bytes
     count, position = tag_count(buf, position, count)
     tags = {}
     for _ in range(count):
-        tag, position = read_uvarint(buf, position)
-        size, position = read_uvarint(buf, position)
-        if size > len(buf) - position:
-            raise ValueError
+        tag = buf[position]
+        position += 1
+        if tag > 127:
+            tag, position = read_uvarint(buf, position - 1)
+        size = buf[position]
+        position += 1
+        if size > 127:
+            size, position = read_uvarint(buf, position - 1)
         tags[tag] = buf[position : (position := position + size)]
+    if position > len(buf):
+        raise ValueError
     return tags or None, position
 
 

