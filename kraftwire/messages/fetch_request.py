@@ -625,8 +625,14 @@ def decode_fetch_request_12_tags(
     unknown: dict[int, bytes] = {}
     count, pos = tag_count(buf, pos, count)
     for _ in range(count):
-        tag, pos = read_uvarint(buf, pos)
-        size, pos = read_uvarint(buf, pos)
+        tag = buf[pos]
+        pos += 1
+        if tag > 127:
+            tag, pos = read_uvarint(buf, pos - 1)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_uvarint(buf, pos - 1)
         end = pos + size
         if end > len(buf):
             raise ValueError
@@ -761,8 +767,14 @@ def decode_fetch_request_13_tags(
     unknown: dict[int, bytes] = {}
     count, pos = tag_count(buf, pos, count)
     for _ in range(count):
-        tag, pos = read_uvarint(buf, pos)
-        size, pos = read_uvarint(buf, pos)
+        tag = buf[pos]
+        pos += 1
+        if tag > 127:
+            tag, pos = read_uvarint(buf, pos - 1)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_uvarint(buf, pos - 1)
         end = pos + size
         if end > len(buf):
             raise ValueError
@@ -844,8 +856,14 @@ def decode_fetch_request_15_tags(
     unknown: dict[int, bytes] = {}
     count, pos = tag_count(buf, pos, count)
     for _ in range(count):
-        tag, pos = read_uvarint(buf, pos)
-        size, pos = read_uvarint(buf, pos)
+        tag = buf[pos]
+        pos += 1
+        if tag > 127:
+            tag, pos = read_uvarint(buf, pos - 1)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_uvarint(buf, pos - 1)
         end = pos + size
         if end > len(buf):
             raise ValueError
@@ -902,8 +920,14 @@ def decode_fetch_partition_17_tags(
     unknown: dict[int, bytes] = {}
     count, pos = tag_count(buf, pos, count)
     for _ in range(count):
-        tag, pos = read_uvarint(buf, pos)
-        size, pos = read_uvarint(buf, pos)
+        tag = buf[pos]
+        pos += 1
+        if tag > 127:
+            tag, pos = read_uvarint(buf, pos - 1)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_uvarint(buf, pos - 1)
         end = pos + size
         if end > len(buf):
             raise ValueError
@@ -998,8 +1022,14 @@ def decode_fetch_request_17_tags(
     unknown: dict[int, bytes] = {}
     count, pos = tag_count(buf, pos, count)
     for _ in range(count):
-        tag, pos = read_uvarint(buf, pos)
-        size, pos = read_uvarint(buf, pos)
+        tag = buf[pos]
+        pos += 1
+        if tag > 127:
+            tag, pos = read_uvarint(buf, pos - 1)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_uvarint(buf, pos - 1)
         end = pos + size
         if end > len(buf):
             raise ValueError
@@ -1056,8 +1086,14 @@ def decode_fetch_partition_18_tags(
     unknown: dict[int, bytes] = {}
     count, pos = tag_count(buf, pos, count)
     for _ in range(count):
-        tag, pos = read_uvarint(buf, pos)
-        size, pos = read_uvarint(buf, pos)
+        tag = buf[pos]
+        pos += 1
+        if tag > 127:
+            tag, pos = read_uvarint(buf, pos - 1)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_uvarint(buf, pos - 1)
         end = pos + size
         if end > len(buf):
             raise ValueError
@@ -1155,8 +1191,14 @@ def decode_fetch_request_18_tags(
     unknown: dict[int, bytes] = {}
     count, pos = tag_count(buf, pos, count)
     for _ in range(count):
-        tag, pos = read_uvarint(buf, pos)
-        size, pos = read_uvarint(buf, pos)
+        tag = buf[pos]
+        pos += 1
+        if tag > 127:
+            tag, pos = read_uvarint(buf, pos - 1)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_uvarint(buf, pos - 1)
         end = pos + size
         if end > len(buf):
             raise ValueError

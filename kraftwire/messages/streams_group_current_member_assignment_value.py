@@ -97,8 +97,14 @@ def decode_task_ids_0_tags(
     unknown: dict[int, bytes] = {}
     count, pos = tag_count(buf, pos, count)
     for _ in range(count):
-        tag, pos = read_uvarint(buf, pos)
-        size, pos = read_uvarint(buf, pos)
+        tag = buf[pos]
+        pos += 1
+        if tag > 127:
+            tag, pos = read_uvarint(buf, pos - 1)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_uvarint(buf, pos - 1)
         end = pos + size
         if end > len(buf):
             raise ValueError
