@@ -1,0 +1,243 @@
+"""What a Raft core answers about its log, against the rules and against a naive model."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kraftwire.errors import InvariantError
+from kraftwire.raft.log_picture import LogPicture, PositionKind
+from kraftwire.raft.ports import LogImage
+
+VALID, DIVERGING, SNAPSHOT = PositionKind
+
+
+def log() -> LogPicture:
+    """Epoch 1 at 0..9 in batches of 5, epoch 3 at 10..19 in one, epoch 4 at 20..24."""
+    return LogPicture(LogImage(end_offset=25, batches=[(0, 1), (5, 1), (10, 3), (20, 4)]))
+
+
+def test_a_log_found_on_disk_is_durable_and_knows_its_epochs() -> None:
+    """The image at the start is all that was synced, and its batches tell the epochs."""
+    picture = log()
+    assert (picture.start_offset, picture.end_offset, picture.flushed_offset) == (0, 25, 25)
+    assert picture.registered_epochs == ((1, 0), (3, 10), (4, 20))
+    assert picture.last_epoch == 4
+
+
+@pytest.mark.parametrize(
+    ("image", "epoch"),
+    [
+        (LogImage(), 0),
+        (LogImage(start_offset=7, end_offset=7, snapshot=(7, 3)), 3),
+        (LogImage(end_offset=5, batches=[(0, 2)], snapshot=(3, 1)), 2),
+    ],
+)
+def test_the_last_epoch_comes_from_the_log_then_the_snapshot(image: LogImage, epoch: int) -> None:
+    """R-START-5: votes and fetches carry it, so an empty log needs one as well."""
+    assert LogPicture(image).last_epoch == epoch
+
+
+@pytest.mark.parametrize(
+    ("epoch", "end"),
+    [(0, (0, 0)), (1, (1, 10)), (2, (1, 10)), (3, (3, 20)), (4, (4, 25)), (9, (4, 25))],
+)
+def test_the_end_of_an_epoch_is_the_start_of_the_next(epoch: int, end: tuple[int, int]) -> None:
+    """R-FET-8, in each of its branches."""
+    assert log().end_of_epoch(epoch) == end
+
+
+def test_an_empty_log_ends_every_epoch_where_it_ends() -> None:
+    """R-FET-8 with an empty cache."""
+    assert LogPicture(LogImage()).end_of_epoch(5) == (0, 0)
+
+
+def test_registering_an_epoch_forgets_what_it_contradicts() -> None:
+    """R-FET-9: entries of the same or a later epoch, or not below the offset, are wrong now."""
+    picture = log()
+    picture.register_epoch(6, 25)
+    assert list(picture.registered_epochs) == [(1, 0), (3, 10), (4, 20), (6, 25)]
+    assert picture.last_epoch == 6
+    picture.register_epoch(4, 15)
+    assert list(picture.registered_epochs) == [(1, 0), (3, 10), (4, 15)]
+
+
+def test_cutting_at_the_end_takes_back_an_epoch_without_records() -> None:
+    """A leader that wrote nothing must not keep claiming its epoch against the next leader."""
+    picture = log()
+    picture.register_epoch(6, 25)
+    assert picture.truncate(25) == 25
+    assert picture.last_epoch == 4
+
+
+@pytest.mark.parametrize(
+    ("offset", "base"), [(0, 0), (4, 0), (5, 5), (12, 10), (24, 20), (25, 25), (99, 99)]
+)
+def test_an_offset_is_traced_to_its_batch(offset: int, base: int) -> None:
+    """R-FET-11: a fetch inside a batch acknowledges only what stands before the batch."""
+    assert log().batch_base(offset) == base
+
+
+@pytest.mark.parametrize(
+    ("offset", "epoch", "judgement"),
+    [
+        (0, 9, (VALID, -1, -1)),
+        (10, 1, (VALID, -1, -1)),
+        (7, 1, (VALID, -1, -1)),
+        (25, 4, (VALID, -1, -1)),
+        (11, 1, (DIVERGING, 1, 10)),
+        (10, 2, (DIVERGING, 1, 10)),
+        (26, 4, (DIVERGING, 4, 25)),
+        (25, 7, (DIVERGING, 4, 25)),
+        (3, 0, (DIVERGING, 0, 0)),
+    ],
+)
+def test_a_position_is_valid_or_told_where_to_look(
+    offset: int, epoch: int, judgement: tuple[PositionKind, int, int]
+) -> None:
+    """R-FET-7 on a log from offset 0."""
+    assert log().check_position(offset, epoch) == judgement
+
+
+@pytest.mark.parametrize(
+    ("offset", "epoch", "kind"),
+    [(0, 0, SNAPSHOT), (9, 3, SNAPSHOT), (10, 3, VALID), (10, 2, SNAPSHOT), (12, 2, SNAPSHOT)],
+)
+def test_a_log_without_its_beginning_sends_to_the_snapshot(
+    offset: int, epoch: int, kind: PositionKind
+) -> None:
+    """R-FET-7: what stood below the start is only in the snapshot."""
+    image = LogImage(start_offset=10, end_offset=20, batches=[(10, 3)], snapshot=(10, 3))
+    position = LogPicture(image).check_position(offset, epoch)
+    assert position.kind is kind
+    if kind is SNAPSHOT:
+        assert (position.end_offset, position.epoch) == (10, 3)
+
+
+@pytest.mark.parametrize(("serves", "kind"), [(True, SNAPSHOT), (False, VALID)])
+def test_a_whole_log_is_served_even_beside_a_snapshot(serves: bool, kind: PositionKind) -> None:
+    """Kafka sends a fetch at 0 to the snapshot; a leader that serves none must not."""
+    image = LogImage(end_offset=20, batches=[(0, 1), (10, 3)], snapshot=(10, 1))
+    picture = LogPicture(image, serves_snapshots=serves)
+    assert picture.check_position(0, 0).kind is kind
+    assert picture.check_position(20, 3).kind is VALID
+
+
+@pytest.mark.parametrize(
+    ("epoch", "end", "cut"),
+    [
+        (0, 12, 10),
+        (0, 99, 25),
+        (3, 15, 10),
+        (3, 10, 10),
+        (4, 99, 25),
+        (2, 18, 10),
+        (9, 99, 25),
+        (3, -5, 0),
+    ],
+)
+def test_a_divergence_cuts_at_the_last_common_batch(epoch: int, end: int, cut: int) -> None:
+    """R-FET-20 in its three branches, never inside a batch and never below the start."""
+    assert log().truncation_offset(epoch, end) == cut
+
+
+def test_cutting_inside_a_batch_cuts_the_whole_batch() -> None:
+    """Half a batch cannot stand in a log."""
+    picture = log()
+    assert picture.truncate(14) == 10
+    assert (picture.end_offset, picture.flushed_offset, picture.last_epoch) == (10, 10, 1)
+
+
+def test_batches_must_continue_the_log() -> None:
+    """An append below the end would be a bug of the caller."""
+    with pytest.raises(InvariantError, match="from 24 to 30"):
+        log().append([(24, 4)], 30)
+
+
+def test_a_flush_counts_up_to_where_it_was_asked() -> None:
+    """What was appended after the request is not known to be durable."""
+    picture = log()
+    picture.append([(25, 4)], 30)
+    assert picture.flush_requested() == 30
+    picture.append([(30, 4)], 40)
+    picture.flushed(30)
+    assert picture.flushed_offset == 30
+
+
+def test_a_late_flush_does_not_vouch_for_what_replaced_a_cut_part() -> None:
+    """The flush of a part that was cut says nothing of the bytes that stand there now."""
+    picture = log()
+    picture.append([(25, 4)], 30)
+    picture.flush_requested()
+    picture.truncate(25)
+    picture.append([(25, 5)], 30)
+    picture.flush_requested()
+    picture.flushed(30)
+    assert picture.flushed_offset == 25
+    picture.flushed(30)
+    assert picture.flushed_offset == 30
+
+
+class Naive:
+    """The epoch of every offset in a list, and the batch that it stands in."""
+
+    def __init__(self) -> None:
+        self.epochs: list[int] = []
+        self.bases: list[int] = []
+
+    def append(self, count: int, epoch: int) -> None:
+        base = len(self.epochs)
+        self.epochs += [epoch] * count
+        self.bases += [base] * count
+
+    def truncate(self, end: int) -> None:
+        if end < len(self.bases):
+            end = self.bases[end]
+        del self.epochs[end:], self.bases[end:]
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        if not self.epochs or epoch >= self.epochs[-1]:
+            return (self.epochs[-1] if self.epochs else 0), len(self.epochs)
+        end = sum(own <= epoch for own in self.epochs)
+        return (self.epochs[end - 1] if end else epoch), end
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(1, 4), st.integers(0, 2)),
+        st.tuples(st.just("truncate"), st.integers(0, 40), st.just(0)),
+    ),
+    max_size=30,
+)
+
+
+@given(STEPS, st.integers(0, 50), st.integers(0, 30))
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_the_picture_agrees_with_a_list_of_epochs(
+    steps: list[tuple[str, int, int]], offset: int, epoch: int
+) -> None:
+    """Whatever was appended and cut, it answers as a log does that keeps every epoch."""
+    picture, naive, newest = LogPicture(LogImage()), Naive(), 0
+    for kind, number, rise in steps:
+        if kind == "append":
+            newest += rise
+            base = picture.end_offset
+            naive.append(number, newest)
+            picture.append([(base, newest)], base + number)
+        else:
+            naive.truncate(number)
+            assert picture.truncate(number) == len(naive.epochs)
+        assert picture.end_offset == len(naive.epochs)
+        assert picture.last_epoch == (naive.epochs[-1] if naive.epochs else 0)
+    assert picture.end_of_epoch(epoch) == naive.end_of_epoch(epoch)
+    expected = naive.bases[offset] if offset < len(naive.bases) else offset
+    assert picture.batch_base(offset) == expected
+    own, end = naive.end_of_epoch(epoch)
+    valid = offset == 0 or (own == epoch and end >= offset)
+    assert (picture.check_position(offset, epoch).kind is VALID) == valid
+    stored = LogImage(
+        end_offset=picture.end_offset,
+        batches=[(base, naive.epochs[base]) for base in dict.fromkeys(naive.bases)],
+    )
+    assert LogPicture(stored).registered_epochs == picture.registered_epochs
