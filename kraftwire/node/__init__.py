@@ -1,0 +1,1 @@
+"""The quorum node: properties files, connections, the task that drives the Raft core."""

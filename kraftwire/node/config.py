@@ -1,0 +1,368 @@
+"""What a node is told by its properties file, checked and put together.
+
+Owns the rules between keys (R-CONF-1 to R-CONF-5) and the two ways to start: Kafka mode, with
+`process.roles`, and raft-README mode without it, where one listener serves peers and clients
+alike and the log directory is formatted by the node itself.
+
+Source: Kafka's `KafkaConfig.validateValues` and `QuorumConfig`; README of Kafka's raft module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kraftwire.node import config_listeners
+from kraftwire.node.config_listeners import WILDCARDS, Listener
+from kraftwire.node.settings import Settings, read_settings
+from kraftwire.raft.config import RaftTimers, TopicPartition
+from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+
+__all__ = ["ConnectionLimits", "Listener", "NodeConfig", "load"]
+
+BROKER = "broker"
+CONTROLLER = "controller"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """What a connection and all of them together may use.
+
+    Units: bytes and milliseconds. `idle_ms` below 0 means for ever. `overrides` are maxima for
+    single addresses.
+    """
+
+    frame_max_bytes: int = 100 * 1024 * 1024
+    idle_ms: int = 600_000
+    handshake_ms: int = 30_000
+    write_ms: int = 30_000
+    pending_requests: int = 100
+    connections: int = (1 << 31) - 1
+    connections_per_address: int = (1 << 31) - 1
+    overrides: tuple[tuple[str, int], ...] = ()
+    backlog: int = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    """A node's configuration.
+
+    Shape: `is_raft_readme` is the mode without `process.roles`; `roles` are then both.
+    `controller_listeners` are names in upper case, the first one being that of the voters'
+    endpoints. `advertised` holds an endpoint for each listener that others are told of; a
+    wildcard host is already replaced there, and port 0 stands for the port that the system
+    chooses. `voters` are static and may be empty. `warnings` are for the log, one line each.
+    """
+
+    path: str
+    node_id: int
+    roles: frozenset[str]
+    listeners: tuple[Listener, ...]
+    advertised: tuple[Endpoint, ...]
+    controller_listeners: tuple[str, ...]
+    log_dirs: tuple[str, ...]
+    metadata_log_dir: str
+    is_raft_readme: bool = False
+    inter_broker_listener: str | None = None
+    voters: VoterSet = field(default_factory=VoterSet)
+    bootstrap_servers: tuple[Endpoint, ...] = ()
+    timers: RaftTimers = field(default_factory=RaftTimers)
+    topic: TopicPartition = field(default_factory=TopicPartition)
+    fetch_max_bytes: int = 1024 * 1024
+    batch_max_bytes: int = 8 * 1024 * 1024
+    segment_max_bytes: int = 1024 * 1024 * 1024
+    segment_max_ms: int = 7 * 24 * 3600 * 1000
+    idle_interval_ms: int = 500
+    heartbeat_interval_ms: int = 2000
+    session_timeout_ms: int = 9000
+    request_timeout_ms: int = 30_000
+    rack: str | None = None
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+    handover: str = "auto"
+    describe_leader_last_fetch: str = "now"
+    prometheus: tuple[str, int] | None = None
+    capture_file: str | None = None
+    log_level: str = "info"
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_broker(self) -> bool:
+        """Whether clients are served."""
+        return BROKER in self.roles
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether this node may be a voter."""
+        return CONTROLLER in self.roles
+
+    @property
+    def listener_name(self) -> str:
+        """The name under which peers' controller endpoints are known."""
+        return self.controller_listeners[0]
+
+    def endpoint(self, listener: str) -> Endpoint | None:
+        """What is advertised for a listener."""
+        return next((e for e in self.advertised if e.listener == listener), None)
+
+
+def load(path: str, overrides: Iterable[str] = ()) -> NodeConfig:
+    """Read and check a properties file.
+
+    Shape: overrides are `key=value` texts, which win over the file.
+    Raises: UsageError naming key, file, line and what is allowed.
+    """
+    settings = read_settings(path, overrides)
+    is_raft_readme = not settings.is_set("process.roles")
+    roles = _read_roles(settings)
+    node_id = settings.number("node.id")
+    if node_id is None:
+        raise settings.missing("node.id", "every node needs a number of its own")
+    bare = config_listeners.read_endpoints(settings, "listeners")
+    if not bare:
+        bare = _default_listeners(settings, roles, is_raft_readme)
+    config_listeners.check_ports(settings, bare)
+    controllers = _read_controller_listeners(settings, bare, is_raft_readme)
+    names = [endpoint.listener for endpoint in bare]
+    config_listeners.check_protocols(settings, names, list(controllers))
+    voters = _read_voters(settings, controllers[0])
+    servers = config_listeners.read_servers(
+        settings, "controller.quorum.bootstrap.servers", controllers[0]
+    )
+    if not voters and not servers:  # R-CONF-1
+        why = "it or controller.quorum.bootstrap.servers has to name the quorum"
+        raise settings.missing("controller.quorum.voters", why)
+    between = _check_roles(settings, roles, names, controllers)
+    if not is_raft_readme:
+        _check_membership(settings, roles, node_id, voters)
+    listeners = tuple(
+        Listener(e.listener, e.host, e.port, *_served(e.listener, controllers, is_raft_readme))
+        for e in bare
+    )
+    return NodeConfig(
+        path=path,
+        node_id=node_id,
+        roles=roles,
+        is_raft_readme=is_raft_readme,
+        listeners=listeners,
+        advertised=_read_advertised(settings, bare, controllers, voters.get(node_id)),
+        controller_listeners=controllers,
+        inter_broker_listener=between,
+        voters=voters,
+        bootstrap_servers=servers,
+        **_read_directories(settings),  # type: ignore[arg-type]
+        **_read_numbers(settings),  # type: ignore[arg-type]
+        **_read_own(settings),  # type: ignore[arg-type]
+        warnings=tuple(settings.warnings),
+    )
+
+
+def _served(name: str, controllers: tuple[str, ...], is_raft_readme: bool) -> tuple[bool, bool]:
+    """Whether a listener answers as a controller's, and as a broker's."""
+    is_controller = is_raft_readme or name in controllers
+    return is_controller, is_raft_readme or not is_controller
+
+
+def _read_roles(settings: Settings) -> frozenset[str]:
+    if not settings.is_set("process.roles"):
+        return frozenset((BROKER, CONTROLLER))
+    roles = settings.items("process.roles")
+    if not roles or not set(roles) <= {BROKER, CONTROLLER}:
+        raise settings.refuse("process.roles", "broker, controller, or broker,controller")
+    return frozenset(roles)
+
+
+def _default_listeners(
+    settings: Settings, roles: frozenset[str], is_raft_readme: bool
+) -> list[Endpoint]:
+    if settings.is_set("listeners"):
+        raise settings.refuse("listeners", "at least one NAME://host:port")
+    if is_raft_readme or CONTROLLER in roles:
+        raise settings.missing("listeners", "expected NAME://host:port,...")
+    return [Endpoint("PLAINTEXT", "", 9092)]
+
+
+def _read_controller_listeners(
+    settings: Settings, listeners: list[Endpoint], is_raft_readme: bool
+) -> tuple[str, ...]:
+    key = "controller.listener.names"
+    names = tuple(name.upper() for name in settings.items(key))
+    if names:
+        return names
+    if not is_raft_readme:
+        raise settings.refuse(key, "the names of the controller listeners")
+    return (listeners[0].listener,)
+
+
+_VOTER = re.compile(r"(\d{1,10})@(.+)")
+
+
+def _read_voters(settings: Settings, listener: str) -> VoterSet:
+    key = "controller.quorum.voters"
+    voters: dict[int, Voter] = {}
+    for text in settings.items(key):
+        match = _VOTER.fullmatch(text)
+        place = config_listeners.split(match[2]) if match else None
+        if match is None or place is None or int(match[1]) >= 1 << 31:
+            raise settings.refuse(key, f"id@host:port,..., found {text!r}")
+        if place[0] in WILDCARDS:
+            raise settings.refuse(key, f"an address that others can reach, found {place[0]}")
+        voter_id = int(match[1])
+        if voter_id in voters:
+            raise settings.refuse(key, f"each id once, found {voter_id} twice")
+        voters[voter_id] = Voter(ReplicaKey(voter_id), (Endpoint(listener, *place),))
+    return VoterSet.of(*voters.values())
+
+
+def _check_roles(
+    settings: Settings, roles: frozenset[str], names: list[str], controllers: tuple[str, ...]
+) -> str | None:
+    """R-CONF-2 and R-CONF-3 about listeners; returns the inter-broker listener, if there is one."""
+    if not settings.is_set("process.roles"):
+        return next((name for name in names if name not in controllers), names[0])
+    if CONTROLLER not in roles:
+        for name in controllers:
+            if name in names:
+                raise settings.refuse("listeners", f"no controller listener on a broker ({name})")
+    else:
+        for name in controllers:
+            if name not in names:
+                problem = f"an entry for {name} of controller.listener.names"
+                raise settings.refuse("listeners", problem)
+    between = (settings.text("inter.broker.listener.name") or "").upper()
+    if BROKER not in roles:
+        if set(names) - set(controllers):
+            raise settings.refuse("listeners", "only controller listeners on a controller")
+        if between in controllers:
+            problem = "no controller listener on a controller"
+            raise settings.refuse("inter.broker.listener.name", problem)
+        return None
+    if set(names) <= set(controllers):
+        raise settings.refuse("listeners", "a listener for clients besides the controller's")
+    if between and (between not in names or between in controllers):
+        problem = "the name of a listener that is not the controller's"
+        raise settings.refuse("inter.broker.listener.name", problem)
+    return between or next(name for name in names if name not in controllers)
+
+
+def _check_membership(
+    settings: Settings, roles: frozenset[str], node_id: int, voters: VoterSet
+) -> None:
+    """R-CONF-2 and R-CONF-3 about the static voters."""
+    key = "controller.quorum.voters"
+    if CONTROLLER not in roles:
+        if voters.get(node_id):
+            raise settings.refuse(key, f"no entry for this node ({node_id}), which is a broker")
+        if settings.flag("controller.quorum.auto.join.enable"):
+            raise settings.refuse("controller.quorum.auto.join.enable", "false on a broker")
+    elif voters and not voters.get(node_id):
+        raise settings.refuse(key, f"an entry for this node ({node_id}), which is a controller")
+
+
+def _read_advertised(
+    settings: Settings,
+    listeners: list[Endpoint],
+    controllers: tuple[str, ...],
+    own: Voter | None,
+) -> tuple[Endpoint, ...]:
+    """An endpoint for every listener, with hosts that others can use (R-CONF-5)."""
+    key = "advertised.listeners"
+    given = {e.listener: e for e in config_listeners.read_endpoints(settings, key)}
+    if not set(given) <= {e.listener for e in listeners}:
+        raise settings.refuse(key, "only names that listeners has too")
+    for endpoint in given.values():
+        if endpoint.host in WILDCARDS[1:]:
+            raise settings.refuse(key, f"an address that others can reach, found {endpoint.host}")
+    advertised = []
+    for endpoint in listeners:
+        name = endpoint.listener
+        chosen = given.get(name, endpoint)
+        host = chosen.host
+        if host in WILDCARDS:
+            mine = own.endpoint(name) if own and name == controllers[0] else None
+            host = mine.host if mine else config_listeners.host_name()
+        advertised.append(Endpoint(name, host, chosen.port))
+    return tuple(advertised)
+
+
+def _read_directories(settings: Settings) -> dict[str, object]:
+    key = "log.dirs" if settings.is_set("log.dirs") else "log.dir"
+    log_dirs = tuple(settings.items(key))
+    if not log_dirs:
+        raise settings.refuse(key, "at least one directory")
+    metadata = settings.text("metadata.log.dir") or log_dirs[0]
+    return {"log_dirs": log_dirs, "metadata_log_dir": metadata}
+
+
+def _read_numbers(settings: Settings) -> dict[str, object]:
+    quorum = "controller.quorum."
+    retry = settings.integer(f"{quorum}retry.backoff.ms")
+    retry_max = settings.number("quorum.retry.backoff.max.ms")
+    timers = RaftTimers(
+        election_timeout_ms=settings.integer(f"{quorum}election.timeout.ms"),
+        fetch_timeout_ms=settings.integer(f"{quorum}fetch.timeout.ms"),
+        election_backoff_max_ms=settings.integer(f"{quorum}election.backoff.max.ms"),
+        append_linger_ms=settings.integer(f"{quorum}append.linger.ms"),
+        request_timeout_ms=settings.integer(f"{quorum}request.timeout.ms"),
+        retry_backoff_ms=retry,
+        retry_backoff_max_ms=max(retry, retry if retry_max is None else retry_max),
+    )
+    internal = settings.number("internal.metadata.log.segment.bytes")
+    segment = settings.integer("metadata.log.segment.bytes")
+    return {
+        "timers": timers,
+        "fetch_max_bytes": settings.integer(f"{quorum}fetch.max.bytes"),
+        "batch_max_bytes": settings.integer("internal.metadata.max.batch.size.in.bytes"),
+        "segment_max_bytes": segment if internal is None else internal,
+        "segment_max_ms": settings.integer("metadata.log.segment.ms"),
+        "idle_interval_ms": settings.integer("metadata.max.idle.interval.ms"),
+        "heartbeat_interval_ms": settings.integer("broker.heartbeat.interval.ms"),
+        "session_timeout_ms": settings.integer("broker.session.timeout.ms"),
+        "request_timeout_ms": settings.integer("request.timeout.ms"),
+        "limits": _read_limits(settings),
+    }
+
+
+def _read_limits(settings: Settings) -> ConnectionLimits:
+    own = "kraftwire.connection."
+    return ConnectionLimits(
+        frame_max_bytes=settings.integer("socket.request.max.bytes"),
+        idle_ms=settings.integer("connections.max.idle.ms"),
+        handshake_ms=settings.integer(f"{own}handshake.timeout.ms"),
+        write_ms=settings.integer(f"{own}write.timeout.ms"),
+        pending_requests=settings.integer(f"{own}pending.requests"),
+        connections=settings.integer("max.connections"),
+        connections_per_address=settings.integer("max.connections.per.ip"),
+        overrides=_read_overrides(settings),
+        backlog=settings.integer("socket.listen.backlog.size"),
+    )
+
+
+def _read_overrides(settings: Settings) -> tuple[tuple[str, int], ...]:
+    key = "max.connections.per.ip.overrides"
+    overrides = []
+    for text in settings.items(key):
+        address, colon, count = text.rpartition(":")
+        if not colon or not address or not (count.isascii() and count.isdigit()):
+            raise settings.refuse(key, f"address:count,..., found {text!r}")
+        overrides.append((address.strip("[]"), int(count)))
+    return tuple(overrides)
+
+
+def _read_own(settings: Settings) -> dict[str, object]:
+    place = None
+    text = settings.text("kraftwire.prometheus.listener")
+    if text:
+        place = config_listeners.split(text)
+        if place is None:
+            raise settings.refuse("kraftwire.prometheus.listener", "host:port")
+    return {
+        "rack": settings.text("broker.rack"),
+        "handover": settings.choice("kraftwire.leader.handover"),
+        "describe_leader_last_fetch": settings.choice(
+            "kraftwire.describe.quorum.leader.last.fetch"
+        ),
+        "prometheus": place,
+        "capture_file": settings.text("kraftwire.capture.file") or None,
+        "log_level": settings.choice("kraftwire.log.level"),
+    }

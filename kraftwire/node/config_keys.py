@@ -1,0 +1,133 @@
+"""The keys of a properties file that a node makes use of: kind, default, what is allowed.
+
+Owns that table, the names that KIP-595 gave to keys before Kafka's code did, and the list of
+Kafka's other keys.
+
+Source: `AbstractKafkaConfig.CONFIG_DEF` of Kafka 4.3.1 (`data/kafka_keys.txt` holds its names).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+__all__ = ["DRAFT_NAMES", "KAFKA_PREFIXES", "KEYS", "Key", "kafka_keys"]
+
+INT_MAX = (1 << 31) - 1
+LONG_MAX = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key. Shape: `kind` is `int`, `bool`, `list`, `text` or `choice`; `low` and `high` bound
+    an int, `choices` a choice. A default of None means: not set."""
+
+    name: str
+    kind: str
+    default: int | bool | str | None = None
+    low: int = -LONG_MAX
+    high: int = INT_MAX
+    choices: tuple[str, ...] = ()
+
+    @property
+    def allowed(self) -> str:
+        """What may be given, in words."""
+        if self.kind == "int":
+            if self.low == -LONG_MAX:
+                return "a whole number"
+            if self.high in (INT_MAX, LONG_MAX):
+                return f"a whole number of at least {self.low}"
+            return f"a whole number from {self.low} to {self.high}"
+        if self.kind == "bool":
+            return "true or false"
+        if self.kind == "choice":
+            return " or ".join(self.choices)
+        return "a list separated by commas" if self.kind == "list" else "a text"
+
+
+def _timer(name: str, default: int) -> Key:
+    return Key(name, "int", default, 0)
+
+
+_TABLE = (
+    Key("process.roles", "list"),
+    Key("node.id", "int", None, 0),
+    Key("listeners", "list"),
+    Key("advertised.listeners", "list"),
+    Key("controller.listener.names", "list"),
+    Key("listener.security.protocol.map", "list"),
+    Key("inter.broker.listener.name", "text"),
+    Key("security.inter.broker.protocol", "text"),
+    Key("log.dirs", "list"),
+    Key("log.dir", "list", "/tmp/kafka-logs"),
+    Key("metadata.log.dir", "text"),
+    Key("broker.rack", "text"),
+    Key("controller.quorum.voters", "list"),
+    Key("controller.quorum.bootstrap.servers", "list"),
+    _timer("controller.quorum.election.timeout.ms", 1000),
+    _timer("controller.quorum.fetch.timeout.ms", 2000),
+    _timer("controller.quorum.election.backoff.max.ms", 1000),
+    _timer("controller.quorum.append.linger.ms", 25),
+    _timer("controller.quorum.request.timeout.ms", 2000),
+    _timer("controller.quorum.retry.backoff.ms", 20),
+    Key("controller.quorum.auto.join.enable", "bool", False),
+    Key("controller.quorum.fetch.max.bytes", "int", 1024 * 1024, 1),
+    Key("controller.quorum.fetch.snapshot.max.bytes", "int", 1024 * 1024, 1),
+    Key("metadata.log.segment.bytes", "int", 1024 * 1024 * 1024, 8 * 1024 * 1024),
+    Key("internal.metadata.log.segment.bytes", "int", None, 1),
+    Key("metadata.log.segment.ms", "int", 7 * 24 * 3600 * 1000, high=LONG_MAX),
+    Key("internal.metadata.max.batch.size.in.bytes", "int", 8 * 1024 * 1024, 1),
+    _timer("metadata.max.idle.interval.ms", 500),
+    Key("broker.heartbeat.interval.ms", "int", 2000, 1),
+    Key("broker.session.timeout.ms", "int", 9000, 1),
+    Key("request.timeout.ms", "int", 30_000, 1),
+    Key("socket.request.max.bytes", "int", 100 * 1024 * 1024, 1),
+    Key("socket.listen.backlog.size", "int", 50, 1),
+    Key("connections.max.idle.ms", "int", 600_000, high=LONG_MAX),
+    Key("max.connections", "int", INT_MAX, 0),
+    Key("max.connections.per.ip", "int", INT_MAX, 0),
+    Key("max.connections.per.ip.overrides", "list"),
+    # Our own. `quorum.retry.backoff.max.ms` is a name of KIP-595 that no release of Kafka has.
+    Key("quorum.retry.backoff.max.ms", "int", None, 0),
+    Key("kraftwire.leader.handover", "choice", "auto", choices=("auto", "always", "never")),
+    Key("kraftwire.describe.quorum.leader.last.fetch", "choice", "now", choices=("now", "-1")),
+    Key("kraftwire.prometheus.listener", "text"),
+    Key("kraftwire.capture.file", "text"),
+    Key("kraftwire.connection.handshake.timeout.ms", "int", 30_000, 1),
+    Key("kraftwire.connection.write.timeout.ms", "int", 30_000, 1),
+    Key("kraftwire.connection.pending.requests", "int", 100, 1),
+    Key(
+        "kraftwire.log.level",
+        "choice",
+        "info",
+        choices=("debug", "info", "warning", "error"),
+    ),
+)
+
+KEYS: dict[str, Key] = {key.name: key for key in _TABLE}
+
+# KIP-595 wrote of these names; the released software has the ones on the right.
+DRAFT_NAMES = {
+    "quorum.voters": "controller.quorum.voters",
+    "quorum.bootstrap.servers": "controller.quorum.bootstrap.servers",
+    "bootstrap.servers": "controller.quorum.bootstrap.servers",
+    "quorum.fetch.timeout.ms": "controller.quorum.fetch.timeout.ms",
+    "quorum.election.timeout.ms": "controller.quorum.election.timeout.ms",
+    "quorum.election.backoff.max.ms": "controller.quorum.election.backoff.max.ms",
+    "quorum.election.jitterbackoff.max.ms": "controller.quorum.election.backoff.max.ms",
+    "quorum.append.linger.ms": "controller.quorum.append.linger.ms",
+    "quorum.request.timeout.ms": "controller.quorum.request.timeout.ms",
+    "quorum.retry.backoff.ms": "controller.quorum.retry.backoff.ms",
+    "broker.id": "node.id",
+}
+
+# Kafka hands keys with these prefixes on to what they configure, without knowing their names.
+KAFKA_PREFIXES = ("listener.name.", "rlmm.config.", "rsm.config.", "config.providers.")
+
+
+@cache
+def kafka_keys() -> frozenset[str]:
+    """The names of all keys that Kafka 4.3.1 knows, internal ones included."""
+    text = files("kraftwire.node").joinpath("data", "kafka_keys.txt").read_text(encoding="ascii")
+    return frozenset(text.split())

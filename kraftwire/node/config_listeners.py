@@ -1,0 +1,141 @@
+"""Listeners: where a node accepts connections, and what it tells others of it.
+
+Owns the reading of `listeners`, `advertised.listeners`, `listener.security.protocol.map` and of
+`host:port` lists; decides nothing about roles.
+
+Source: Kafka's `SocketServerConfigs.listenerListToEndPoints` and `AbstractKafkaConfig`.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from dataclasses import dataclass
+
+from kraftwire.errors import UsageError
+from kraftwire.node.settings import Settings
+from kraftwire.raft.voters import Endpoint
+
+__all__ = [
+    "Listener",
+    "check_ports",
+    "check_protocols",
+    "host_name",
+    "read_endpoints",
+    "read_servers",
+    "split",
+]
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+WILDCARDS = ("", "0.0.0.0", "::")
+
+_SIX = r"\[(?P<six>[0-9a-fA-F:.%\w]+)\]"
+_URI = re.compile(rf"(?P<name>[\w.-]+)://(?:{_SIX}|(?P<host>[^:/\[\]\s]*)):(?P<port>\d{{1,5}})")
+_SERVER = re.compile(rf"(?:{_SIX}|(?P<host>[^:/\[\]@\s]+)):(?P<port>\d{{1,5}})")
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A place to accept connections at.
+
+    Shape: `name` is in upper case; an empty `host` means every interface; port 0 lets the system
+    choose. `is_controller` and `is_client` tell which APIs are served; both may be True.
+    """
+
+    name: str
+    host: str
+    port: int
+    is_controller: bool
+    is_client: bool
+
+
+def split(text: str) -> tuple[str, int] | None:
+    """Host and port of `host:port`, IPv6 addresses in brackets; None if it is no such text."""
+    match = _SERVER.fullmatch(text.strip())
+    if match is None or not 0 < int(match["port"]) < 65536:
+        return None
+    return match["six"] or match["host"], int(match["port"])
+
+
+def read_endpoints(settings: Settings, key: str) -> list[Endpoint]:
+    """The entries of `listeners` or `advertised.listeners`.
+
+    Raises: UsageError for an entry that is no `NAME://host:port` and for a repeated name or port.
+    """
+    endpoints: list[Endpoint] = []
+    for text in settings.items(key):
+        match = _URI.fullmatch(text)
+        if match is None or not 0 <= int(match["port"]) < 65536:
+            raise settings.refuse(key, f"NAME://host:port, found {text!r}")
+        host = match["six"] or match["host"] or ""
+        endpoints.append(Endpoint(match["name"].upper(), host, int(match["port"])))
+    names = [endpoint.listener for endpoint in endpoints]
+    if len(set(names)) < len(names):
+        raise settings.refuse(key, "a different name for each listener")
+    return endpoints
+
+
+def check_ports(settings: Settings, endpoints: list[Endpoint]) -> None:
+    """Two listeners may not share a port unless one is IPv4 and the other IPv6."""
+    seen: dict[int, str] = {}
+    for endpoint in endpoints:
+        other = seen.get(endpoint.port)
+        if endpoint.port and other is not None and (":" in other) == (":" in endpoint.host):
+            raise settings.refuse("listeners", "a different port for each listener")
+        seen[endpoint.port] = endpoint.host
+
+
+def read_servers(settings: Settings, key: str, listener: str) -> tuple[Endpoint, ...]:
+    """The entries of a `host:port,...` list. Raises: UsageError for an entry that is none."""
+    servers = []
+    for text in settings.items(key):
+        place = split(text)
+        if place is None:
+            raise settings.refuse(key, f"host:port,..., found {text!r}")
+        servers.append(Endpoint(listener, *place))
+    return tuple(servers)
+
+
+def check_protocols(settings: Settings, listeners: list[str], controllers: list[str]) -> None:
+    """Every listener has to be PLAINTEXT: nothing else is served, least of all in plain text.
+
+    Shape: without `listener.security.protocol.map`, names of protocols stand for themselves and
+    controller listeners are PLAINTEXT, as in Kafka.
+    Raises: UsageError for a name without protocol or with another one.
+    """
+    key = "listener.security.protocol.map"
+    protocols = {name: name for name in PROTOCOLS}
+    names = [*listeners, *(name for name in controllers if name not in listeners)]
+    if settings.is_set(key):
+        protocols = _read_map(settings, key)
+    elif not any(name in PROTOCOLS[1:] for name in names):
+        protocols |= dict.fromkeys(controllers, "PLAINTEXT")
+    for name in names:
+        protocol = protocols.get(name)
+        if protocol is None:
+            problem = f"a security protocol for listener {name}, as in {name}:PLAINTEXT"
+            raise settings.refuse(key, problem)
+        if protocol != "PLAINTEXT":
+            raise UsageError(
+                f"{settings.path}: listener {name} is mapped to {protocol}: "
+                "expected PLAINTEXT, because TLS and SASL are not supported"
+            )
+    between = settings.text("security.inter.broker.protocol")
+    if between and between.upper() != "PLAINTEXT":
+        raise settings.refuse("security.inter.broker.protocol", "PLAINTEXT")
+
+
+def host_name() -> str:
+    """The name under which this machine can be reached, as far as it knows."""
+    return socket.getfqdn()
+
+
+def _read_map(settings: Settings, key: str) -> dict[str, str]:
+    protocols = {}
+    for text in settings.items(key):
+        name, colon, protocol = (part.strip().upper() for part in text.rpartition(":"))
+        if not colon or not name or protocol not in PROTOCOLS:
+            names = ", ".join(PROTOCOLS)
+            raise settings.refuse(key, f"NAME:PROTOCOL,... with one of {names}, found {text!r}")
+        protocols[name] = protocol
+    return protocols

@@ -1,0 +1,188 @@
+"""A properties file and its overrides, read and checked key by key.
+
+Owns where each value came from, so that a refusal names key, file and line. What the values mean
+together is decided in `config`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from kraftwire.errors import UsageError
+from kraftwire.log.properties import parse_properties
+from kraftwire.node.config_keys import DRAFT_NAMES, KAFKA_PREFIXES, KEYS, kafka_keys
+
+__all__ = ["Setting", "Settings", "read_settings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value and where it stands. Shape: `place` reads `FILE:LINE` or `--override`."""
+
+    key: str
+    text: str
+    place: str
+
+
+class Settings:
+    """The values of a node's properties; keys that are not set yield their defaults.
+
+    Shape: `path` names the file in messages about keys that are missing.
+    """
+
+    def __init__(self, entries: Iterable[Setting], path: str) -> None:
+        self.path = path
+        self.warnings: list[str] = []
+        self._values: dict[str, Setting] = {}
+        drafts: list[Setting] = []
+        for entry in entries:
+            if entry.key in DRAFT_NAMES and entry.key not in self._values:
+                drafts.append(entry)
+            self._values[entry.key] = entry
+        for entry in drafts:
+            self._adopt(self._values[entry.key])
+        self._look_over()
+
+    def is_set(self, key: str) -> bool:
+        """Whether a key was given, empty or not."""
+        return key in self._values
+
+    def text(self, key: str) -> str | None:
+        """A text without the blanks around it; None if neither set nor defaulted."""
+        setting = self._values.get(key)
+        if setting is None:
+            default = KEYS[key].default
+            return None if default is None else str(default)
+        return setting.text.strip()
+
+    def items(self, key: str) -> list[str]:
+        """The parts of a list. Raises: UsageError for an empty part or one that stands twice."""
+        text = self.text(key)
+        if not text:
+            return []
+        parts = [part.strip() for part in text.split(",")]
+        if not all(parts):
+            raise self.refuse(key, "no empty parts between the commas")
+        if len(set(parts)) < len(parts):
+            raise self.refuse(key, "each part once")
+        return parts
+
+    def number(self, key: str) -> int | None:
+        """A whole number within the key's bounds. Raises: UsageError otherwise."""
+        rule = KEYS[key]
+        setting = self._values.get(key)
+        if setting is None:
+            return None if rule.default is None else int(rule.default)
+        text = setting.text.strip()
+        digits = text[1:] if text[:1] in "+-" else text
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
+            raise self.refuse(key, rule.allowed)
+        value = int(text)
+        if not rule.low <= value <= rule.high:
+            raise self.refuse(key, rule.allowed)
+        return value
+
+    def integer(self, key: str) -> int:
+        """A whole number of a key that has a default."""
+        value = self.number(key)
+        if value is None:
+            raise self.missing(key, "it has no default")
+        return value
+
+    def flag(self, key: str) -> bool:
+        """A boolean. Raises: UsageError unless true or false, in any case."""
+        text = (self.text(key) or "").lower()
+        if text not in ("true", "false"):
+            raise self.refuse(key, KEYS[key].allowed)
+        return text == "true"
+
+    def choice(self, key: str) -> str:
+        """One of the key's choices. Raises: UsageError otherwise."""
+        text = (self.text(key) or "").lower()
+        if text not in KEYS[key].choices:
+            raise self.refuse(key, KEYS[key].allowed)
+        return text
+
+    def refuse(self, key: str, allowed: str) -> UsageError:
+        """The error that says what is wrong with a value: key, place, what is allowed."""
+        setting = self._values.get(key)
+        if setting is None:
+            return self.missing(key, f"expected {allowed}")
+        named = f"{setting.key} (for {key})" if setting.key != key else key
+        return UsageError(f"{setting.place}: {named}={setting.text}: expected {allowed}")
+
+    def missing(self, key: str, why: str) -> UsageError:
+        """The error for a key that must be set."""
+        return UsageError(f"{self.path}: {key} is not set: {why}")
+
+    def _adopt(self, draft: Setting) -> None:
+        """Let a draft name stand for the released one, unless that is given too."""
+        released = DRAFT_NAMES[draft.key]
+        given = self._values.get(released)
+        if draft.key == "broker.id":
+            self._adopt_broker_id(draft, given)
+            return
+        if given is not None and given.key == released:
+            if given.text.strip() != draft.text.strip():
+                self._warn(draft, f"is overruled by {released} at {given.place}")
+            return
+        self._warn(draft, f"is the draft name of {released}")
+        self._values[released] = draft
+
+    def _adopt_broker_id(self, draft: Setting, given: Setting | None) -> None:
+        """Kafka knows `broker.id` still: it must agree with `node.id` (R-CONF)."""
+        if given is not None and given.text.strip() != draft.text.strip():
+            raise self.refuse("broker.id", f"the value of node.id, {given.text.strip()}")
+        if given is None:
+            self._warn(draft, "is the old name of node.id")
+            self._values["node.id"] = draft
+
+    def _look_over(self) -> None:
+        """Say which keys have no effect, and which nobody knows."""
+        idle = []
+        for setting in self._values.values():
+            key = setting.key
+            if key in KEYS or key in DRAFT_NAMES:
+                continue
+            if key in kafka_keys() or key.startswith(KAFKA_PREFIXES):
+                idle.append(key)
+            else:
+                self._warn(setting, f"is no known key{_near(key)}")
+        if idle:
+            names = ", ".join(sorted(idle))
+            self.warnings.append(f"{self.path}: without effect here: {names}")
+
+    def _warn(self, setting: Setting, what: str) -> None:
+        self.warnings.append(f"{setting.place}: {setting.key} {what}")
+
+
+def read_settings(path: str, overrides: Iterable[str] = ()) -> Settings:
+    """Read a properties file and put `key=value` overrides over it.
+
+    Raises: UsageError for a file that cannot be read, a bad escape or an override without key.
+    """
+    entries = []
+    for entry in parse_properties(_read(path), path):
+        entries.append(Setting(entry.key, entry.value, f"{path}:{entry.line}"))
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"--override {override}: expected key=value")
+        entries.append(Setting(key.strip(), value, "--override"))
+    return Settings(entries, path)
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_bytes().decode("latin-1")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+
+
+def _near(key: str) -> str:
+    known = [*KEYS, *DRAFT_NAMES, *kafka_keys()]
+    near = get_close_matches(key, known, n=1, cutoff=0.7)
+    return f"; did you mean {near[0]}?" if near else ""
