@@ -29,7 +29,8 @@ class WireError(KraftwireError):
     """Bytes do not follow the format, or a value cannot be written in it.
 
     Units: `offset` counts bytes from the start of the buffer that was handed in (None while
-    encoding). `path` names the field as in ``topics[0].partitions[2].high_watermark``.
+    encoding). `path` names the field as in ``topics[0].partitions[2].highWatermark``, in the names of
+    the JSON form.
     """
 
     def __init__(
@@ -75,11 +76,17 @@ class ApiError(KraftwireError):
 
 
 class StorageError(KraftwireError):
-    """A file on disk is damaged or an operation on it failed; names the file and the position."""
+    """A file on disk is damaged or an operation on it failed; names the file and the position.
 
-    def __init__(self, problem: str, *, file: str, position: int | None = None) -> None:
+    Shape: `fatal` is True after a failed sync: the process must end, and nothing be tried again.
+    """
+
+    def __init__(
+        self, problem: str, *, file: str, position: int | None = None, fatal: bool = False
+    ) -> None:
         self.file = file
         self.position = position
+        self.fatal = fatal
         at = f" at byte {position}" if position is not None else ""
         super().__init__(f"{file}{at}: {problem}")
 

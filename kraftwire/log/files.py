@@ -1,0 +1,239 @@
+"""The file operations that a log needs, and their real implementation.
+
+Everything in this package reaches the disk through a `Files`, so that a simulation can bring a
+disk of its own. Paths are strings with ``/``. Every failure is a `StorageError` that names file and
+operation; one of a sync is marked fatal, because nobody knows afterwards which pages are on disk
+(D9). `fdatasync`, `flock` and what replaces them elsewhere are used nowhere else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from typing import Protocol
+
+from kraftwire.errors import StorageError
+
+__all__ = ["File", "Files", "LocalFiles", "Lock"]
+
+
+class File(Protocol):
+    """An open file that is read and written at positions."""
+
+    def size(self) -> int:
+        """Bytes in the file."""
+
+    def pread(self, count: int, offset: int) -> bytes:
+        """Up to `count` bytes from a position; fewer only at the file's end."""
+
+    def pwrite(self, data: bytes | memoryview, offset: int) -> None:
+        """Write all of the bytes at a position."""
+
+    def truncate(self, size: int) -> None:
+        """Cut the file, or extend it with zeros, to this size."""
+
+    def fdatasync(self) -> None:
+        """Return once content and size are durable. Raises: StorageError, fatal."""
+
+    def close(self) -> None:
+        """Give the file up; doing so again has no effect."""
+
+
+class Lock(Protocol):
+    """A lock that this process holds."""
+
+    def close(self) -> None:
+        """Give the lock up; doing so again has no effect."""
+
+
+class Files(Protocol):
+    """A file system. Raises: StorageError from every method when the system refuses."""
+
+    def open(self, path: str, create: bool = False) -> File:
+        """Open a file for reading and writing. Shape: `create` makes it if it is missing."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or directory of this name."""
+
+    def size(self, path: str) -> int:
+        """Bytes in a file."""
+
+    def listdir(self, path: str) -> list[str]:
+        """The names in a directory. Order: by name."""
+
+    def mkdir(self, path: str) -> None:
+        """Make a directory, its parents too; no error if it is there."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file another name, in place of the file that had it."""
+
+    def unlink(self, path: str) -> None:
+        """Remove a file."""
+
+    def fsync_dir(self, path: str) -> None:
+        """Return once the names in a directory are durable. Raises: StorageError, fatal."""
+
+    def read_bytes(self, path: str) -> bytes:
+        """All of a file."""
+
+    def lock(self, path: str) -> Lock:
+        """Lock a file, which is made if missing, against every other process.
+
+        Raises: StorageError if somebody holds it.
+        """
+
+
+@contextlib.contextmanager
+def _failing(operation: str, path: str, *, fatal: bool = False) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StorageError(f"{operation} failed: {reason}", file=path, fatal=fatal) from error
+
+
+def _sync(descriptor: int) -> None:
+    """Make a file's content durable, past the drive's cache where the system knows how."""
+    full = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync leaves data in the drive's cache
+    if full is not None:
+        fcntl.fcntl(descriptor, full)
+    elif hasattr(os, "fdatasync"):
+        os.fdatasync(descriptor)
+    else:
+        os.fsync(descriptor)
+
+
+class _LocalFile:
+    """A file of the operating system."""
+
+    def __init__(self, descriptor: int, path: str) -> None:
+        self._descriptor = descriptor
+        self._path = path
+
+    def size(self) -> int:
+        with _failing("reading the size", self._path):
+            return os.fstat(self._descriptor).st_size
+
+    def pread(self, count: int, offset: int) -> bytes:
+        with _failing("reading", self._path):
+            data = os.pread(self._descriptor, count, offset)
+            if len(data) in (0, count):
+                return data
+            parts = [data]
+            while data:
+                count -= len(data)
+                offset += len(data)
+                data = os.pread(self._descriptor, count, offset)
+                parts.append(data)
+            return b"".join(parts)
+
+    def pwrite(self, data: bytes | memoryview, offset: int) -> None:
+        with _failing("writing", self._path):
+            written = os.pwrite(self._descriptor, data, offset)
+            if written == len(data):
+                return
+            rest = memoryview(data)
+            while written < len(rest):  # the disk is nearly full; the next write says so
+                rest = rest[written:]
+                offset += written
+                written = os.pwrite(self._descriptor, rest, offset)
+
+    def truncate(self, size: int) -> None:
+        with _failing("truncating", self._path):
+            os.ftruncate(self._descriptor, size)
+
+    def fdatasync(self) -> None:
+        with _failing("syncing", self._path, fatal=True):
+            _sync(self._descriptor)
+
+    def close(self) -> None:
+        if self._descriptor < 0:
+            return
+        descriptor, self._descriptor = self._descriptor, -1
+        with _failing("closing", self._path, fatal=True):
+            os.close(descriptor)
+
+
+class _LocalLock:
+    """A lock file that is held until closed; the file itself stays, as Kafka's does."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
+
+
+class LocalFiles:
+    """The operating system's files."""
+
+    def open(self, path: str, create: bool = False) -> File:
+        """Open a file for reading and writing."""
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        with _failing("opening", path):
+            return _LocalFile(os.open(path, flags, 0o644), path)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or directory of this name."""
+        return os.path.lexists(path)
+
+    def size(self, path: str) -> int:
+        """Bytes in a file."""
+        with _failing("reading the size", path):
+            return os.stat(path).st_size
+
+    def listdir(self, path: str) -> list[str]:
+        """The names in a directory. Order: by name."""
+        with _failing("listing", path):
+            return sorted(os.listdir(path))
+
+    def mkdir(self, path: str) -> None:
+        """Make a directory, its parents too; no error if it is there."""
+        with _failing("making the directory", path):
+            os.makedirs(path, exist_ok=True)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file another name, in place of the file that had it."""
+        with _failing(f"renaming to {new}", old):
+            os.replace(old, new)
+
+    def unlink(self, path: str) -> None:
+        """Remove a file."""
+        with _failing("removing", path):
+            os.unlink(path)
+
+    def fsync_dir(self, path: str) -> None:
+        """Return once the names in a directory are durable."""
+        with _failing("opening", path):
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            with _failing("syncing", path, fatal=True):
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def read_bytes(self, path: str) -> bytes:
+        """All of a file."""
+        with _failing("reading", path), open(path, "rb") as file:
+            return file.read()
+
+    def lock(self, path: str) -> Lock:
+        """Lock a file against every other process, one of Kafka included."""
+        with _failing("opening", path):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            # Java locks with fcntl, which a process does not hold against itself; flock does.
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            raise StorageError(
+                "locking failed: another process uses this directory "
+                f"({error.strerror or error}); stop it first",
+                file=path,
+            ) from error
+        return _LocalLock(descriptor)
