@@ -29,8 +29,8 @@ class WireError(KraftwireError):
     """Bytes do not follow the format, or a value cannot be written in it.
 
     Units: `offset` counts bytes from the start of the buffer that was handed in (None while
-    encoding). `path` names the field as in ``topics[0].partitions[2].highWatermark``, in the names of
-    the JSON form.
+    encoding). `path` names the field as the JSON form does:
+    ``topics[0].partitions[2].highWatermark``.
     """
 
     def __init__(

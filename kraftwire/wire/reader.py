@@ -34,7 +34,8 @@ _ONE_BYTE_SIZE_MAX = 127
 class Annotation:
     """A field, or part of one, and the bytes ``[start, end)`` it was read from.
 
-    Shape: `value` is set on leaves only; `type` is the schema's, or length, tag, count.
+    Shape: `value` is set on leaves only; `type` is the schema's, or length, tag, count; `path` is
+    in the names of the JSON form.
     """
 
     path: str
@@ -202,7 +203,7 @@ class _Reader:
                 self.position += size
                 continue
             for each in fields:
-                self.path.append(each.attribute)
+                self.path.append(each.name)
                 setattr(value, each.attribute, self.field(each))
                 self.path.pop()
         for each in plan.missing:
@@ -241,7 +242,7 @@ class _Reader:
         size = self.uvarint("size")
         start = self.position
         facts = known.get(tag)
-        self.path.append(facts.attribute if facts else f"tag {tag}")
+        self.path.append(facts.name if facts else f"tag {tag}")
         if size > len(self.buf) - start:
             self.take(size, "a tagged field")
         if facts is None:

@@ -55,7 +55,7 @@ class _Writer:
             raise self.fail("wrong type", expected=facts.name, value=value)
         tags: dict[int, bytes] = {}
         for each in facts.fields:
-            self.path.append(each.attribute)
+            self.path.append(each.name)
             held = self.attribute(value, each)
             if self.version not in each.versions:
                 if not each.is_ignorable and not is_at_default(each, held):

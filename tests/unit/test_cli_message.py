@@ -174,7 +174,7 @@ def test_a_bad_line_to_encode_says_what_is_wrong(changes: dict[str, Any], error:
         ("0x00", "'hex' has 'x' at position 1"),
         ("é0", "'hex' has 'é' at position 0"),
         ("\ud800", "'hex' has '\\ud800' at position 0"),
-        ("", "VoteRequest v0 cluster_id at offset 0"),
+        ("", "VoteRequest v0 clusterId at offset 0"),
         ("0002", "VoteRequest v0 topics"),
         ("00ffffffff0f", "topics at offset 1: an array of 4294967294 elements"),
     ],

@@ -134,7 +134,7 @@ def check_round_trip(new: Any) -> None:
         assert new.from_json(message.to_json(3), 3) == message
     assert named.encode(3) == plain.encode(3)[:-1] + bytes.fromhex("010005056d61696e")
     assert plain.encode(3) == plain.encode(2)
-    with pytest.raises(WireError, match=r"quorum_name: version 2 cannot carry the field"):
+    with pytest.raises(WireError, match=r"quorumName: version 2 cannot carry the field"):
         named.encode(2)
     assert "Name an operator gave the quorum" in [each.about for each in new.facts().root.fields]
 

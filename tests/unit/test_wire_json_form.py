@@ -219,7 +219,7 @@ def test_unsigned_numbers_have_their_own_range() -> None:
 
 def test_what_a_version_cannot_carry_is_not_printed_in_silence() -> None:
     """JSON of version 1 that lacks a pre-vote would be read as a vote."""
-    with pytest.raises(WireError, match=r"pre_vote: version 1 cannot carry the field"):
+    with pytest.raises(WireError, match=r"preVote: version 1 cannot carry the field"):
         VOTE.to_json(1)
 
 
@@ -228,7 +228,7 @@ def test_what_a_version_cannot_carry_is_not_printed_in_silence() -> None:
     [
         (VoteRequest(topics=[5]), "topics[0]"),  # type: ignore[list-item]
         (VoteRequest(topics=5), "topics"),  # type: ignore[arg-type]
-        (EnvelopeRequest(request_data="text"), "request_data"),  # type: ignore[arg-type]
+        (EnvelopeRequest(request_data="text"), "requestData"),  # type: ignore[arg-type]
     ],
 )
 def test_a_value_of_the_wrong_type_is_not_printed(message: Message, path: str) -> None:

@@ -55,11 +55,11 @@ def test_a_cut_message_names_the_field_the_offset_and_what_is_left() -> None:
     """This is the line that a person sees who has to find out why a peer was refused."""
     error = failure(VoteRequest, VOTE.encode(1)[:82], 1)
     assert str(error) == (
-        "VoteRequest v1 topics[0].partitions[0].last_offset at offset 79: "
+        "VoteRequest v1 topics[0].partitions[0].lastOffset at offset 79: "
         "need 8 bytes for int64 at offset 79, have 3 (expected 8 bytes, found 3)"
     )
     assert (error.message, error.version, error.offset) == ("VoteRequest", 1, 79)
-    assert error.path == "topics[0].partitions[0].last_offset"
+    assert error.path == "topics[0].partitions[0].lastOffset"
     assert (error.expected, error.found) == ("8 bytes", "3")
 
 
@@ -87,7 +87,7 @@ def test_an_absurd_string_length_is_refused() -> None:
     """Kafka limits a string to 32767 bytes, also where the varint could say more."""
     data = bytes.fromhex("818002") + b"a" * 32768
     error = failure(VoteRequest, data, 0)
-    assert error.path == "cluster_id"
+    assert error.path == "clusterId"
     assert error.expected == "at most 32767 bytes"
     assert error.found == "32768"
 
@@ -104,7 +104,7 @@ def test_null_is_refused_where_the_version_has_none() -> None:
 def test_text_that_is_no_utf_8_is_located_to_the_byte() -> None:
     """A wrong length before the string is the usual cause: the offset shows where it drifted."""
     error = failure(VoteRequest, bytes.fromhex("046162ff") + b"\x01\x00", 0)
-    assert (error.path, error.offset) == ("cluster_id", 3)
+    assert (error.path, error.offset) == ("clusterId", 3)
     assert (error.expected, error.found) == ("UTF-8", "0xff")
 
 
@@ -115,7 +115,7 @@ def test_a_tagged_field_must_be_as_long_as_it_says() -> None:
     at = data.index(bytes.fromhex("010d00000001"))
     data[at + 1] = 12
     error = failure(FetchRequest, bytes(data), 15)
-    assert error.path == "replica_state"
+    assert error.path == "replicaState"
     assert error.problem == "a tagged field is not as long as it says"
     assert (error.expected, error.found) == ("12 bytes", "13")
 
@@ -170,7 +170,7 @@ def test_annotations_tell_path_type_range_and_value() -> None:
     """They are what the byte view prints."""
     tree, _ = annotate(VoteRequest.facts(), VOTE.encode(0), 0)
     by_path = {leaf.path: leaf for leaf in leaves(tree)}
-    epoch = by_path["topics[0].partitions[0].replica_epoch"]
+    epoch = by_path["topics[0].partitions[0].replicaEpoch"]
     assert (epoch.name, epoch.type, epoch.start, epoch.end, epoch.value) == (
         "replicaEpoch", "int32", 31, 35, 7,
     )  # fmt: skip
@@ -183,7 +183,7 @@ def test_annotating_bad_bytes_keeps_what_was_read_so_far() -> None:
         annotate(VoteRequest.facts(), VOTE.encode(1)[:82], 1)
     partial: Annotation = caught.value.partial  # type: ignore[attr-defined]
     assert partial.children[0].value == "kraft"
-    assert leaves(partial)[-1].path == "topics[0].partitions[0].last_offset"
+    assert leaves(partial)[-1].path == "topics[0].partitions[0].lastOffset"
 
 
 def test_annotations_start_where_they_are_told() -> None:

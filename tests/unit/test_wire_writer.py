@@ -20,6 +20,13 @@ from kraftwire.wire.writer import write_message
 from tests.support.vectors import vectors
 
 
+PATHS = {
+    "replica_epoch": "replicaEpoch",
+    "last_offset": "lastOffset",
+    "replica_directory_id": "replicaDirectoryId",
+}
+
+
 def vote(**values: Any) -> VoteRequest:
     """A vote request whose one partition holds the given values."""
     return VoteRequest(topics=[TopicData(topic_name="t", partitions=[PartitionData(**values)])])
@@ -52,7 +59,7 @@ def test_a_value_of_the_wrong_kind_is_refused_with_its_path(
 ) -> None:
     """Cut or padded in silence, such a value would reach the peer as another one."""
     error = refusal(vote(**{attribute: value}), 2)
-    assert error.path == f"topics[0].partitions[0].{attribute}"
+    assert error.path == f"topics[0].partitions[0].{PATHS[attribute]}"
     assert error.expected == expected
     assert error.found == found
     assert (error.message, error.version, error.offset) == ("VoteRequest", 2, None)
@@ -62,7 +69,7 @@ def test_a_value_of_the_wrong_kind_is_refused_with_its_path(
 def test_only_text_is_written_as_a_string(value: Any) -> None:
     """Bytes have a length too, and would pass unnoticed."""
     error = refusal(VoteRequest(cluster_id=value), 2)
-    assert (error.path, error.expected) == ("cluster_id", "str")
+    assert (error.path, error.expected) == ("clusterId", "str")
 
 
 def test_a_string_may_have_32767_bytes_and_no_more() -> None:
@@ -83,7 +90,7 @@ def test_a_string_in_an_old_version_has_the_same_limit() -> None:
 def test_half_a_surrogate_pair_is_no_text() -> None:
     """It comes out of broken JSON, and UTF-8 cannot say it."""
     error = refusal(VoteRequest(cluster_id="\ud800"), 2)
-    assert (error.path, error.expected) == ("cluster_id", "UTF-8 text")
+    assert (error.path, error.expected) == ("clusterId", "UTF-8 text")
 
 
 @pytest.mark.parametrize("value", [5, None, "abc", {1: 2}, TopicData()])
@@ -107,13 +114,13 @@ def test_null_is_refused_where_the_version_has_none() -> None:
     metadata = MetadataResponse(cluster_id=None)
     assert metadata.encode(2)
     error = refusal(EnvelopeRequest(request_data=None), 0)  # type: ignore[arg-type]
-    assert error.path == "request_data"
+    assert error.path == "requestData"
 
 
 def test_a_version_refuses_what_it_cannot_carry() -> None:
     """A vote that turns into a pre-vote's opposite on the way would elect somebody."""
     error = refusal(vote(pre_vote=True), 1)
-    assert error.path == "topics[0].partitions[0].pre_vote"
+    assert error.path == "topics[0].partitions[0].preVote"
     assert error.problem == "version 1 cannot carry the field (it has 2+)"
     assert error.expected == "the default False"
     assert error.found == "bool True"
@@ -158,7 +165,7 @@ def test_a_deleted_attribute_is_named() -> None:
     """Nothing else explains an AttributeError deep inside a generated function."""
     request = VoteRequest()
     del request.cluster_id
-    assert refusal(request, 2).path == "cluster_id"
+    assert refusal(request, 2).path == "clusterId"
 
 
 @pytest.mark.parametrize("version", [-1, 3, None, "2"])
