@@ -6,10 +6,10 @@ bounded memory; the README of this folder says what is done about damage.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kraftwire.decode.conversations_connection import Connection, reverse_key
-from kraftwire.decode.conversations_outbox import Outbox
+from kraftwire.decode.conversations_outbox import Ending, Outbox
 from kraftwire.decode.frames import Frame
 from kraftwire.decode.frames_health import Health
 from kraftwire.decode.links import (
@@ -39,14 +39,18 @@ class Capture:
     """The Kafka frames of one capture file, pipe or, as ``-``, standard input.
 
     Shape: iterate once; `health` is complete when the iterator is exhausted. `index` is the number
-    of the first frame, `next_index` that of the one that would follow the last.
+    of the first frame, `next_index` that of the one that would follow the last. `on_ending` hears
+    of connections that end, before the frames behind that are handed out.
     Raises: StorageError if the file cannot be opened or is no capture.
     """
 
-    def __init__(self, path: str, *, index: int = 0, health: Health | None = None) -> None:
-        self.health = health if health is not None else Health()
+    def __init__(
+        self, path: str, *, index: int = 0, on_ending: Callable[[Ending], None] | None = None
+    ) -> None:
+        self.health = Health()
         self._source = CaptureSource(path)
         self._outbox = Outbox(path, self.health, index)
+        self._outbox.on_ending = on_ending
         self._first_index = index
         self._flows: dict[bytes, Flow] = {}
         self._open: dict[Connection, None] = {}
@@ -145,10 +149,11 @@ class Capture:
     def _open_by_syn(self, flow: Flow | None, segment: Segment) -> None:
         time_ns, key, seq, _, flags, data, start, end, missing = segment
         if flow is not None:
-            if flow.syn_seq == seq:
+            is_over = flow.connection.is_ending or flow.connection.is_closed
+            if flow.syn_seq == seq and not is_over:
                 return  # sent again
             flow.check_out()
-            is_new = flow.syn_seq >= 0 or flow.connection.is_closed
+            is_new = flow.syn_seq >= 0 or is_over
             if is_new or (flow.next_seq >= 0 and flow.is_far_off(seq)):
                 self._close(flow.connection)
                 flow = None
@@ -203,4 +208,5 @@ class Capture:
             connection.close(at_capture_end=True)
         self._open.clear()
         self.health.problem = self._source.problem
+        self.health.is_damaged = self._source.is_damaged
         self.health.frames += self._outbox.index - self._first_index

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kraftwire.decode.conversations_outbox import Outbox
 from kraftwire.decode.conversations_recognise import Recogniser, Stage, end_name
-from kraftwire.decode.links import RST, Segment
+from kraftwire.decode.links import FIN, RST, Segment
 from kraftwire.decode.streams import Flow
 from kraftwire.limits import LINGER_NS, LINGER_PACKETS
 
@@ -29,6 +29,7 @@ class Connection:
 
     Shape: `flows` are those of the packets with `key` and of the other direction. Unusual packets
     come to `accept`; between them both flows are in the fast lane unless something is open.
+    `is_ending` from the first FIN or reset on, `is_closed` when nothing more is expected.
     """
 
     __slots__ = (
@@ -38,12 +39,14 @@ class Connection:
         "_recogniser",
         "flows",
         "is_closed",
+        "is_ending",
         "key",
     )
 
     def __init__(self, key: bytes, outbox: Outbox) -> None:
         self.key = key
         self.is_closed = False
+        self.is_ending = False
         self._packets = 0
         self._ending_at = self._ending_ns = -1
         size = (len(key) - 4) // 2
@@ -91,6 +94,9 @@ class Connection:
         flow.accept(segment, self._packets)
         if flags & RST and self._ending_at < 0:
             self._ending_at, self._ending_ns = self._packets, time_ns
+        if flags & (FIN | RST) and not self.is_ending:
+            self.is_ending = True
+            self._recogniser.tell_ending(flow, time_ns, is_reset=bool(flags & RST))
         return self.review(time_ns)
 
     def review(self, time_ns: int) -> bool:

@@ -5,11 +5,24 @@ Owns the numbering of frames in order of completion.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from kraftwire.decode.frames import Frame
 from kraftwire.decode.frames_health import Health
 from kraftwire.limits import BUFFERED_BYTES_MAX
 
-__all__ = ["Budget", "Outbox"]
+__all__ = ["Budget", "Ending", "Outbox"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The first packet that ends a connection of Kafka: a FIN, or a reset."""
+
+    connection: str
+    time_ns: int
+    is_by_client: bool
+    is_reset: bool
 
 
 class Budget:
@@ -35,7 +48,7 @@ class Budget:
 class Outbox:
     """Collects frames until the capture's iterator hands them out."""
 
-    __slots__ = ("budget", "file", "frames", "health", "index")
+    __slots__ = ("budget", "file", "frames", "health", "index", "on_ending")
 
     def __init__(self, file: str, health: Health, index: int) -> None:
         self.file = file
@@ -43,3 +56,4 @@ class Outbox:
         self.index = index
         self.frames: list[Frame] = []
         self.budget = Budget()
+        self.on_ending: Callable[[Ending], None] | None = None

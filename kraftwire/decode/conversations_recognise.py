@@ -7,7 +7,7 @@ a connection that was open before the capture began, requests are searched for i
 from __future__ import annotations
 
 from kraftwire import messages
-from kraftwire.decode.conversations_outbox import Outbox
+from kraftwire.decode.conversations_outbox import Ending, Outbox
 from kraftwire.decode.conversations_pairing import Conversation
 from kraftwire.decode.conversations_tls import Tls, is_tls
 from kraftwire.decode.frames import CaptureFinding
@@ -149,6 +149,13 @@ class Recogniser:
             self._become_other()
         else:
             self.stage.finish(at_capture_end=at_capture_end)
+
+    def tell_ending(self, flow: Flow, time_ns: int, *, is_reset: bool) -> None:
+        """Tell whoever wants to know that a connection of Kafka ends."""
+        stage, tell = self.stage, self._outbox.on_ending
+        if tell is not None and stage is not None and stage.is_kafka:
+            is_by_client = stage.is_client(flow)
+            tell(Ending(self._name(), time_ns, is_by_client=is_by_client, is_reset=is_reset))
 
     def _become_kafka(self, client: _Side, at: int) -> None:
         """Read both directions again, this time as Kafka."""

@@ -23,6 +23,9 @@ Test = Callable[[DecodedFrame], bool]
 
 _NEGATIONS = ("!", "^")
 _RANGE = re.compile(r"(?P<low>\d+)(?:(?P<open>\+)|(?:-|\.\.)(?P<high>\d+))?")
+_BRACKETS = re.compile(r"\[[^]]*\]")
+_PORT = re.compile(r"[\d?*]+")
+_PORT_MAX = 0xFFFF
 _SECONDS = re.compile(r"\d+(?:\.\d+)?")
 _NS_PER_SECOND = 1_000_000_000
 
@@ -132,6 +135,8 @@ def _frame_tests(options: FilterOptions) -> list[Test]:
     if options.client_id:
         tests += _globs(options.client_id, lambda f: [f.client_id or ""])
     if options.connection:
+        for text in options.connection:
+            _check_connection(text)
         tests += _globs(options.connection, _connection_names)
     if options.min_latency_ms is not None:
         least = options.min_latency_ms
@@ -216,6 +221,23 @@ def _connection_names(frame: DecodedFrame) -> list[str]:
     hosts = [end.rpartition(":")[0] for end in (client, server)]
     ports = [":" + end.rpartition(":")[2] for end in (client, server)]
     return [whole, client, server, *hosts, *ports]
+
+
+def _check_connection(text: str) -> None:
+    """Refuse what no connection can match, before somebody waits for it.
+
+    Raises: UsageError.
+    """
+    # What stands in brackets is an IPv6 address or a set of characters.
+    for end in _BRACKETS.sub("?", text.lstrip("".join(_NEGATIONS))).split("-"):
+        host, colon, port = end.rpartition(":")
+        if not colon:
+            if end.isdecimal():
+                raise UsageError(f"{text!r} is no host; a port is written as :{end}")
+        elif ":" in host:
+            raise UsageError(f"{text!r} has too many colons; an IPv6 address stands in brackets")
+        elif not _PORT.fullmatch(port) or (port.isdecimal() and int(port) > _PORT_MAX):
+            raise UsageError(f"{text!r} has no port from 0 to {_PORT_MAX} behind its colon")
 
 
 def _globs(values: tuple[str, ...], names: Callable[[DecodedFrame], list[str]]) -> list[Test]:

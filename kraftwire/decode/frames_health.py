@@ -28,7 +28,8 @@ class TlsConnection:
 
 @dataclass(slots=True)
 class Health:
-    """Totals of a run; `problem` says why a capture file ended before it should have.
+    """Totals of a run; `problem` says why a capture file ended before it should have, and
+    `is_damaged` that it is wrong there, rather than just cut off.
 
     Units: counts of packets, connections, frames or bytes, as the names say; `missing_bytes` were
     lost by the capture, in connections of any kind, `skipped_bytes` are there in connections of
@@ -58,6 +59,7 @@ class Health:
     unmatched_responses: int = 0
     unanswered_requests: int = 0
     problem: str = ""
+    is_damaged: bool = False
     tls: list[TlsConnection] = field(default_factory=list)
     unsupported_links: dict[int, int] = field(default_factory=dict)
 

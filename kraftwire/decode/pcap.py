@@ -73,7 +73,7 @@ def _records(
             if stop > end:
                 if captured > PACKET_BYTES_MAX:
                     health.packets += count
-                    source.problem = f"a packet of {captured} bytes cannot be"
+                    source.fail(f"a packet of {captured} bytes cannot be")
                     return
                 missing = stop - end
                 break

@@ -115,11 +115,11 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
             if data.startswith(SECTION_MAGIC, at):
                 section = _section(data, at)
             if section is None:
-                source.problem = "the byte order of a section is unknown"
+                source.fail("the byte order of a section is unknown")
                 return
             kind, size = section.block(data, at)
             if not _BLOCK_SIZE_MIN <= size <= PACKET_BYTES_MAX or size & 3:
-                source.problem = f"a block of {size} bytes cannot be"
+                source.fail(f"a block of {size} bytes cannot be")
                 return
             if at + size > end:
                 break

@@ -7,12 +7,13 @@ the business of `run_inputs`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from kraftwire.decode.bodies_frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.bodies_records import Settings
+from kraftwire.decode.conversations_outbox import Ending
 from kraftwire.decode.files.report import ExitCode, FileLine, FileReport
 from kraftwire.decode.filters import FrameFilter
 from kraftwire.decode.findings import LOSSES
@@ -36,7 +37,7 @@ class Sink(Protocol):
     Shape: a sink may have more. `quick(frame: Frame) -> bool` takes a frame that nobody has
     decoded and tells whether that was possible; it is asked first where all frames are wanted. A
     sink with a true `shows_exchanges` gets a request, though it does not pass the filter, if its
-    response does, and the other way round.
+    response does, and the other way round. `ending(ending: Ending)` hears of connections that end.
     """
 
     def frame(self, frame: DecodedFrame) -> None:
@@ -70,7 +71,7 @@ class Totals:
         return (
             bool(self.unreadable or self.files.loss_count)
             or not LOSSES.isdisjoint(self.findings)
-            or any(health.is_undecoded or health.problem for health in self.captures.values())
+            or any(health.is_undecoded or health.is_damaged for health in self.captures.values())
         )
 
     @property
@@ -91,6 +92,12 @@ class Run:
         self._decoder = FrameDecoder(settings)
         self._filter = frame_filter
         self._sink = sink
+
+    @property
+    def on_ending(self) -> Callable[[Ending], None] | None:
+        """Who wants to hear of connections that end, if anybody does."""
+        hear: Callable[[Ending], None] | None = getattr(self._sink, "ending", None)
+        return hear
 
     def frames(self, frames: Iterable[Frame]) -> None:
         """Decode frames and show those that pass the filter."""

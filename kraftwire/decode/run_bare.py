@@ -6,13 +6,13 @@ answers has to be said.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from kraftwire.decode.bodies import decode_payload
 from kraftwire.decode.frames import Frame, Request
-from kraftwire.errors import UsageError
+from kraftwire.errors import StorageError, WireError
 from kraftwire.limits import FILE_WINDOW_BYTES, FRAME_SIZE_MAX
 from kraftwire.wire.frame import LENGTH_SIZE, frame_size
 
@@ -27,19 +27,22 @@ _CUT = "cut-by-capture-end"
 class BareFrames:
     """Makes frames of bytes.
 
-    Shape: `api` are key and version of the requests that the frames answer; None if the frames are
-    requests, whose headers tell. `index` is the number of the next frame.
+    Shape: `on_error` hears of what is no frame. `api` are key and version of the requests that the
+    frames answer; None if the frames are requests, whose headers tell. `index` is the number of
+    the next frame.
     """
 
     file: str
+    on_error: Callable[[StorageError], None]
     api: tuple[int, int] | None = None
     index: int = 0
 
     def of_hex(self, lines: Iterable[str]) -> Iterator[Frame]:
         """Frames in hex, with or without their length prefix; blank lines and comments are skipped.
 
-        Raises: UsageError naming the line that is no hex.
+        Shape: of the lines that are no hex the first is told, and how many more there are.
         """
+        bad = 0
         for number, line in enumerate(lines, 1):
             text = line.partition(_COMMENT)[0].replace(":", " ").strip()
             if not text:
@@ -47,22 +50,35 @@ class BareFrames:
             try:
                 data = bytes.fromhex(text.removeprefix("0x"))
             except ValueError:
-                raise UsageError(f"{self.file} line {number} is no hex: {text[:40]!r}") from None
+                if not bad:
+                    self._fail(f"line {number} is no hex: {text[:40]!r}")
+                bad += 1
+                continue
             yield self._frame(_without_prefix(data))
+        if bad > 1:
+            self._fail(f"{bad - 1:,} more lines are no hex")
 
     def of_stream(self, stream: BinaryIO) -> Iterator[Frame]:
         """Frames with their length prefixes, one behind the other; the last one may be cut off.
 
-        Raises: WireError on an impossible length.
+        Shape: ends at an impossible length, behind which no frame can be found.
         """
         buffer = bytearray()
-        while data := stream.read(FILE_WINDOW_BYTES):
-            buffer += data
-            while (size := _whole_size(buffer)) is not None:
-                yield self._frame(bytes(buffer[LENGTH_SIZE : LENGTH_SIZE + size]))
-                del buffer[: LENGTH_SIZE + size]
-        if buffer:
-            yield self._cut(bytes(buffer))
+        position = 0
+        try:
+            while data := stream.read(FILE_WINDOW_BYTES):
+                buffer += data
+                while (size := _whole_size(buffer)) is not None:
+                    yield self._frame(bytes(buffer[LENGTH_SIZE : LENGTH_SIZE + size]))
+                    del buffer[: LENGTH_SIZE + size]
+                    position += LENGTH_SIZE + size
+            if buffer:
+                yield self._cut(bytes(buffer))
+        except WireError as error:
+            self._fail(f"nothing is decoded from here on: {error}", position)
+
+    def _fail(self, problem: str, position: int | None = None) -> None:
+        self.on_error(StorageError(problem, file=self.file, position=position))
 
     def _cut(self, rest: bytes) -> Frame:
         data = rest[LENGTH_SIZE:]

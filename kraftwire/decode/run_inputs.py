@@ -22,7 +22,7 @@ from kraftwire.decode.files.source import open_source
 from kraftwire.decode.files.walk import walk
 from kraftwire.decode.run import Run
 from kraftwire.decode.run_bare import BareFrames
-from kraftwire.errors import StorageError, UsageError
+from kraftwire.errors import KraftwireError, StorageError, UsageError
 
 __all__ = ["STDIN", "InputKind", "Inputs", "is_live"]
 
@@ -66,7 +66,7 @@ class Inputs:
         report = self.run.totals.files
         self.run.file_lines(follow(Path(first), self.files, report, wait))
 
-    def _fail(self, error: StorageError) -> None:
+    def _fail(self, error: KraftwireError) -> None:
         self.run.totals.unreadable += 1
         self.tell(str(error))
 
@@ -81,7 +81,7 @@ class Inputs:
 
     def _read_capture(self, path: str) -> None:
         totals = self.run.totals
-        capture = Capture(path, index=totals.frames)
+        capture = Capture(path, index=totals.frames, on_ending=self.run.on_ending)
         totals.captures[path] = capture.health
         self.run.frames(capture)
 
@@ -101,7 +101,7 @@ class Inputs:
                 self.run.file_lines(decode_source(source, self.files, report))
 
     def _read_bare(self, path: str) -> None:
-        frames = BareFrames(path, self.api, self.run.totals.frames)
+        frames = BareFrames(path, self._fail, self.api, self.run.totals.frames)
         try:
             with _open(path) as stream:
                 if self.kind == "hex":

@@ -29,18 +29,22 @@ _GZIP = b"\x1f\x8b"
 _XZ = b"\xfd7zXZ\x00"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _MAGIC_SIZE = 6
+# How the library says that its input ends too early.
+_ZSTD_CUT = "incomplete frame"
 
 
 class CaptureSource:
     """Reads a capture once, from the start to the end.
 
     Shape: `problem` says why the bytes ended before they should have; empty if they did not.
+    `is_damaged` tells that they were wrong there, rather than just at their end.
     Raises: StorageError if the file cannot be opened.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.problem = ""
+        self.is_damaged = False
         self._rest = b""
         self._pipe: _ZstdPipe | None = None
         try:
@@ -91,12 +95,19 @@ class CaptureSource:
         self._rest = data[size:]
         return data[:size]
 
+    def fail(self, problem: str) -> None:
+        """Note that the bytes make no sense from here on."""
+        self.problem = problem
+        self.is_damaged = True
+
     def _attempt(self) -> bytes:
         try:
             return self._read_some(CAPTURE_READ_BYTES)
-        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-            self.problem = f"cannot read on: {error}"
-            return b""
+        except EOFError as error:
+            self.problem = f"the packed file is cut off: {error}"
+        except (OSError, zlib.error, lzma.LZMAError) as error:
+            self.fail(f"cannot read on: {error}")
+        return b""
 
     def __enter__(self) -> CaptureSource:
         return self
@@ -148,10 +159,13 @@ class _ZstdPipe:
         threading.Thread(target=_unpack_zstd, args=arguments, daemon=True).start()
 
     def read(self, size: int) -> bytes:
-        """The next unpacked bytes. Raises: OSError at the end of damaged input."""
+        """The next unpacked bytes. Raises: EOFError where the input is cut off, OSError where it is
+        damaged.
+        """
         data = os.read(self._output, size)
         if not data and self._errors:
-            raise OSError(self._errors[0])
+            text = self._errors[0]
+            raise EOFError(text) if _ZSTD_CUT in text else OSError(text)
         return data
 
     def close(self) -> None:

@@ -103,6 +103,12 @@ def test_a_missing_file_is_told_and_the_others_are_decoded(capsys: Captured) -> 
         ("x.pcap", "--error", "NO_SUCH"),
         ("x.pcap", "--since", "yesterday"),
         ("x.pcap", "--partition", "first"),
+        ("x.pcap", "--connection", "localhost:http"),
+        ("x.pcap", "--connection", ":65536"),
+        ("x.pcap", "--connection", "10.0.0.1:"),
+        ("x.pcap", "--connection", "!10.0.0.1:1-10.0.0.2:x"),
+        ("x.pcap", "--connection", "9092"),
+        ("x.pcap", "--connection", "fe80::1:9092"),
         ("x.pcap", "--stats", "--raft"),
         ("x.pcap", "-v", "--format", "jsonl"),
         ("x.pcap", "--no-such-option"),
@@ -187,12 +193,57 @@ def test_hex_may_come_with_and_without_a_length(tmp_path: Path, capsys: Captured
     assert (lines[0]["time"], lines[0]["connection"]) == (None, None)
 
 
-def test_a_line_that_is_no_hex_is_named(tmp_path: Path, capsys: Captured) -> None:
-    """Exit code 2, as for any other wrong argument."""
-    path = tmp_path / "hex"
-    path.write_text("00\nxyz\n")
-    assert _run(path, "--input", "hex", "--format", "jsonl") == USAGE
-    assert "line 2 is no hex: 'xyz'" in capsys.readouterr().err
+def test_a_line_that_is_no_hex_is_named_and_the_others_are_decoded(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    """In this file and in those behind it; what is not decoded shows in the exit code."""
+    payload = request("Vote", 2, VoteRequest(cluster_id="c"), 9).hex()
+    bad, good = tmp_path / "bad", tmp_path / "good"
+    bad.write_text(f"{payload}\nxyz\n{payload}\nuvw\n123\n")
+    good.write_text(f"{payload}\n")
+    assert _run(bad, good, "--input", "hex", "--format", "jsonl") == PARTIAL
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) == 3
+    assert "bad: line 2 is no hex: 'xyz'\n" in captured.err
+    assert "bad: 2 more lines are no hex\n" in captured.err
+
+
+def test_a_stream_with_an_impossible_length_is_told_and_the_others_are_decoded(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    """Nothing marks where the next frame would begin."""
+    payload = request("Vote", 2, VoteRequest(cluster_id="c"), 9)
+    framed = len(payload).to_bytes(4, "big") + payload
+    bad, good = tmp_path / "bad", tmp_path / "good"
+    bad.write_bytes(framed + b"\xff\xff\xff\xfe" + framed)
+    good.write_bytes(framed)
+    assert _run(bad, good, "--input", "frames", "--format", "jsonl") == PARTIAL
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) == 2
+    assert f"bad at byte {len(framed)}: nothing is decoded from here on" in captured.err
+    assert _run(tmp_path / "missing", good, "--input", "frames", "-q") == PARTIAL
+    assert "missing: cannot read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cut", [0, 1, 20])
+def test_a_capture_may_be_cut_anywhere(cut: int, tmp_path: Path, capsys: Captured) -> None:
+    """A frame cut by the capture's end is a finding, not a failure; inside a packet it is said."""
+    path = _unpacked("clients", tmp_path)
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) - len(_packets(data)[-1]) - cut])
+    assert _run(path, "--format", "jsonl") == CLEAN
+    assert ("the file ends inside a packet" in capsys.readouterr().err) == bool(cut)
+
+
+def test_a_damaged_capture_is_partial(tmp_path: Path, capsys: Captured) -> None:
+    """What is behind the damage is there, but not decoded."""
+    path = _unpacked("clients", tmp_path)
+    data = bytearray(path.read_bytes())
+    at = 24 + sum(len(packet) for packet in _packets(bytes(data))[:100])
+    data[at + 8 : at + 12] = b"\xff\xff\xff\x7f"
+    path.write_bytes(data)
+    assert _run(path, "--format", "jsonl") == PARTIAL
+    assert "cannot be" in capsys.readouterr().err
 
 
 def test_bare_responses_need_to_know_what_they_answer(tmp_path: Path, capsys: Captured) -> None:
@@ -284,6 +335,15 @@ def test_connections_are_chosen_by_either_end(end: str) -> None:
     """The client's port is enough to follow one client."""
     lines = _shown("sasl", connection=(end,))
     assert {line["connection"] for line in lines} == {"127.0.0.1:38018-127.0.0.1:23011"}
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["10.0.0.*", "127.0.0.1:9*", ":909[0-9]", "[::1]:9092", "[fe80::1]", "!:65535", "*:1-*:?"],
+)
+def test_patterns_of_connections_are_taken(end: str) -> None:
+    """Only what can match nothing at all is refused."""
+    assert not FrameFilter(FilterOptions(connection=(end,))).passes_all
 
 
 def test_topics_are_found_by_name_and_by_id() -> None:

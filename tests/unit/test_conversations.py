@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from kraftwire.decode.conversations import Capture
+from kraftwire.decode.conversations_outbox import Ending
 from tests.support.pcap_builder import (
     Segment,
     Session,
     decode_segments,
     frame,
+    pcap_of,
     request,
     response,
 )
@@ -271,6 +274,72 @@ def test_connections_that_say_nothing_are_not_counted_as_something(tmp_path: Pat
     _, capture = decode_segments(tmp_path, Session().open().reset(by_client=False).segments)
     assert capture.health.other_connections == 0
     assert capture.health.connections == 1
+
+
+def _twice(first: Session, *, server_seq: int = 5000) -> Session:
+    """The same ends again, with the same initial sequence number of the client."""
+    second = Session(now_ns=first.now_ns, server_seq=server_seq)
+    second.open().client(request(9)).server(response(9)).close()
+    second.segments[:0] = first.segments
+    return second
+
+
+@pytest.mark.parametrize("server_seq", [5000, 70_000])
+@pytest.mark.parametrize("ending", ["close", "reset"])
+def test_a_connection_may_come_back_with_the_same_sequence_numbers(
+    tmp_path: Path, ending: str, server_seq: int
+) -> None:
+    """After its end it is a new one: emulators and load balancers count from the same start."""
+    first = Session().open().client(request(1)).server(response(1))
+    getattr(first, ending)()
+    again = _twice(first, server_seq=server_seq)
+    frames, capture = decode_segments(tmp_path, again.segments)
+    assert [frame.correlation_id for frame in frames] == [1, 1, 9, 9]
+    assert all(not frame.findings for frame in frames)
+    assert capture.health.kafka_connections == 2
+    assert capture.health.retransmissions == 0
+
+
+def test_a_connection_that_ended_unanswered_may_come_back(tmp_path: Path) -> None:
+    """What the first left open must not keep the second from being seen."""
+    first = Session().open().client(request(1)).server(response(1)).client(request(2)).close()
+    frames, capture = decode_segments(tmp_path, _twice(first).segments)
+    assert [frame.correlation_id for frame in frames] == [1, 1, 2, 9, 9]
+    assert capture.health.unanswered_requests == 1
+
+
+def test_a_handshake_that_is_sent_again_opens_nothing(tmp_path: Path) -> None:
+    """Captures at bridges show packets twice."""
+    session = Session().open()
+    session.segments[1:1] = session.segments[:1]
+    session.segments += session.segments[:3]
+    session.client(request(1)).server(response(1)).close()
+    frames, capture = decode_segments(tmp_path, session.segments)
+    assert [frame.correlation_id for frame in frames] == [1, 1]
+    assert capture.health.connections == 1
+
+
+@pytest.mark.parametrize(
+    ("ending", "is_by_client", "is_reset"),
+    [("close", True, False), ("reset", True, True), ("server", False, True)],
+)
+def test_the_end_of_a_connection_is_told_once(
+    tmp_path: Path, ending: str, is_by_client: bool, is_reset: bool
+) -> None:
+    """Who ended it is whose packet came first."""
+    session = Session().open().client(request(1)).server(response(1))
+    if ending == "close":
+        session.close()
+    else:
+        session.reset(by_client=ending == "reset").reset()
+    path = tmp_path / "a.pcap"
+    path.write_bytes(pcap_of(session.segments))
+    told: list[Ending] = []
+    frames = list(Capture(str(path), on_ending=told.append))
+    (ended,) = told
+    assert ended.connection == frames[0].connection
+    assert (ended.is_by_client, ended.is_reset) == (is_by_client, is_reset)
+    assert ended.time_ns > frames[-1].time_ns
 
 
 def test_numbers_of_frames_go_on_over_several_captures(tmp_path: Path) -> None:

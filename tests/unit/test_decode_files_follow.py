@@ -160,6 +160,32 @@ def test_a_folder_stands_for_its_last_segment(log: Path) -> None:
     assert run(log.parent).offsets == [6]
 
 
+def test_a_folder_of_partitions_stands_for_its_metadata_log(log: Path) -> None:
+    """That is what log.dirs names, and of a controller there is no other log."""
+    log.parent.rename(log.parent.with_name("__cluster_metadata-0"))
+    (log.parent.parent / "bootstrap.checkpoint").write_bytes(b"")
+    other = log.parent.parent / "topic-1" / log.name
+    other.parent.mkdir()
+    other.write_bytes(segment(50, 1)[0])
+    assert run(log.parent.parent).offsets == [0, 3]
+
+
+def test_a_folder_with_one_partition_stands_for_it(log: Path) -> None:
+    """There is nothing to choose from."""
+    (log.parent.parent / "empty-0").mkdir()
+    assert run(log.parent.parent).offsets == [0, 3]
+
+
+def test_a_folder_of_many_partitions_asks_for_one(log: Path) -> None:
+    """Following an accidental one would look like a quiet log."""
+    for number in range(1, 6):
+        other = log.parent.parent / f"topic-{number}" / log.name
+        other.parent.mkdir()
+        other.write_bytes(segment(50, 1)[0])
+    with pytest.raises(UsageError, match=r"6 partitions \(topic-0, .*, topic-3, \.\.\.\)"):
+        run(log.parent.parent)
+
+
 def test_a_deleted_segment_is_left_for_the_next(log: Path) -> None:
     """Retention deletes from the front; a log restarted behind a snapshot begins anew."""
 

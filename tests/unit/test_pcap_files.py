@@ -8,6 +8,7 @@ import os
 import random
 import struct
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import cramjam
@@ -143,6 +144,7 @@ def test_a_file_that_ends_inside_a_packet_is_read_up_to_there(tmp_path: Path, fo
     frames, capture = decode(tmp_path / "a", content[:-5])
     assert [frame.direction for frame in frames] == ["request"]
     assert "ends inside" in capture.health.problem
+    assert not capture.health.is_damaged
 
 
 @pytest.mark.parametrize("form", ["pcap", "pcapng"])
@@ -157,6 +159,7 @@ def test_an_impossible_length_ends_the_reading(tmp_path: Path, form: str) -> Non
     frames, capture = decode(tmp_path / "a", content)
     assert len(frames) == 2
     assert "cannot be" in capture.health.problem
+    assert capture.health.is_damaged
 
 
 def test_what_is_no_capture_is_refused(tmp_path: Path) -> None:
@@ -189,7 +192,24 @@ def test_a_cut_compressed_file_says_so(tmp_path: Path, pack: object) -> None:
     packed = pack(pcap_of(session.segments))  # type: ignore[operator]
     frames, capture = decode(tmp_path / "a", packed[: len(packed) * 3 // 4])
     assert 100 < len(frames) < 600
-    assert "cannot read on" in capture.health.problem
+    assert "the packed file is cut off" in capture.health.problem
+    assert not capture.health.is_damaged
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, _zstd])
+def test_a_damaged_compressed_file_is_not_taken_for_a_cut_one(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    """What is cut off was never there; what is damaged was, and is lost."""
+    session = Session().open()
+    for number in range(600):
+        session.client(request(number, random.Random(number).randbytes(1000)))
+    packed = bytearray(pack(pcap_of(session.segments)))
+    packed[-1000:] = b"\xff" * 1000
+    frames, capture = decode(tmp_path / "a", bytes(packed))
+    assert len(frames) > 100
+    assert capture.health.is_damaged
+    assert "cut off" not in capture.health.problem
 
 
 def test_several_compressed_members_are_one_capture(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+from kraftwire.decode.conversations_outbox import Ending
 from kraftwire.decode.render.raft import Sighting, story_to_json, write_story
 from kraftwire.decode.render.raft.model import LEADS, Event, Story
 from kraftwire.messages.topic_record import TopicRecord
@@ -262,6 +263,52 @@ def test_the_json_form_has_what_the_text_has() -> None:
     }
     assert json["leaders"][0]["leader"] == 1
     assert json["start"] == 1000.0
+
+
+def _end(talk: QuorumTalk, client: int, server: int, **how: bool) -> None:
+    connection = f"10.0.0.{client}:50000-10.0.0.{server}:{9000 + server}"
+    how = {"is_by_client": False, "is_reset": False} | how
+    talk.timeline.see_ending(Ending(connection, round(talk.now * 1e9), **how))
+
+
+def test_connections_that_break_between_nodes_are_one_line_per_node() -> None:
+    """A process that ends closes all of its connections at once."""
+    talk = QuorumTalk()
+    _elect(talk, 1, [2, 3], epoch=1)
+    _keep_fetching(talk, [2, 3], 1, epoch=1)
+    _end(talk, 2, 1)
+    talk.wait(0.1)
+    _end(talk, 3, 1)
+    _end(talk, 1, 2, is_by_client=True)
+    talk.wait(5)
+    talk.fetch(3, 1, offset=7, epoch=1)
+    _end(talk, 3, 1, is_by_client=True, is_reset=True)
+    story = talk.timeline.story()
+    first, second = _events(story, "disconnect")
+    assert (first.node, first.text) == (1, "closes 3 connections with 2, 3")
+    assert (second.node, second.text) == (3, "resets its connection with 1")
+    assert first.details == {"peers": [2, 3], "count": 3, "isReset": False}
+    assert "node 3  resets its connection with 1" in _text(story)
+
+
+def test_connections_that_nobody_used_any_more_end_unmentioned() -> None:
+    """Kafka closes what is idle for minutes, and clients come and go."""
+    talk = QuorumTalk()
+    _elect(talk, 1, [2, 3], epoch=1)
+    talk.wait(600)
+    _end(talk, 1, 2)
+    _end(talk, 77, 2, is_reset=True)
+    assert not _events(talk.timeline.story(), "disconnect")
+
+
+def test_the_reset_of_an_idle_connection_is_told() -> None:
+    """Nobody resets a connection that is well."""
+    talk = QuorumTalk()
+    _elect(talk, 1, [2, 3], epoch=1)
+    talk.wait(600)
+    _end(talk, 1, 2, is_reset=True)
+    (event,) = _events(talk.timeline.story(), "disconnect")
+    assert (event.node, event.text) == (2, "resets its connection with 1")
 
 
 def test_a_capture_without_a_quorum_says_so() -> None:

@@ -184,6 +184,27 @@ def test_the_fourth_node_joins_by_a_snapshot_and_leaves_again(story: Story) -> N
     assert snapshot.details["received"] == snapshot.details["size"]
 
 
+def test_connections_break_where_nodes_stopped() -> None:
+    """The killed and the stopped leader close all of theirs, the halted one's are given up."""
+    path = SHIPPED if SHIPPED.exists() else SHARED
+    if not path.exists():
+        pytest.skip("the capture of a real quorum is not here")
+    decoder, writer = FrameDecoder(Settings()), RaftWriter(io.StringIO())
+    for frame in Capture(str(path), on_ending=writer.ending):
+        writer.frame(decoder.decode(frame))
+    events = [e for e in writer.timeline.story().events if e.kind == "disconnect"]
+    assert [(e.node, e.details["peers"]) for e in events] == [
+        (2, [1, 3, 10]),
+        (3, [1, 2, 10]),
+        *[(node, [1]) for node in (10, 3, 2, 10, 10)],
+        (4, [2, 3]),
+    ]
+    killed, stopped, *given_up, _ = events
+    assert 0 < killed.time - KILLED < 0.5
+    assert 0 < stopped.time - TERMINATED < 0.5
+    assert all(1.5 < each.time - HALTED < 10 for each in given_up)
+
+
 def test_nobody_else_is_called_silent(story: Story) -> None:
     """The killed, the stopped, the halted and the removed node, and no waiting observer."""
     assert [each.node for each in story.silences] == [2, 3, 1, 4]

@@ -28,13 +28,18 @@ __all__ = ["follow"]
 
 Wait = Callable[[], bool]
 
+_METADATA_LOG = "__cluster_metadata-0"
+# So many partitions are named where one has to be chosen.
+_NAMED_MAX = 4
+
 
 def follow(
     path: Path, options: FileOptions, report: FileReport, wait: Wait
 ) -> Iterator[FileLine]:
     """The lines of a segment as it grows, then those of the segments that follow it.
 
-    Shape: a folder stands for its last segment. A batch is shown once it is complete; one that a
+    Shape: a folder stands for its last segment; a folder of partitions for that of the metadata
+    log, or of its only partition. A batch is shown once it is complete; one that a
     truncation removed and another replaced is a finding and the other's line. `wait` sleeps and
     tells whether to go on.
     Raises: UsageError if there is no segment; StorageError if it cannot be read.
@@ -163,9 +168,26 @@ class _Follower:
 
 def _last_segment(folder: Path) -> Path:
     newest = _newest(folder)
-    if newest is None:
-        raise UsageError(f"{folder} holds no segment to follow")
-    return newest
+    if newest is not None:
+        return newest
+    found = {path.name: last for path in _folders(folder) if (last := _newest(path))}
+    if _METADATA_LOG in found:
+        return found[_METADATA_LOG]
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if found:
+        names = sorted(found)
+        some = ", ".join(names[:_NAMED_MAX]) + (", ..." if len(names) > _NAMED_MAX else "")
+        raise UsageError(f"{folder} holds segments of {len(names)} partitions ({some}): name one")
+    raise UsageError(f"{folder} holds no segment to follow")
+
+
+def _folders(folder: Path) -> list[Path]:
+    """The folders in a folder."""
+    try:
+        return [path for path in folder.iterdir() if path.is_dir()]
+    except OSError as error:
+        raise StorageError(f"cannot read: {error.strerror}", file=str(folder)) from error
 
 
 def _newest(folder: Path) -> Path | None:

@@ -72,6 +72,11 @@ class Nodes:
         """The node that asks; None if that is no node or not known yet."""
         return self._clients.get(seen.connection)
 
+    def ends(self, connection: str) -> tuple[NodeId | None, NodeId]:
+        """The nodes at both ends, the client's first; None if that is not known to be one."""
+        server = connection.rpartition("-")[2]
+        return self._clients.get(connection), self._servers.get(server, server)
+
     def see(self, seen: Sighting) -> None:
         """Note a sign of life of the sender.
 

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from kraftwire.decode.bodies_topics import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.decode.conversations_outbox import Ending
 from kraftwire.decode.render.raft.elections import Elections
+from kraftwire.decode.render.raft.endings import Endings
 from kraftwire.decode.render.raft.leaders import Leaders
 from kraftwire.decode.render.raft.members import Members
 from kraftwire.decode.render.raft.metadata_log import MetadataLog, Place
@@ -68,6 +70,7 @@ class Timeline:
         self._leaders = Leaders(self._nodes, self._elections)
         self._members = Members(self._nodes)
         self._progress = Progress()
+        self._endings = Endings(self._nodes)
         self._events: list[Event] = []
         self._start: float | None = None
         self._end = 0.0
@@ -80,7 +83,12 @@ class Timeline:
                 self._see_request(seen, seen.body)
             else:
                 self._see_response(seen, seen.body)
+            self._endings.see_use(seen)
         self._nodes.see(seen)
+
+    def see_ending(self, ending: Ending) -> None:
+        """Take note of a connection that ends."""
+        self._endings.see(ending)
 
     def see_batch(self, batch: Batch) -> None:
         """Take note of a batch of a metadata log; its records tell the time."""
@@ -227,6 +235,7 @@ class Timeline:
             *self._snapshots.events(),
             *self._silence_events(),
             *self._arrivals(),
+            *self._endings.events(),
         ]
         events.sort(key=lambda each: each.time)
         log = self._log

@@ -6,6 +6,7 @@ import json
 from typing import TextIO
 
 from kraftwire.decode.bodies_frame import DecodedFrame
+from kraftwire.decode.conversations_outbox import Ending
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.render.pending import Pending
@@ -52,6 +53,10 @@ class RaftWriter:
             if asked is not None:
                 seen.request, seen.asked = asked
         self.timeline.see(seen)
+
+    def ending(self, ending: Ending) -> None:
+        """Take note of a connection that ends."""
+        self.timeline.see_ending(ending)
 
     def file_line(self, line: FileLine) -> None:
         """Take note of a batch of a metadata log or snapshot; other lines are not its business."""
