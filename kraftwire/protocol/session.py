@@ -1,0 +1,218 @@
+"""The client's side of a connection without its socket: negotiation, correlation ids, framing.
+
+Owns which versions a connection speaks and which request an answer belongs to. Whoever owns the
+socket sends what `open`, `request` and `take_output` return and passes on what it reads; time,
+and what happens after an error, are its business too.
+
+Source: KIP-35, KIP-511; Kafka's `NetworkClient` and `NodeApiVersions`; R-NET-2.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from kraftwire import __version__, messages
+from kraftwire.errors import ApiError, WireError, check
+from kraftwire.limits import FRAME_SIZE_MAX
+from kraftwire.messages.api_versions_request import ApiVersionsRequest
+from kraftwire.messages.api_versions_response import ApiVersionsResponse
+from kraftwire.messages.request_header import RequestHeader
+from kraftwire.protocol.envelope import decode_response, encode_request
+from kraftwire.protocol.error_codes import ErrorCode, error_name
+from kraftwire.protocol.versions import API_VERSIONS_KEY
+from kraftwire.wire.frame import FrameBuffer, frame
+from kraftwire.wire.message import Message
+
+__all__ = ["SOFTWARE_NAME", "Answer", "ClientSession"]
+
+# By this name a peer that is a kraftwire node or client is known.
+SOFTWARE_NAME = "kraftwire"
+
+# Correlation id, and the response or what is wrong with its bytes.
+Answer = tuple[int, Message | WireError]
+
+# Newer versions of ApiVersions may come; every server answers this one or names what it has.
+_FIRST_API_VERSIONS_VERSION = 4
+_CORRELATION_ID = struct.Struct(">i")
+_CORRELATION_ID_MAX = 0x7FFFFFFF
+
+
+class ClientSession:
+    """One connection as its client sees it.
+
+    Shape: `own_versions` narrows what we speak, by API key; other APIs are spoken as far as the
+    schemas go. Order: `open` once; `request` after `is_ready`; after each `receive` send what
+    `take_output` returns.
+    """
+
+    def __init__(
+        self,
+        client_id: str,
+        *,
+        software_name: str = SOFTWARE_NAME,
+        software_version: str = __version__,
+        own_versions: Mapping[int, tuple[int, int]] | None = None,
+        frame_size_max: int = FRAME_SIZE_MAX,
+    ) -> None:
+        self.api_versions: ApiVersionsResponse | None = None
+        self._client_id = client_id
+        self._hello = ApiVersionsRequest(
+            client_software_name=software_name, client_software_version=software_version
+        )
+        self._own_versions = own_versions or {}
+        self._frames = FrameBuffer(limit=frame_size_max)
+        self._versions: dict[int, tuple[int, int]] = {}
+        self._next_id = 0
+        # Correlation id -> API key and version, or None if nobody waits for the answer any more.
+        self._in_flight: dict[int, tuple[int, int] | None] = {}
+        self._hello_id = -1
+        self._output = b""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the versions are negotiated, so that requests may be made."""
+        return self.api_versions is not None
+
+    @property
+    def versions(self) -> Mapping[int, tuple[int, int]]:
+        """What the peer offers: API key -> lowest and highest version. Empty before `is_ready`."""
+        return MappingProxyType(self._versions)
+
+    @property
+    def in_flight_count(self) -> int:
+        """Requests without an answer, forgotten ones included: the peer still works on them."""
+        return len(self._in_flight)
+
+    def open(self) -> bytes:
+        """The first request of the connection: ApiVersions."""
+        check(self._hello_id < 0, "a session is opened once")
+        return self._say_hello(_FIRST_API_VERSIONS_VERSION)
+
+    def version_of(self, api_key: int) -> int:
+        """The highest version of an API that both ends speak.
+
+        Raises: ApiError UNSUPPORTED_VERSION if there is none.
+        """
+        name = messages.API_NAMES.get(api_key, f"API key {api_key}")
+        if api_key not in self._versions:
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"the node does not support {name}")
+        low, high = self._versions[api_key]
+        known_low, known_high = messages.API_VERSIONS.get(api_key, (0, -1))
+        own_low, own_high = self._own_versions.get(api_key, (known_low, known_high))
+        version = min(high, own_high, known_high)
+        if version < max(low, own_low, known_low):
+            detail = f"the node speaks {name} {low}-{high}, this client {own_low}-{own_high}"
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, detail)
+        return version
+
+    def request(self, message: Message, *, version: int | None = None) -> tuple[int, bytes]:
+        """Correlation id and frame of a request, by default in the highest common version.
+
+        Raises: ApiError UNSUPPORTED_VERSION, without any effect, if there is no common version or
+        the version cannot carry what the message holds.
+        """
+        check(self.is_ready, "requests come after the negotiation")
+        if version is None:
+            version = self.version_of(message.API_KEY)
+        try:
+            return self._frame(message, version)
+        except WireError as error:
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
+
+    def forget(self, correlation_id: int) -> None:
+        """Nobody waits for this answer any more; it is dropped unread when it comes."""
+        if correlation_id in self._in_flight:
+            self._in_flight[correlation_id] = None
+
+    def receive(self, data: bytes) -> list[Answer]:
+        """Take bytes of the peer; returns the answers that are complete, in order of arrival.
+
+        Shape: an answer that cannot be read, or that nobody asked for, is a WireError in its
+        place; the connection can still be used. The answer to ApiVersions is not among them.
+        Raises: WireError if the stream itself is lost (impossible length, no correlation id, bad
+        answer to `open`); ApiError if the peer refuses the negotiation. Either ends the session.
+        """
+        answers: list[Answer] = []
+        for payload in self._frames.feed(data):
+            if len(payload) < _CORRELATION_ID.size:
+                raise WireError(
+                    "the payload is too short for a response",
+                    message="ResponseHeader",
+                    offset=0,
+                    expected=f"at least {_CORRELATION_ID.size} bytes",
+                    found=str(len(payload)),
+                )
+            (correlation_id,) = _CORRELATION_ID.unpack_from(payload)
+            if correlation_id == self._hello_id and not self.is_ready:
+                self._end_hello(payload)
+            elif (answer := self._answer(correlation_id, payload)) is not None:
+                answers.append((correlation_id, answer))
+        return answers
+
+    def take_output(self) -> bytes:
+        """What has to be sent because of what was received; mostly nothing. Taken once."""
+        output, self._output = self._output, b""
+        return output
+
+    def _answer(self, correlation_id: int, payload: bytes) -> Message | WireError | None:
+        """The response; None if nobody waits for it."""
+        if correlation_id not in self._in_flight:
+            return WireError(
+                "an answer that nobody asked for",
+                message="ResponseHeader",
+                path="correlation_id",
+                offset=0,
+                expected=_ids_text(self._in_flight),
+                found=str(correlation_id),
+            )
+        asked = self._in_flight.pop(correlation_id)
+        if asked is None:
+            return None
+        try:
+            return decode_response(payload, *asked)[1]
+        except WireError as error:
+            return error
+
+    def _say_hello(self, version: int) -> bytes:
+        self._hello_id, data = self._frame(self._hello, version)
+        return data
+
+    def _end_hello(self, payload: bytes) -> None:
+        asked = self._in_flight.pop(self._hello_id)
+        check(asked is not None, "the negotiation cannot be forgotten")
+        assert asked is not None
+        _, response, _ = decode_response(payload, *asked)
+        assert isinstance(response, ApiVersionsResponse)
+        offered = {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION and asked[1] > 0:
+            # KIP-511: the answer names the versions that the peer has; without a name it is old.
+            _, high = offered.get(API_VERSIONS_KEY, (0, 0))
+            self._output += self._say_hello(max(0, min(high, asked[1] - 1)))
+        elif response.error_code != ErrorCode.NONE:
+            name = error_name(response.error_code)
+            raise ApiError(response.error_code, f"the node answers ApiVersions with {name}")
+        else:
+            self._versions = offered
+            self.api_versions = response
+
+    def _frame(self, message: Message, version: int) -> tuple[int, bytes]:
+        correlation_id = self._next_id
+        header = RequestHeader(
+            request_api_key=message.API_KEY,
+            request_api_version=version,
+            correlation_id=correlation_id,
+            client_id=self._client_id,
+        )
+        data = frame(encode_request(header, message))
+        self._next_id = 0 if correlation_id == _CORRELATION_ID_MAX else correlation_id + 1
+        self._in_flight[correlation_id] = (message.API_KEY, version)
+        return correlation_id, data
+
+
+def _ids_text(in_flight: Mapping[int, object]) -> str:
+    if not in_flight:
+        return "nothing, no request is open"
+    first, *others = in_flight
+    return f"correlation id {first}" + (f" or {len(others)} others" if others else "")
