@@ -15,6 +15,7 @@ from kraftwire.records.batch import RecordBatch
 from kraftwire.wire.message import Message
 
 if TYPE_CHECKING:
+    from kraftwire.node.controller import Controller
     from kraftwire.node.image import MetadataImage
 
 __all__ = ["CommitListener", "Context", "Handler", "RaftView", "Request"]
@@ -94,6 +95,10 @@ class RaftView(Protocol):
     def cluster_id(self) -> str | None:
         """The cluster's id, None while it is unknown."""
 
+    @property
+    def foreign_voters(self) -> frozenset[int]:
+        """The voters whose requests named another ClientSoftwareName than ours."""
+
 
 class Context(Protocol):
     """The node, for handlers and the controller."""
@@ -113,6 +118,10 @@ class Context(Protocol):
     @property
     def image(self) -> MetadataImage:
         """What the committed records say."""
+
+    @property
+    def controller(self) -> Controller:
+        """What the leader of the quorum does beyond replication; inactive on other nodes."""
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
