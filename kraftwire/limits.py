@@ -29,6 +29,7 @@ __all__ = [
     "MESSAGE_READ_BYTES",
     "PACKET_BYTES_MAX",
     "PARKED_BYTES_MAX",
+    "PARKED_FETCHES_MAX",
     "PARKED_PACKETS_MAX",
     "PARKED_RESPONSES_MAX",
     "PARTIAL_BYTES_MAX",
@@ -55,6 +56,7 @@ __all__ = [
     "TLS_CONNECTIONS_LISTED",
     "UNCONFIRMED_FRAME_SIZE_MAX",
     "UNPACKED_FILE_BYTES_MAX",
+    "WAITING_BATCHES_MAX",
 ]
 
 # socket.request.max.bytes of a Kafka broker: a longer frame is refused by every real server.
@@ -224,3 +226,17 @@ STRING_SIZE_MAX = 0x7FFF
 # A section of tagged fields may hold this many beyond one for each eight bytes left: an entry of a
 # dict costs far more than the two bytes that a tag may take.
 TAGS_FREE_COUNT = 64
+
+# Complete batches that a leader holds unwritten before it refuses appends: Kafka's number.
+WAITING_BATCHES_MAX = 10
+
+# Fetches that a leader holds back until there is something to tell. Every voter and observer has
+# one; a peer that keeps opening connections must not make it hold more.
+PARKED_FETCHES_MAX = 4096
+
+# A log segment is checked in parts of this size when it is opened; a longer batch is read whole.
+LOG_SCAN_BYTES = 4 * 1024 * 1024
+
+# Kafka's quorum writes no larger batch than 8 MiB; the search for good batches behind damage
+# looks at parts of a segment that overlap by as much.
+METADATA_BATCH_BYTES_MAX = 8 * 1024 * 1024

@@ -1,0 +1,163 @@
+"""What a leader has given offsets to and not yet written.
+
+Records wait until the linger time is over or a batch is complete, so that many share a batch and a
+flush. A list of records always stands in one batch. Knows nothing of who may append.
+
+Source: Kafka's `BatchAccumulator`; its appends in two steps have no counterpart here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kraftwire.errors import UsageError
+from kraftwire.limits import WAITING_BATCHES_MAX
+from kraftwire.raft.batches import control_batch, data_batch
+from kraftwire.records.batch import HEADER_SIZE
+from kraftwire.records.control import ControlType
+from kraftwire.wire.message import Message
+
+__all__ = ["Accumulator", "DrainedBatch", "Refusal"]
+
+# A record without key and headers besides its value, while batches are below 128 MiB: two bytes
+# for attributes and timestamp delta, one each for key and headers, and at most four for each of
+# length, offset delta and the value's length.
+_RECORD_OVERHEAD_MAX = 16
+
+
+class DrainedBatch(NamedTuple):
+    """A complete batch to be written. Shape: `end_offset` is the offset behind its last record."""
+
+    base: int
+    end_offset: int
+    data: bytes
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why nothing was appended. Shape: `reason` as in `AppendRefused`."""
+
+    reason: str
+    detail: str
+
+
+class Accumulator:
+    """The batches of one leader epoch between append and write.
+
+    Shape: `end_offset` is the next offset to be given out; `drain_due_ms` is when `drain` has
+    something to hand out, None while nothing waits.
+    """
+
+    __slots__ = (
+        "_batch_max_bytes",
+        "_complete",
+        "_epoch",
+        "_linger_ms",
+        "_open",
+        "_open_base",
+        "_open_size",
+        "_opened_ms",
+        "drain_due_ms",
+        "end_offset",
+    )
+
+    def __init__(
+        self, base_offset: int, epoch: int, *, linger_ms: int, batch_max_bytes: int
+    ) -> None:
+        """Start empty, to give out offsets from `base_offset` on."""
+        self._epoch = epoch
+        self._linger_ms = linger_ms
+        self._batch_max_bytes = batch_max_bytes
+        self._complete: list[DrainedBatch] = []
+        self._open: list[bytes] = []
+        self._open_base = base_offset
+        self._open_size = HEADER_SIZE
+        self._opened_ms = 0
+        self.drain_due_ms: int | None = None
+        self.end_offset = base_offset
+
+    def append(self, values: Sequence[bytes], now_ms: int) -> tuple[int, int] | Refusal:
+        """Give offsets to records with these values, all in one batch (R-ACC-1).
+
+        Shape: the first and the last offset. Raises: UsageError without values or with an empty
+        one, which a Java follower could not read.
+        """
+        if not values or not all(values):
+            raise UsageError("a batch needs records, and each of them a value that is not empty")
+        if len(self._complete) >= WAITING_BATCHES_MAX:
+            detail = f"{len(self._complete)} complete batches wait already"
+            return Refusal("TooManyPending", detail)
+        size = sum(map(len, values)) + _RECORD_OVERHEAD_MAX * len(values)
+        if self._open_size + size > self._batch_max_bytes:
+            refusal = self._refusal(values, size)
+            if refusal is not None:
+                return refusal
+            if self._open:
+                self._close(now_ms)
+        base = self.end_offset
+        if not self._open:
+            self._open_base = base
+            self._opened_ms = now_ms
+            if self.drain_due_ms is None:
+                self.drain_due_ms = now_ms + self._linger_ms
+        self._open.extend(values)
+        self._open_size += size
+        self.end_offset = base + len(values)
+        return base, self.end_offset - 1
+
+    def append_control(
+        self, records: Sequence[tuple[ControlType, Message]], now_ms: int
+    ) -> tuple[int, int]:
+        """Give offsets to control records, in a batch of their own that is due at once (R-ACC-4).
+
+        Shape: the first and the last offset; never refused, as a leader writes few of them.
+        """
+        if self._open:
+            self._close(now_ms)
+        base = self.end_offset
+        self.end_offset = base + len(records)
+        data = control_batch(base, self._epoch, now_ms, records)
+        self._complete.append(DrainedBatch(base, self.end_offset, data, self._epoch))
+        self._due_now(now_ms)
+        return base, self.end_offset - 1
+
+    def drain(self, now_ms: int) -> list[DrainedBatch]:
+        """Everything that waits, if it is due: the open batch is completed (R-ACC-3)."""
+        due = self.drain_due_ms
+        if due is None or now_ms < due:
+            return []
+        if self._open:
+            self._close(now_ms)
+        drained = self._complete
+        self._complete = []
+        self.drain_due_ms = None
+        return drained
+
+    def _refusal(self, values: Sequence[bytes], size: int) -> Refusal | None:
+        """Whether a batch of their own could hold the records: only then the exact size counts."""
+        limit = self._batch_max_bytes
+        if HEADER_SIZE + size <= limit:
+            return None
+        # The bound allows nine bytes too many for each record at most.
+        if HEADER_SIZE + size - 9 * len(values) <= limit:
+            exact = len(data_batch(self.end_offset, self._epoch, 0, values))
+            if exact <= limit:
+                return None
+        detail = f"{len(values)} records with {sum(map(len, values))} bytes exceed {limit} bytes"
+        return Refusal("RecordBatchTooLarge", detail)
+
+    def _close(self, now_ms: int) -> None:
+        """Complete the open batch."""
+        data = data_batch(self._open_base, self._epoch, self._opened_ms, self._open)
+        end = self._open_base + len(self._open)
+        self._complete.append(DrainedBatch(self._open_base, end, data, self._epoch))
+        self._open = []
+        self._open_size = HEADER_SIZE
+        self._due_now(now_ms)
+
+    def _due_now(self, now_ms: int) -> None:
+        if self.drain_due_ms is None or self.drain_due_ms > now_ms:
+            self.drain_due_ms = now_ms

@@ -1,0 +1,207 @@
+"""The record batches of the replicated log: those that a follower takes, those that a leader makes.
+
+Owns the checks on fetched bytes and the form of data and control batches. Trusts nothing that a
+peer sends: no bytes make anything here raise that reads.
+
+Source: Kafka's `KafkaRaftLog.appendAsFollower`, `UnifiedLog`, `BatchBuilder` and `MemoryRecords`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from kraftwire.errors import WireError
+from kraftwire.messages.leader_change_message import LeaderChangeMessage, Voter
+from kraftwire.records.batch import (
+    CONTROL,
+    CRC_START,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    SIZE_FIELD,
+    RecordBatch,
+)
+from kraftwire.records.builder import BatchHeader, build_columns
+from kraftwire.records.control import ControlType, control_key, control_value, decode_control
+from kraftwire.records.record import Record
+from kraftwire.wire.message import Message
+
+__all__ = [
+    "ControlRecord",
+    "FetchedBatches",
+    "control_batch",
+    "control_records",
+    "data_batch",
+    "leader_change",
+    "read_fetched",
+]
+
+# Of a batch's header: base offset, length, leader epoch, magic, CRC, attributes, last offset
+# delta, record count; timestamps and producer are passed over.
+_HEADER = struct.Struct(">qiibIhi30xi").unpack_from
+_LENGTH = struct.Struct(">i").unpack_from
+_KEY = struct.Struct(">hh").unpack_from
+_LENGTH_MIN = HEADER_SIZE - LOG_OVERHEAD
+_MAGIC = 2
+
+ControlRecord = tuple[int, ControlType | int, Message | None]
+
+
+class FetchedBatches(NamedTuple):
+    """What of a fetch's records may be appended.
+
+    Shape: `data` holds the accepted whole batches, `batches` their (base offset, epoch), `control`
+    the (base offset, bytes) of the control batches among them; `end_offset` is the log end offset
+    afterwards. `problem` says why the next batch was refused, None if nothing was.
+    """
+
+    data: bytes | memoryview
+    batches: list[tuple[int, int]]
+    end_offset: int
+    control: list[tuple[int, bytes]]
+    problem: str | None
+
+
+def read_fetched(
+    data: bytes | memoryview | None, next_offset: int, epoch: int, *, last_epoch: int = 0
+) -> FetchedBatches:
+    """Check the records of a FetchResponse for a log that ends at `next_offset` (R-FET-23).
+
+    Shape: `epoch` is the leader's, above which no batch is taken; `last_epoch` the log's, below
+    which none is. Good batches before a bad one are kept; a batch that is cut off at the end is
+    ignored, unless nothing stands before it.
+
+    Differs from Kafka, which takes gaps, ends the node on overlaps and looks at no epoch but the
+    leader's: everything that does not exactly continue the log is refused here.
+    """
+    if not data:
+        return FetchedBatches(b"", [], next_offset, [], None)
+    if not isinstance(data, bytes) and data.format != "B":
+        data = data.cast("B")
+    view = memoryview(data)
+    size = len(data)
+    batches: list[tuple[int, int]] = []
+    control: list[tuple[int, bytes]] = []
+    problem = None
+    position = 0
+    while position < size:
+        if size - position < HEADER_SIZE:
+            problem = _cut_header(view, position)
+            break
+        header = _HEADER(data, position)
+        base, length, batch_epoch, _, crc, attributes, last_delta, _ = header
+        end = position + LOG_OVERHEAD + length
+        if end > size and length >= _LENGTH_MIN:
+            break
+        problem = _header_problem(header, next_offset, last_epoch, epoch)
+        if problem is None and crc32c(view[position + CRC_START : end]) != crc:
+            problem = f"the CRC of the batch at offset {base} is wrong"
+        if problem is not None:
+            break
+        batches.append((base, batch_epoch))
+        if attributes & CONTROL:
+            control.append((base, bytes(view[position:end])))
+        last_epoch = batch_epoch
+        next_offset = base + last_delta + 1
+        position = end
+    if not batches and problem is None:
+        problem = f"{size} bytes hold no whole batch"
+    good = data if position == size else view[:position]
+    return FetchedBatches(good, batches, next_offset, control, problem)
+
+
+def _header_problem(
+    header: tuple[int, ...], next_offset: int, last_epoch: int, epoch: int
+) -> str | None:
+    """What is wrong with a batch's header: None for nothing."""
+    base, length, batch_epoch, magic, _, _, last_delta, count = header
+    if length < _LENGTH_MIN:
+        return f"a batch's length is {length}, expected {_LENGTH_MIN} or more"
+    if magic != _MAGIC:
+        return f"a batch's magic is {magic}, expected {_MAGIC}"
+    if base != next_offset:
+        return f"a batch begins at offset {base}, expected {next_offset}"
+    if last_delta < 0 or last_delta + 1 != count:
+        return (
+            f"the batch at offset {base} has {count} records and last offset delta {last_delta}, "
+            "expected one less"
+        )
+    if not last_epoch <= batch_epoch <= epoch:
+        return (
+            f"the batch at offset {base} has epoch {batch_epoch}, expected {last_epoch} to {epoch}"
+        )
+    return None
+
+
+def _cut_header(view: memoryview, position: int) -> str | None:
+    """What is wrong with the bytes at the end that are too few for a header."""
+    if len(view) - position < LOG_OVERHEAD:
+        return None
+    (length,) = _LENGTH(view, position + SIZE_FIELD)
+    if length >= _LENGTH_MIN:
+        return None
+    return f"a batch's length is {length}, expected {_LENGTH_MIN} or more"
+
+
+def data_batch(base: int, epoch: int, timestamp: int, values: Sequence[bytes]) -> bytes:
+    """A batch of records with these values, null keys and one timestamp (R-ACC-5).
+
+    Raises: WireError if a value does not fit.
+    """
+    count = len(values)
+    header = BatchHeader(base_offset=base, partition_leader_epoch=epoch)
+    return build_columns([timestamp] * count, [None] * count, values, header=header)
+
+
+def control_batch(
+    base: int, epoch: int, timestamp: int, records: Sequence[tuple[ControlType, Message]]
+) -> bytes:
+    """A control batch, as a leader writes it (R-ACC-4).
+
+    Raises: WireError or UsageError if a message does not fit.
+    """
+    header = BatchHeader(base_offset=base, partition_leader_epoch=epoch, is_control=True)
+    return build_columns(
+        [timestamp] * len(records),
+        [control_key(kind) for kind, _ in records],
+        [control_value(message) for _, message in records],
+        header=header,
+    )
+
+
+def control_records(batch: bytes) -> list[ControlRecord]:
+    """(Offset, type, message) of the records in a control batch; never raises.
+
+    Shape: the type of a record that is not known here, or that cannot be read, stays a number
+    (-1 without a key), and its message is None. Order: the batch's CRC was checked before.
+    """
+    if len(batch) < HEADER_SIZE:
+        return []
+    records, _ = RecordBatch(batch).salvage()
+    return [_control_record(record) for record in records]
+
+
+def _control_record(record: Record) -> ControlRecord:
+    key = record.key
+    number = _KEY(key)[1] if key is not None and len(key) >= 4 else -1
+    try:
+        message = decode_control(key, record.value).message
+        return record.offset, ControlType(number), message
+    except WireError:
+        return record.offset, number, None
+
+
+def leader_change(
+    leader_id: int, voters: Sequence[int], granting: Sequence[int]
+) -> tuple[ControlType, Message]:
+    """The control record that begins an epoch (R-LEAD-2): leader, voters, who voted for it."""
+    message = LeaderChangeMessage(
+        version=0,
+        leader_id=leader_id,
+        voters=[Voter(voter_id=voter) for voter in voters],
+        granting_voters=[Voter(voter_id=voter) for voter in granting],
+    )
+    return ControlType.LEADER_CHANGE, message
