@@ -153,6 +153,7 @@ def test_a_gap_in_the_metadata_log_is_told_and_one_in_a_compacted_topic_is_not(
     parts = [batch(offset, [value]) for offset in (7, 8, 12)]
     told = decode(write(tmp_path / "__cluster_metadata-0" / f"{7:020d}.log", *parts))
     assert told.ids == ["offset-gap"]
+    assert told.report.exit_code is ExitCode.CLEAN
     assert decode(write(tmp_path / "t-0" / f"{7:020d}.log", *parts)).findings == []
 
 
@@ -209,6 +210,20 @@ def test_undecodable_records_of_a_batch_are_one_finding(tmp_path: Path) -> None:
     result = decode(path, family="metadata")
     assert result.ids == ["record-undecoded"]
     assert "99 more" in result.findings[0].detail
+
+
+def test_a_metadata_record_of_an_unknown_type_is_a_loss_that_names_the_type(
+    tmp_path: Path,
+) -> None:
+    """That of a newer Kafka: shown as it is, and nobody takes it for decoded."""
+    content = batch(0, [b"\x01\x7e\x00abc", encode_metadata(PartitionRecord(), 0)])
+    result = decode(write(tmp_path / "__cluster_metadata-0" / f"{0:020d}.log", content))
+    unknown, known = result.lines[0]["records"]
+    assert (unknown["decoded"], unknown["value"]) == (None, "AX4AYWJj")
+    assert known["decoded"]["type"] == "PartitionRecord"
+    assert result.ids == ["record-undecoded"]
+    assert result.findings[0].detail.endswith("unknown type of a metadata record: 126")
+    assert result.report.exit_code is ExitCode.PARTIAL
 
 
 def test_exit_codes(tmp_path: Path) -> None:

@@ -168,10 +168,12 @@ class SegmentLines:
             position += first.offset - found.start
         also = f"; {more} more in this batch" if more else ""
         is_record = first.problem.startswith(_RECORD_PROBLEM)
+        # Numbers, such as an unknown type, are no secrets; what else was found may be one.
+        what = f": {first.found}" if first.found.isdecimal() else ""
         self._sink.add(
             "record-undecoded" if is_record else "batch-damaged",
             position,
-            f"batch at offset {found.header.base_offset}: {first.problem}{also}",
+            f"batch at offset {found.header.base_offset}: {first.problem}{what}{also}",
             size=found.header.size - LOG_OVERHEAD,
         )
 
