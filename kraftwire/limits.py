@@ -10,10 +10,13 @@ __all__ = [
     "CLUES_MAX",
     "CONNECTIONS_MAX",
     "COUNTED_FRAME_SIZE_MIN",
+    "DELIVERY_BYTES",
     "ELEMENT_BYTES_MIN",
     "ELEMENT_FREE_COUNT",
+    "EVENTS_PER_TURN",
     "FILE_WINDOW_BYTES",
     "FINDING_HEX_BYTES",
+    "FLUSH_INLINE_SECONDS",
     "FOLLOWED_BATCHES_KEPT",
     "FRAGMENTED_PACKETS_MAX",
     "FRAME_SIZE_MAX",
@@ -33,6 +36,7 @@ __all__ = [
     "PARKED_PACKETS_MAX",
     "PARKED_RESPONSES_MAX",
     "PARTIAL_BYTES_MAX",
+    "PEER_QUEUE_MAX",
     "PENDING_REQUESTS_MAX",
     "RAFT_EVENT_COUNT_MAX",
     "RAFT_HIGHLIGHT_COUNT_MAX",
@@ -45,6 +49,8 @@ __all__ = [
     "RECORDS_SIZE_MAX",
     "RENDER_PENDING_BYTES_MAX",
     "RENDER_PENDING_COUNT_MAX",
+    "REQUESTS_BUFFERED_MAX",
+    "REQUEST_SIZE_MAX",
     "RESUME_BYTES_RATIO",
     "RESYNC_BATCH_BYTES_MAX",
     "REVIEW_NS",
@@ -240,3 +246,25 @@ LOG_SCAN_BYTES = 4 * 1024 * 1024
 # Kafka's quorum writes no larger batch than 8 MiB; the search for good batches behind damage
 # looks at parts of a segment that overlap by as much.
 METADATA_BATCH_BYTES_MAX = 8 * 1024 * 1024
+
+# A state machine is handed this much of the log at a time, so that reading a long log from its
+# start does not keep the Raft core waiting: about ten milliseconds of work.
+DELIVERY_BYTES = 256 * 1024
+
+# The core handles so many events before other tasks get a turn.
+EVENTS_PER_TURN = 256
+
+# A disk whose flushes take less is flushed without handing over to a thread: that costs about
+# 0.15 ms each way, and the node can well afford to wait so long.
+FLUSH_INLINE_SECONDS = 0.0003
+
+# Requests other than Produce are refused beyond this size: decoding keeps everything else waiting,
+# about a second for so many bytes of small elements, and no honest one is nearly as long.
+REQUEST_SIZE_MAX = 4 * 1024 * 1024
+
+# Unfinished requests of all connections together; the connection that goes beyond it is closed.
+REQUESTS_BUFFERED_MAX = 256 * 1024 * 1024
+
+# Requests to one peer that wait for its connection. The core has one in flight; more come only
+# when its requests in flight are forgotten, and then only the newest matters.
+PEER_QUEUE_MAX = 16

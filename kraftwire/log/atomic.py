@@ -1,0 +1,28 @@
+"""Replacing a small file as a whole, so that a crash leaves the old or the new content.
+
+Order: remove the old temporary file, write it anew, sync it, rename it, sync the directory (D1).
+Source: Kafka's `FileQuorumStateStore` and `Utils.atomicMoveWithFallback`.
+"""
+
+from __future__ import annotations
+
+from kraftwire.log.files import Files
+
+__all__ = ["TEMPORARY_SUFFIX", "replace_file"]
+
+TEMPORARY_SUFFIX = ".tmp"
+
+
+def replace_file(files: Files, path: str, content: bytes) -> None:
+    """Write a file durably in place of the one that may be there."""
+    temporary = path + TEMPORARY_SUFFIX
+    if files.exists(temporary):
+        files.unlink(temporary)
+    file = files.open(temporary, create=True)
+    try:
+        file.pwrite(content, 0)
+        file.fdatasync()
+    finally:
+        file.close()
+    files.rename(temporary, path)
+    files.fsync_dir(path.rpartition("/")[0] or ".")

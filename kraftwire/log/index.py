@@ -1,0 +1,82 @@
+"""The two indexes of a segment: sparse lists of entries that grow at their end.
+
+Shape: an entry of the offset index is (last offset of a batch relative to the segment, position of
+that batch), of the time index (largest timestamp so far, relative last offset of its batch). The
+files of the active segment have their full size in advance; what follows the entries is zeros. It
+is cut off when the segment or the log is closed. Nothing here is synced: the log is the truth, and
+indexes are made anew where they disagree with it.
+
+Source: Kafka's `AbstractIndex`, `OffsetIndex`, `TimeIndex`.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from kraftwire.log.files import File
+
+__all__ = ["OFFSET_ENTRY", "TIME_ENTRY", "Index"]
+
+OFFSET_ENTRY = struct.Struct(">ii")
+TIME_ENTRY = struct.Struct(">qi")
+
+_CHUNK_BYTES = 64 * 1024
+
+
+class Index:
+    """An index file with its entries."""
+
+    def __init__(self, file: File, entry: struct.Struct, size_max: int) -> None:
+        self._file = file
+        self._entry = entry
+        self.count = 0
+        self.count_max = size_max // entry.size
+        self.last: tuple[int, int] | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the segment has to end; the time index keeps room for its closing entry."""
+        return self.count >= self.count_max - (self._entry is TIME_ENTRY)
+
+    def stored(self) -> list[tuple[int, int]]:
+        """The entries in the file: those before the first one that is all zeros."""
+        entries: list[tuple[int, int]] = []
+        step = _CHUNK_BYTES // self._entry.size * self._entry.size
+        position = 0
+        while chunk := self._file.pread(step, position):
+            whole = len(chunk) // self._entry.size * self._entry.size
+            for first, second in self._entry.iter_unpack(chunk[:whole]):
+                if first == second == 0:
+                    return entries
+                entries.append((first, second))
+            position += len(chunk)
+        return entries
+
+    def adopt(self, entries: list[tuple[int, int]]) -> None:
+        """Take stored entries, or the first of them, for what the index holds."""
+        self.count = len(entries)
+        self.last = entries[-1] if entries else None
+
+    def append(self, first: int, second: int) -> None:
+        """Write an entry behind the last one."""
+        self._file.pwrite(self._entry.pack(first, second), self.count * self._entry.size)
+        self.count += 1
+        self.last = first, second
+
+    def rewrite(self, entries: list[tuple[int, int]]) -> None:
+        """Replace all entries."""
+        self._file.truncate(0)
+        self._file.pwrite(b"".join(self._entry.pack(*entry) for entry in entries), 0)
+        self.adopt(entries)
+
+    def extend(self) -> None:
+        """Give the file of an active segment its full size."""
+        self._file.truncate(self.count_max * self._entry.size)
+
+    def trim(self) -> None:
+        """Cut the file behind its entries."""
+        self._file.truncate(self.count * self._entry.size)
+
+    def close(self) -> None:
+        """Give up the file as it is."""
+        self._file.close()

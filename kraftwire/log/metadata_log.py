@@ -1,0 +1,293 @@
+"""The replicated log on disk: append, flush, truncate, read.
+
+A `MetadataLog` belongs to one owner, who calls one method at a time; only `flush` may run in a
+thread of its own beside `append` and `read`. After an error of a write or a sync every method that
+changes the log raises that error again, because nobody knows what is on disk (D9).
+
+Source: Kafka's `UnifiedLog` and `KafkaRaftLog`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kraftwire.errors import StorageError, UsageError, check
+from kraftwire.log.batches import HEAD, HEAD_SIZE, BatchList
+from kraftwire.log.epochs import EpochEntries, write_epochs
+from kraftwire.log.files import Files
+from kraftwire.log.names import EPOCHS_FILE, base_offset_of, join, offset_name, partition_directory
+from kraftwire.log.partition_metadata import ensure_partition_metadata
+from kraftwire.log.producers import EMPTY_PRODUCER_SNAPSHOT
+from kraftwire.log.recovery import Recovered, epochs_of, recover
+from kraftwire.log.segment import SUFFIXES, BatchFacts, Segment
+from kraftwire.log.settings import LogSettings
+from kraftwire.records.batch import CONTROL, LOG_OVERHEAD
+
+__all__ = ["MetadataLog"]
+
+
+class MetadataLog:
+    """A log that is open; `open` is the way in.
+
+    Shape: offsets from `start_offset` to below `end_offset` are there, those below
+    `flushed_offset` durably. `snapshot` is (end offset, epoch) of the newest snapshot other than
+    0-0 in the directory, None without one.
+    """
+
+    def __init__(
+        self, files: Files, directory: str, settings: LogSettings, found: Recovered
+    ) -> None:
+        self._files = files
+        self._settings = settings
+        self._segments = found.segments
+        self._dirty: list[Segment] = []
+        self._epochs: EpochEntries = epochs_of(found.segments)
+        self._epochs_stored = list(found.epochs_stored or ())
+        self._failure: StorageError | None = None
+        self.directory = directory
+        self.snapshot = found.snapshot
+        self.end_offset = found.segments[-1].end_offset
+        self.flushed_offset = self.end_offset
+
+    @classmethod
+    def open(
+        cls, files: Files, directory: str, settings: LogSettings, topic: str, topic_id: bytes
+    ) -> MetadataLog:
+        """Open or create the log of a topic in a log directory.
+
+        Shape: the files are in the directory's subdirectory `<topic>-0`. Order: hold the
+        directory's lock. Raises: StorageError if flushed records are missing or damaged.
+        """
+        partition = partition_directory(directory, topic)
+        if not files.exists(partition):
+            files.mkdir(partition)
+            files.fsync_dir(directory)
+        ensure_partition_metadata(files, partition, topic_id)
+        log = cls(files, partition, settings, recover(files, partition, settings))
+        log._start()
+        return log
+
+    def _start(self) -> None:
+        """Make durable what was found, so that everything in the log counts as flushed."""
+        active = self._segments[-1]
+        active.activate()
+        active.file.fdatasync()
+        self._files.fsync_dir(self.directory)
+        self._store_epochs(self._epochs)
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset in the log."""
+        return self._segments[0].base_offset
+
+    def batches(self) -> Sequence[tuple[int, int]]:
+        """(base offset, leader epoch) of every batch in order."""
+        return BatchList([segment.batches for segment in self._segments])
+
+    def control(self) -> list[tuple[int, bytes]]:
+        """(base offset, bytes) of every control batch in order."""
+        return [
+            (segment.batches.offset(number), segment.batch_bytes(number))
+            for segment in self._segments
+            for number in segment.batches.control
+        ]
+
+    def epochs(self) -> EpochEntries:
+        """(epoch, start offset) of every leader epoch with a batch in the log."""
+        return list(self._epochs)
+
+    def append(self, data: bytes | memoryview, base_offset: int, end_offset: int) -> None:
+        """Write whole batches at the log's end; durable only after `flush`.
+
+        Raises: StorageError if the disk fails; InvariantError if the batches do not begin at
+        `base_offset`, the log's end, do not end at `end_offset` or have gaps between them.
+        """
+        self._ensure_usable()
+        batches = _facts(data, self.end_offset)
+        check(base_offset == self.end_offset, f"append at {base_offset}, end {self.end_offset}")
+        last = batches[-1].last_offset if batches else base_offset - 1
+        check(last + 1 == end_offset, f"batches end at {last + 1}, not at {end_offset}")
+        try:
+            if len(data) <= self._settings.segment_bytes:
+                self._append(data, batches)
+            else:
+                self._append_apart(data, batches)
+        except StorageError as error:
+            self._failure = error
+            raise
+
+    def _append_apart(self, data: bytes | memoryview, batches: Sequence[BatchFacts]) -> None:
+        """Append batches one by one: together they are larger than a segment."""
+        view, position = memoryview(data), 0
+        for batch in batches:
+            self._append(view[position : position + batch.size], [batch])
+            position += batch.size
+
+    def _append(self, data: bytes | memoryview, batches: Sequence[BatchFacts]) -> None:
+        if not batches:
+            return
+        segment = self._segments[-1]
+        newest = max(batch.max_timestamp for batch in batches)
+        if segment.must_roll(len(data), batches[-1].last_offset, newest):
+            segment = self._roll()
+        if segment not in self._dirty:
+            self._dirty.append(segment)
+        segment.append(data, batches)
+        for batch in batches:
+            if not self._epochs or batch.epoch > self._epochs[-1][0]:
+                self._epochs.append((batch.epoch, batch.base_offset))
+        self.end_offset = segment.end_offset
+
+    def _roll(self) -> Segment:
+        """Begin a new segment; its name is durable before anything in it can be (D7).
+
+        The old one is durable before that: a segment behind a torn one would look like damage.
+        """
+        old = self._segments[-1]
+        old.deactivate()
+        old.file.fdatasync()
+        self._write_producer_snapshot()
+        segment = Segment(self._files, self.directory, self.end_offset, self._settings)
+        segment.activate()
+        self._segments.append(segment)
+        self._files.fsync_dir(self.directory)
+        return segment
+
+    def _write_producer_snapshot(self) -> None:
+        path = join(self.directory, offset_name(self.end_offset, "snapshot"))
+        file = self._files.open(path, create=True)
+        file.pwrite(EMPTY_PRODUCER_SNAPSHOT, 0)
+        file.close()
+
+    def flush(self) -> int:
+        """Make the log durable up to the end that it has now; returns that offset.
+
+        Raises: StorageError, fatal, if the disk fails.
+        """
+        self._ensure_usable()
+        # The end first: an append in between may only add to what is synced.
+        end_offset = self.end_offset
+        dirty, self._dirty = self._dirty, []
+        epochs = [entry for entry in self._epochs if entry[1] < end_offset]
+        try:
+            for segment in dirty:
+                segment.file.fdatasync()
+            self._store_epochs(epochs)
+        except StorageError as error:
+            self._failure = error
+            raise
+        self.flushed_offset = max(self.flushed_offset, end_offset)
+        return end_offset
+
+    def _store_epochs(self, epochs: EpochEntries) -> None:
+        if epochs != self._epochs_stored:
+            write_epochs(self._files, join(self.directory, EPOCHS_FILE), epochs)
+            self._epochs_stored = epochs
+
+    def truncate(self, end_offset: int) -> int:
+        """Cut the log, durably, so that it ends at this offset; returns its end (D5).
+
+        Shape: a batch that contains `end_offset` goes as a whole, so the end may be below it.
+        Raises: StorageError if the disk fails; InvariantError below the log's start.
+        """
+        self._ensure_usable()
+        check(
+            end_offset >= self.start_offset,
+            f"truncation to {end_offset}, below the log's start {self.start_offset}",
+        )
+        if end_offset >= self.end_offset:
+            return self.end_offset
+        try:
+            self._truncate(end_offset)
+        except StorageError as error:
+            self._failure = error
+            raise
+        return self.end_offset
+
+    def _truncate(self, end_offset: int) -> None:
+        """Cut the copies before the log itself: at every start the log must not lack what they
+        name."""
+        segment = next(s for s in reversed(self._segments) if s.base_offset <= end_offset)
+        number = segment.batches.containing(end_offset)
+        if end_offset >= segment.end_offset:
+            number, cut_at = len(segment.batches), segment.size
+            end = segment.end_offset
+        else:
+            cut_at, end = segment.batches.positions[number], segment.batches.offset(number)
+        self._epochs = [entry for entry in self._epochs if entry[1] < end]
+        self._store_epochs(list(self._epochs))
+        self._remove_producer_snapshots(end)
+        while self._segments[-1] is not segment:
+            self._remove(self._segments.pop())
+        segment.cut(cut_at)
+        segment.activate()
+        segment.file.fdatasync()
+        self._dirty = [dirty for dirty in self._dirty if dirty in self._segments]
+        self.end_offset = segment.end_offset
+        self.flushed_offset = min(self.flushed_offset, self.end_offset)
+
+    def _remove_producer_snapshots(self, end_offset: int) -> None:
+        removed = False
+        for name in self._files.listdir(self.directory):
+            offset = base_offset_of(name, "snapshot")
+            if offset is not None and offset > end_offset:
+                self._files.unlink(join(self.directory, name))
+                removed = True
+        if removed:
+            self._files.fsync_dir(self.directory)
+
+    def _remove(self, segment: Segment) -> None:
+        """Remove a segment, durably before the one before it goes: there must be no hole."""
+        segment.close()
+        for suffix in SUFFIXES:
+            name = offset_name(segment.base_offset, suffix)
+            self._files.unlink(join(self.directory, name))
+        self._files.fsync_dir(self.directory)
+
+    def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
+        """Whole batches of one segment, from the one that contains `offset`.
+
+        Shape: at most `max_bytes` but at least the first batch, nothing at or above `end_offset`;
+        empty if there is nothing. Raises: UsageError below the log's start; StorageError.
+        """
+        if offset < self.start_offset:
+            raise UsageError(f"offset {offset} is below the log's start {self.start_offset}")
+        if offset >= min(end_offset, self.end_offset):
+            return b""
+        segments = self._segments
+        segment = next(s for s in reversed(segments) if s.base_offset <= offset)
+        return segment.read(offset, max_bytes, end_offset)
+
+    def close(self) -> None:
+        """Flush, give back what indexes have in advance, and close all files."""
+        if self._failure is None:
+            self.flush()
+            self._segments[-1].deactivate()
+            if self.end_offset:
+                self._write_producer_snapshot()
+        for segment in self._segments:
+            segment.close()
+        self._failure = StorageError("the log is closed", file=self.directory)
+
+    def _ensure_usable(self) -> None:
+        if self._failure:
+            raise self._failure
+
+
+def _facts(data: bytes | memoryview, offset: int) -> list[BatchFacts]:
+    """What the headers of whole batches say; they follow one another without gaps."""
+    batches = []
+    position, size = 0, len(data)
+    while position < size:
+        check(position + HEAD_SIZE <= size, f"{size - position} bytes are no batch")
+        base, length, epoch, _, _, attributes, delta, _, timestamp = HEAD.unpack_from(
+            data, position
+        )
+        check(base == offset, f"a batch begins at offset {base}, not at {offset}")
+        check(0 < length <= size - position - LOG_OVERHEAD, "a batch is cut off")
+        offset = base + delta + 1
+        length += LOG_OVERHEAD
+        is_control = bool(attributes & CONTROL)
+        batches.append(BatchFacts(base, offset - 1, epoch, timestamp, length, is_control))
+        position += length
+    return batches

@@ -1,0 +1,70 @@
+"""The names of the files in a log directory.
+
+Source: Kafka's `LogFileUtils` and `Snapshots`.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = [
+    "EPOCHS_FILE",
+    "LOCK_FILE",
+    "META_PROPERTIES_FILE",
+    "PARTITION_METADATA_FILE",
+    "QUORUM_STATE_FILE",
+    "base_offset_of",
+    "checkpoint_name",
+    "checkpoint_of",
+    "is_leftover",
+    "join",
+    "offset_name",
+    "partition_directory",
+]
+
+LOCK_FILE = ".lock"
+META_PROPERTIES_FILE = "meta.properties"
+QUORUM_STATE_FILE = "quorum-state"
+EPOCHS_FILE = "leader-epoch-checkpoint"
+PARTITION_METADATA_FILE = "partition.metadata"
+
+_LEFTOVERS = (".part", ".deleted", ".tmp", ".swap", ".cleaned")
+_OFFSET = re.compile(r"(\d{20})\.(log|index|timeindex|snapshot)", re.ASCII)
+_CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
+
+
+def join(directory: str, name: str) -> str:
+    """The path of a file in a directory."""
+    return f"{directory.rstrip('/')}/{name}"
+
+
+def partition_directory(directory: str, topic: str) -> str:
+    """Where a log directory keeps the only partition of a replicated log."""
+    return join(directory, f"{topic}-0")
+
+
+def offset_name(offset: int, suffix: str) -> str:
+    """The name of a segment's file or of a producer snapshot. Shape: `suffix` without dot."""
+    return f"{offset:020d}.{suffix}"
+
+
+def base_offset_of(name: str, suffix: str) -> int | None:
+    """The offset in a name that ends in this suffix, None for any other name."""
+    match = _OFFSET.fullmatch(name)
+    return int(match[1]) if match and match[2] == suffix else None
+
+
+def checkpoint_name(end_offset: int, epoch: int) -> str:
+    """The name of a snapshot: end offset (exclusive) and epoch of the last record in it."""
+    return f"{end_offset:020d}-{epoch:010d}.checkpoint"
+
+
+def checkpoint_of(name: str) -> tuple[int, int] | None:
+    """End offset and epoch in a snapshot's name, None for any other name."""
+    match = _CHECKPOINT.fullmatch(name)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def is_leftover(name: str) -> bool:
+    """Whether a crash left this file: it was not finished, or its deletion was not."""
+    return name.endswith(_LEFTOVERS)

@@ -1,0 +1,122 @@
+"""The file that remembers an epoch's leader and this replica's vote.
+
+Shape: one line of JSON. Version 0 goes with kraft.version 0: it names the voters and loses the
+directory id of the vote; version 1 goes with kraft.version 1. -1 stands for nobody.
+
+Source: Kafka's `FileQuorumStateStore` and `QuorumStateData`; rules R-ID-9 and R-ID-10.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from kraftwire.errors import StorageError
+from kraftwire.log.atomic import replace_file
+from kraftwire.log.files import Files
+from kraftwire.wire.fast import ZERO_UUID
+
+__all__ = ["QuorumState", "QuorumStateFile"]
+
+_NOBODY = -1
+_INT32_MAX = 0x7FFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumState:
+    """What a replica must not forget of an epoch.
+
+    Shape: `leader_id` and `voted_id` are -1 for nobody; the zero uuid is no directory id.
+    """
+
+    epoch: int = 0
+    leader_id: int = _NOBODY
+    voted_id: int = _NOBODY
+    voted_directory_id: bytes = ZERO_UUID
+
+
+class QuorumStateFile:
+    """The quorum-state file of a replicated log's directory."""
+
+    def __init__(self, files: Files, path: str) -> None:
+        self._files = files
+        self.path = path
+
+    def read(self) -> QuorumState | None:
+        """What was written last, None if nothing ever was.
+
+        Raises: StorageError for a file that cannot be understood: a replica that goes on without
+        it could vote twice in an epoch (KAFKA-15412).
+        """
+        if not self._files.exists(self.path):
+            return None
+        line = self._files.read_bytes(self.path).split(b"\n", 1)[0]
+        try:
+            data = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise self._bad("one line of JSON", f"{line[:60]!r}") from error
+        if not isinstance(data, dict):
+            raise self._bad("a JSON object", f"{line[:60]!r}")
+        version = data.get("data_version")
+        if type(version) is not int or version not in (0, 1):
+            raise self._bad("data_version 0 or 1", repr(version))
+        directory_id = self._uuid(data, "votedDirectoryId") if version else ZERO_UUID
+        return QuorumState(
+            epoch=self._number(data, "leaderEpoch", 0),
+            leader_id=self._number(data, "leaderId", _NOBODY),
+            voted_id=self._number(data, "votedId", _NOBODY),
+            voted_directory_id=directory_id,
+        )
+
+    def write(self, state: QuorumState, kraft_version: int, voters: Iterable[int]) -> None:
+        """Replace the file; durable on return (D1).
+
+        Shape: `voters` are the ids of the voters in force, which only version 0 holds. Raises:
+        StorageError.
+        """
+        replace_file(self._files, self.path, _line(state, kraft_version, voters))
+
+    def _number(self, data: dict[str, Any], key: str, least: int) -> int:
+        value = data.get(key)
+        if type(value) is not int or not least <= value <= _INT32_MAX:
+            raise self._bad(f"a number from {least} for {key}", repr(value))
+        return value
+
+    def _uuid(self, data: dict[str, Any], key: str) -> bytes:
+        text = data.get(key)
+        if isinstance(text, str) and len(text) == 22:
+            try:
+                return base64.b64decode(text.encode() + b"==", b"-_", validate=True)
+            except (binascii.Error, UnicodeError):
+                pass
+        raise self._bad(f"22 characters of base64 for {key}", repr(text))
+
+    def _bad(self, expected: str, found: str) -> StorageError:
+        return StorageError(f"expected {expected}, found {found}", file=self.path, position=0)
+
+
+def _line(state: QuorumState, kraft_version: int, voters: Iterable[int]) -> bytes:
+    data: dict[str, Any]
+    if kraft_version == 0:
+        data = {
+            "clusterId": "",
+            "leaderId": state.leader_id,
+            "leaderEpoch": state.epoch,
+            "votedId": state.voted_id,
+            "appliedOffset": 0,
+            "currentVoters": [{"voterId": voter} for voter in voters],
+            "data_version": 0,
+        }
+    else:
+        data = {
+            "leaderId": state.leader_id,
+            "leaderEpoch": state.epoch,
+            "votedId": state.voted_id,
+            "votedDirectoryId": base64.urlsafe_b64encode(state.voted_directory_id)[:22].decode(),
+            "data_version": 1,
+        }
+    return json.dumps(data, separators=(",", ":")).encode()

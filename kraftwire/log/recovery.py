@@ -1,0 +1,194 @@
+"""Opening a log directory after a stop or a crash (D11).
+
+The end of the last segment may be torn: written, but never flushed, so never acknowledged. That is
+cut off. Anything else that is wrong means that flushed records are lost, and then this replica must
+not vote with what is left: it refuses to start. What tells the two apart is all on disk: a good
+batch or a segment behind the damage, an epoch or a producer snapshot that begins behind the end.
+
+Source: rules R-START-2, R-START-5; KAFKA-14240, KAFKA-13098, KAFKA-16541.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+from kraftwire.errors import StorageError
+from kraftwire.log.epochs import EpochEntries, read_epochs
+from kraftwire.log.files import Files
+from kraftwire.log.names import (
+    EPOCHS_FILE,
+    base_offset_of,
+    checkpoint_of,
+    is_leftover,
+    join,
+    offset_name,
+)
+from kraftwire.log.scan import Damage, SegmentScan, find_later_batch
+from kraftwire.log.segment import SUFFIXES, Segment
+from kraftwire.log.settings import LogSettings
+
+__all__ = ["Recovered", "epochs_of", "recover"]
+
+_LOG = logging.getLogger(__name__)
+
+_REMEDY = (
+    "this replica may have acknowledged what is missing, so it must not take part with this log: "
+    "restore the file, or move the directory away and let the replica copy the log from the leader"
+)
+
+
+@dataclass(slots=True)
+class Recovered:
+    """A log directory as it was opened.
+
+    Shape: `segments` is never empty; `snapshot` is (end offset, epoch) of the newest one except
+    0-0; `epochs_stored` is what the epoch file holds, which may differ from the log.
+    """
+
+    segments: list[Segment] = field(default_factory=list)
+    snapshot: tuple[int, int] | None = None
+    epochs_stored: EpochEntries | None = None
+
+
+def recover(files: Files, directory: str, settings: LogSettings) -> Recovered:
+    """Open every segment of a directory.
+
+    Raises: StorageError if flushed records are missing or damaged.
+    """
+    names = _remove_leftovers(files, directory)
+    found = Recovered(epochs_stored=read_epochs(files, join(directory, EPOCHS_FILE)))
+    snapshots = sorted(id for name in names if (id := checkpoint_of(name)) and id != (0, 0))
+    found.snapshot = snapshots[-1] if snapshots else None
+    try:
+        _load_segments(files, directory, settings, found, names)
+        _check_end(found, names)
+        _check_start(directory, found)
+    except StorageError:
+        for segment in found.segments:
+            segment.close()
+        raise
+    for segment in found.segments:
+        if not segment.check_indexes():
+            _LOG.info("%s: indexes made anew", segment.path)
+    return found
+
+
+def epochs_of(segments: list[Segment]) -> EpochEntries:
+    """(epoch, start offset) of every epoch, from the batches."""
+    entries: EpochEntries = []
+    last = -1
+    for segment in segments:
+        epochs = segment.batches.epochs
+        if not len(epochs) or epochs[-1] == last:
+            continue
+        for number, epoch in enumerate(epochs):
+            if epoch != last:
+                last = epoch
+                entries.append((epoch, segment.batches.offset(number)))
+    return entries
+
+
+def _remove_leftovers(files: Files, directory: str) -> list[str]:
+    """Remove what a crash has left unfinished; returns the names of the other files."""
+    names = []
+    for name in files.listdir(directory):
+        if is_leftover(name):
+            _LOG.info("%s: leftover of a crash removed", join(directory, name))
+            files.unlink(join(directory, name))
+        else:
+            names.append(name)
+    logs = {base_offset_of(name, "log") for name in names}
+    for name in list(names):
+        for suffix in SUFFIXES[1:]:
+            base = base_offset_of(name, suffix)
+            if base is not None and base not in logs:
+                files.unlink(join(directory, name))
+                names.remove(name)
+    return names
+
+
+def _load_segments(
+    files: Files, directory: str, settings: LogSettings, found: Recovered, names: list[str]
+) -> None:
+    bases = [base for name in names if (base := base_offset_of(name, "log")) is not None]
+    # A replica that has only been given a snapshot begins behind it.
+    bases = bases or [found.snapshot[0] if found.snapshot else 0]
+    last_epoch = -1
+    for base, following in zip(bases, [*bases[1:], None], strict=True):
+        segment = Segment(files, directory, base, settings)
+        found.segments.append(segment)
+        scan = segment.load(last_epoch)
+        if scan.damage:
+            _judge(segment, scan, scan.damage, following)
+        if following is not None and segment.end_offset != following:
+            raise _refusal(
+                segment.path,
+                scan.size,
+                f"ends at offset {segment.end_offset}, but the next segment begins at {following}",
+            )
+        last_epoch = scan.last_epoch
+
+
+def _judge(segment: Segment, scan: SegmentScan, damage: Damage, following: int | None) -> None:
+    """Refuse a damage among flushed records; a torn end is left to `_check_end`."""
+    what = f"{damage.problem} where offset {damage.offset} should begin"
+    if following is not None:
+        raise _refusal(
+            segment.path, damage.position, f"{what}; a segment from offset {following} follows"
+        )
+    if not damage.torn:
+        raise _refusal(
+            segment.path, damage.position, f"{what}; its checksum is right, so it was not torn"
+        )
+    later = find_later_batch(segment.file, scan)
+    if later:
+        raise _refusal(
+            segment.path,
+            damage.position,
+            f"{what}; a good batch of offset {later[1]} follows at byte {later[0]}",
+        )
+
+
+def _check_end(found: Recovered, names: list[str]) -> None:
+    """Refuse an end that other files contradict, then cut what is torn."""
+    last = found.segments[-1]
+    for epoch, start in found.epochs_stored or ():
+        if start > last.end_offset:
+            raise _refusal(
+                last.path,
+                last.size,
+                f"ends at offset {last.end_offset}, but epoch {epoch} began at offset {start}",
+            )
+    for name in names:
+        offset = base_offset_of(name, "snapshot")
+        if offset is not None and offset > last.end_offset:
+            raise _refusal(
+                last.path,
+                last.size,
+                f"ends at offset {last.end_offset}, but {name} was written at offset {offset}",
+            )
+    torn = last.file.size() - last.size
+    if torn:
+        _LOG.warning(
+            "%s: %d bytes of a write that was never flushed are cut off behind offset %d",
+            last.path, torn, last.end_offset,
+        )
+        last.file.truncate(last.size)
+        last.file.fdatasync()
+
+
+def _check_start(directory: str, found: Recovered) -> None:
+    """Refuse a log that begins above 0 behind no snapshot (R-START-2, KAFKA-14240)."""
+    start = found.segments[0].base_offset
+    if start and (found.snapshot is None or found.snapshot[0] < start):
+        newest = f"the newest snapshot ends at {found.snapshot[0]}" if found.snapshot else "none"
+        raise _refusal(
+            join(directory, offset_name(start, "log")),
+            0,
+            f"the log begins at offset {start}, but no snapshot covers what is before ({newest})",
+        )
+
+
+def _refusal(path: str, position: int, problem: str) -> StorageError:
+    return StorageError(f"{problem}; {_REMEDY}", file=path, position=position)

@@ -1,0 +1,141 @@
+"""Reads a segment from its beginning and says what its batches are and where it is damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from crc32c import crc32c
+
+from kraftwire.limits import LOG_SCAN_BYTES, METADATA_BATCH_BYTES_MAX
+from kraftwire.log.batches import HEAD, HEAD_SIZE, BatchArrays
+from kraftwire.log.files import File
+from kraftwire.records.batch import CONTROL, CRC_START, HEADER_SIZE, LOG_OVERHEAD
+from kraftwire.records.reader import BatchReader
+
+__all__ = ["Damage", "SegmentScan", "find_later_batch", "scan_segment"]
+
+_MAGIC = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """The first batch that cannot be right.
+
+    Shape: `position` is where it begins, `offset` the base offset that it should have. `torn` is
+    False if a power failure during a write cannot have left it so: its checksum is right.
+    """
+
+    position: int
+    offset: int
+    problem: str
+    torn: bool = True
+
+
+@dataclass(slots=True)
+class SegmentScan:
+    """A segment as it was found. Shape: `size` is where the good batches end, `file_size` where
+    the file does; `times` are the (largest timestamp, last offset) at which the largest so far
+    grew, `first_timestamp` the largest timestamp of the first batch."""
+
+    batches: BatchArrays
+    end_offset: int
+    size: int = 0
+    file_size: int = 0
+    last_epoch: int = -1
+    first_timestamp: int = -1
+    max_timestamp: int = -1
+    max_timestamp_offset: int = -1
+    damage: Damage | None = None
+
+
+def scan_segment(file: File, base_offset: int, last_epoch: int = -1) -> SegmentScan:
+    """Check every batch of a segment: header, checksum, offsets without gaps, epochs that rise.
+
+    Shape: `last_epoch` is that of the batch before the segment.
+    """
+    scan = SegmentScan(BatchArrays(base_offset), base_offset, last_epoch=last_epoch)
+    scan.file_size = file.size()
+    for buffer, start in _chunks(file, scan):
+        _scan_chunk(scan, buffer, start)
+        if scan.damage:
+            return scan
+    if scan.size < scan.file_size:
+        left = scan.file_size - scan.size
+        scan.damage = Damage(scan.size, scan.end_offset, f"a batch ends after {left} bytes")
+    return scan
+
+
+def _chunks(file: File, scan: SegmentScan) -> Iterator[tuple[bytes, int]]:
+    """Parts of a file that begin where the scan has got to and hold at least one whole batch."""
+    count = LOG_SCAN_BYTES
+    while scan.size + HEAD_SIZE <= scan.file_size:
+        position = scan.size
+        yield file.pread(count, position), position
+        if scan.size > position:
+            count = LOG_SCAN_BYTES
+        elif position + count >= scan.file_size:
+            return
+        else:
+            count *= 2  # a single batch of this size; the file's size bounds it
+
+
+def _scan_chunk(scan: SegmentScan, buffer: bytes, start: int) -> None:
+    """Note the batches that lie wholly in a part of the file, up to the first damage."""
+    view = memoryview(buffer)
+    position, limit = 0, len(buffer) - HEAD_SIZE
+    add, unpack = scan.batches.add, HEAD.unpack_from
+    offset, epoch = scan.end_offset, scan.last_epoch
+    while position <= limit:
+        base, length, its_epoch, magic, crc, attributes, delta, _, timestamp = unpack(
+            buffer, position
+        )
+        end = position + LOG_OVERHEAD + length
+        if magic != _MAGIC or length < HEADER_SIZE - LOG_OVERHEAD or delta < 0:
+            scan.damage = Damage(start + position, offset, "no header of a batch")
+            break
+        if end > len(buffer):
+            if start + end > scan.file_size:
+                left = scan.file_size - start - position
+                problem = f"a batch of {end - position} bytes ends after {left}"
+                scan.damage = Damage(start + position, offset, problem)
+            break
+        if crc32c(view[position + CRC_START : end]) != crc:
+            scan.damage = Damage(start + position, offset, "the checksum of a batch is wrong")
+            break
+        if base != offset or its_epoch < epoch:
+            problem = f"a batch claims offset {base} of epoch {its_epoch}, after epoch {epoch}"
+            scan.damage = Damage(start + position, offset, problem, torn=False)
+            break
+        add(base, start + position, its_epoch, bool(attributes & CONTROL))
+        offset, epoch = base + delta + 1, its_epoch
+        if timestamp > scan.max_timestamp:
+            scan.max_timestamp, scan.max_timestamp_offset = timestamp, offset - 1
+        if len(scan.batches) == 1:
+            scan.first_timestamp = timestamp
+        position = end
+    scan.size, scan.end_offset, scan.last_epoch = start + position, offset, epoch
+
+
+def find_later_batch(file: File, scan: SegmentScan) -> tuple[int, int] | None:
+    """A good batch behind the damage that belongs to this log's future: (position, base offset).
+
+    What a file's blocks held in an earlier life may look like batches too, but not of offsets
+    that were still to come.
+    """
+    position = scan.size
+    while position < scan.file_size:
+        window = file.pread(LOG_SCAN_BYTES + METADATA_BATCH_BYTES_MAX, position)
+        reader = BatchReader(window)
+        while reader.remaining:
+            reader.resume()
+            found = reader.position
+            if len(window) - found < HEADER_SIZE:
+                break
+            base, _, epoch, *_ = HEAD.unpack_from(window, found)
+            if base > scan.end_offset and epoch >= scan.last_epoch:
+                return position + found, base
+            if found >= LOG_SCAN_BYTES:
+                break
+        position += LOG_SCAN_BYTES
+    return None

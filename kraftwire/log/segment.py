@@ -1,0 +1,227 @@
+"""One segment of a log: its file, what is known of its batches, and its two indexes.
+
+Source: Kafka's `LogSegment`; index entries stand exactly where it writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kraftwire.log.batches import HEAD, HEAD_SIZE, BatchArrays
+from kraftwire.log.files import Files
+from kraftwire.log.index import OFFSET_ENTRY, TIME_ENTRY, Index
+from kraftwire.log.names import join, offset_name
+from kraftwire.log.scan import SegmentScan, scan_segment
+from kraftwire.log.settings import LogSettings
+
+__all__ = ["SUFFIXES", "BatchFacts", "Segment"]
+
+SUFFIXES = ("log", "index", "timeindex")
+
+_OFFSET_DELTA_MAX = 0x7FFFFFFF
+_NO_TIMESTAMP = -1
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFacts:
+    """What a segment notes of a batch that is appended. Units: `size` in bytes."""
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    max_timestamp: int
+    size: int
+    is_control: bool
+
+
+class Segment:
+    """A segment that is open.
+
+    Order: `load` before anything else unless the files are new; `activate` before `append`.
+    """
+
+    def __init__(
+        self, files: Files, directory: str, base_offset: int, settings: LogSettings
+    ) -> None:
+        """Open the three files, or make those that are missing."""
+        self._settings = settings
+        self.base_offset = base_offset
+        self.end_offset = base_offset
+        self.size = 0
+        self.batches = BatchArrays(base_offset)
+        self.first_timestamp = _NO_TIMESTAMP
+        self.max_timestamp = _NO_TIMESTAMP
+        self.max_timestamp_offset = base_offset
+        self._unindexed = 0
+        paths = [join(directory, offset_name(base_offset, suffix)) for suffix in SUFFIXES]
+        self.path = paths[0]
+        log, offsets, times = (files.open(path, create=True) for path in paths)
+        self.file = log
+        self.offsets = Index(offsets, OFFSET_ENTRY, settings.index_bytes)
+        self.times = Index(times, TIME_ENTRY, settings.index_bytes)
+
+    def load(self, last_epoch: int) -> SegmentScan:
+        """Read the log file; batches behind a damage are not taken over."""
+        scan = scan_segment(self.file, self.base_offset, last_epoch)
+        self._take(scan)
+        return scan
+
+    def _take(self, scan: SegmentScan) -> None:
+        self.batches = scan.batches
+        self.end_offset, self.size = scan.end_offset, scan.size
+        self.first_timestamp, self.max_timestamp = scan.first_timestamp, scan.max_timestamp
+        self.max_timestamp_offset = scan.max_timestamp_offset
+
+    @property
+    def last_epoch(self) -> int:
+        """The leader epoch of the last batch, -1 without one."""
+        return self.batches.epochs[-1] if len(self.batches) else -1
+
+    def must_roll(self, size: int, last_offset: int, max_timestamp: int) -> bool:
+        """Whether batches of this size, last offset and largest timestamp begin a new segment."""
+        if self.size > self._settings.segment_bytes - size:
+            return True
+        # Kafka goes by the clock if the first batch has no timestamp; the quorum's batches do.
+        waited = max_timestamp - self.first_timestamp if self.first_timestamp >= 0 else 0
+        if self.size and waited > self._settings.segment_ms:
+            return True
+        if self.offsets.is_full or self.times.is_full:
+            return True
+        return last_offset - self.base_offset > _OFFSET_DELTA_MAX
+
+    def append(self, data: bytes | memoryview, batches: Sequence[BatchFacts]) -> None:
+        """Write whole batches behind the last one. Shape: `batches` describes them in order."""
+        self.file.pwrite(data, self.size)
+        for batch in batches:
+            if not len(self.batches):
+                self.first_timestamp = batch.max_timestamp
+            if batch.max_timestamp > self.max_timestamp:
+                self.max_timestamp = batch.max_timestamp
+                self.max_timestamp_offset = batch.last_offset
+            if self._unindexed > self._settings.index_interval_bytes:
+                self.offsets.append(batch.last_offset - self.base_offset, self.size)
+                self._index_time()
+                self._unindexed = 0
+            self.batches.add(batch.base_offset, self.size, batch.epoch, batch.is_control)
+            self.size += batch.size
+            self.end_offset = batch.last_offset + 1
+            self._unindexed += batch.size
+
+    def _index_time(self) -> None:
+        last = self.times.last
+        if self.max_timestamp > (last[0] if last else _NO_TIMESTAMP):
+            self.times.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+
+    def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
+        """Whole batches from the one that contains `offset`, at least one of them."""
+        batches = self.batches
+        first = batches.containing(offset)
+        start = batches.positions[first]
+        stop = self.size
+        if end_offset < self.end_offset:
+            last = batches.containing(end_offset)
+            stop = batches.positions[last]
+        if stop - start > max_bytes:
+            last = max(batches.at(start + max_bytes), first + 1)
+            stop = batches.positions[last] if last < len(batches) else self.size
+        return self.file.pread(stop - start, start) if stop > start else b""
+
+    def batch_bytes(self, number: int) -> bytes:
+        """One batch."""
+        positions = self.batches.positions
+        end = positions[number + 1] if number + 1 < len(positions) else self.size
+        return self.file.pread(end - positions[number], positions[number])
+
+    def activate(self) -> None:
+        """Make room in the indexes."""
+        self.offsets.extend()
+        self.times.extend()
+
+    def deactivate(self) -> None:
+        """Note the largest timestamp, give back the room in the indexes, and cut what follows
+        the last batch."""
+        if self.max_timestamp_offset >= self.base_offset:
+            self._index_time()
+        self.offsets.trim()
+        self.times.trim()
+
+    def cut(self, position: int) -> None:
+        """Cut the log file at a batch's position and read it again; not synced."""
+        self.file.truncate(position)
+        self._take(scan_segment(self.file, self.base_offset))
+        self._unindexed = 0
+        self.check_indexes()
+
+    def check_indexes(self) -> bool:
+        """Take the stored index entries over if they are true of the log, else make them anew."""
+        offsets, times = self.offsets.stored(), self.times.stored()
+        good_offsets, good_times = self._true_offsets(offsets), self._true_times(times)
+        if good_offsets == len(offsets) and good_times == len(times):
+            self.offsets.adopt(offsets)
+            self.times.adopt(times)
+            return True
+        self._rebuild_indexes()
+        return False
+
+    def _true_offsets(self, entries: Sequence[tuple[int, int]]) -> int:
+        """How many entries of the offset index, from the first one, are true."""
+        batches, end = self.batches, self.end_offset - self.base_offset
+        before = (-1, -1)
+        for number, (offset, position) in enumerate(entries):
+            batch = batches.at(position)
+            if batch < 0 or batches.positions[batch] != position or position >= self.size:
+                return number
+            if not before[0] < offset < end or position <= before[1]:
+                return number
+            if offset < batches.offsets[batch]:
+                return number
+            before = offset, position
+        return len(entries)
+
+    def _true_times(self, entries: Sequence[tuple[int, int]]) -> int:
+        """How many entries of the time index, from the first one, are true."""
+        end = self.end_offset - self.base_offset
+        before = (_NO_TIMESTAMP, -1)
+        for number, (timestamp, offset) in enumerate(entries):
+            if not 0 <= offset < end or timestamp <= before[0] or offset < before[1]:
+                return number
+            position = self.batches.positions[
+                self.batches.containing(self.base_offset + offset)
+            ]
+            if HEAD.unpack(self.file.pread(HEAD_SIZE, position))[8] != timestamp:
+                return number
+            before = timestamp, offset
+        return len(entries)
+
+    def _rebuild_indexes(self) -> None:
+        """Make the entries that Kafka's recovery makes."""
+        offsets: list[tuple[int, int]] = []
+        times: list[tuple[int, int]] = []
+        unindexed, largest, largest_offset = 0, _NO_TIMESTAMP, 0
+        positions = self.batches.positions
+        for number, position in enumerate(positions):
+            last = self.batches.offsets[number] + self._delta(position)
+            timestamp = HEAD.unpack(self.file.pread(HEAD_SIZE, position))[8]
+            if timestamp > largest:
+                largest, largest_offset = timestamp, last
+            if unindexed > self._settings.index_interval_bytes:
+                offsets.append((last, position))
+                if largest > (times[-1][0] if times else _NO_TIMESTAMP):
+                    times.append((largest, largest_offset))
+                unindexed = 0
+            unindexed += (
+                positions[number + 1] if number + 1 < len(positions) else self.size
+            ) - position
+        self.offsets.rewrite(offsets)
+        self.times.rewrite(times)
+
+    def _delta(self, position: int) -> int:
+        delta: int = HEAD.unpack(self.file.pread(HEAD_SIZE, position))[6]
+        return delta
+
+    def close(self) -> None:
+        """Give up the files as they are."""
+        self.file.close()
+        self.offsets.close()
+        self.times.close()
