@@ -6,6 +6,7 @@ __all__ = [
     "BATCH_SIZE_MAX",
     "BUFFERED_BYTES_MAX",
     "CAPTURE_READ_BYTES",
+    "CLIENT_FETCH_BYTES_MAX",
     "CLOSED_CONNECTIONS_MAX",
     "CLUES_MAX",
     "CONNECTIONS_MAX",
@@ -54,6 +55,7 @@ __all__ = [
     "RESUME_BYTES_RATIO",
     "RESYNC_BATCH_BYTES_MAX",
     "REVIEW_NS",
+    "SCAN_READ_BYTES",
     "SEARCH_BYTES_MAX",
     "STATE_FILE_BYTES_MAX",
     "STATS_ROWS_MAX",
@@ -268,3 +270,11 @@ REQUESTS_BUFFERED_MAX = 256 * 1024 * 1024
 # Requests to one peer that wait for its connection. The core has one in flight; more come only
 # when its requests in flight are forgotten, and then only the newest matters.
 PEER_QUEUE_MAX = 16
+
+# A consumer's Fetch of the quorum's topic is answered with at most this much: a whole batch of the
+# largest size that the leader writes, while Kafka's fetch.max.bytes would let a node keep 55 MiB
+# for every client that asks.
+CLIENT_FETCH_BYTES_MAX = 8 * 1024 * 1024
+
+# The committed log is searched by time in reads of this size, with other work done in between.
+SCAN_READ_BYTES = 1024 * 1024
