@@ -1,0 +1,259 @@
+"""One accepted connection: frames in, answers out, in order, within limits.
+
+Owns the state of the ApiVersions exchange, deadlines, and what happens to bytes that are no
+request: a counter, one log line now and then, and the end of the connection. It knows no API
+but ApiVersions; what a request means is decided by the `Service`.
+
+Order: like Kafka, a connection has one request in work; those that follow wait in the socket.
+
+Source: Kafka's `SocketServer.Processor` and `ApiVersionsRequest`; R-SRV-2; KIP-511.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+import trio
+
+from kraftwire import messages
+from kraftwire.errors import ApiError, StorageError, WireError
+from kraftwire.limits import REQUEST_SIZE_MAX, REQUESTS_BUFFERED_MAX
+from kraftwire.messages.api_versions_request import ApiVersionsRequest
+from kraftwire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
+from kraftwire.messages.request_header import RequestHeader
+from kraftwire.messages.response_header import ResponseHeader
+from kraftwire.node.config import ConnectionLimits, Listener
+from kraftwire.node.context import Request
+from kraftwire.node.link import Stream, Tap, close_now
+from kraftwire.node.logs import RateLimit, log
+from kraftwire.protocol.envelope import encode_response
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.headers import decode_request_header, peek_request
+from kraftwire.protocol.versions import API_VERSIONS_KEY
+from kraftwire.wire.frame import FrameBuffer, frame
+from kraftwire.wire.message import Message
+
+__all__ = ["Connection", "ConnectionStats", "Service"]
+
+READ_SIZE = 64 * 1024
+PRODUCE_KEY = 0
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+# What a fault in a handler can look like. It ends one connection, never the node.
+_FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+@dataclass(slots=True)
+class ConnectionStats:
+    """Counters over all accepted connections. Shape: `requests` by API name, `closed` by cause."""
+
+    accepted: int = 0
+    refused: int = 0
+    open: int = 0
+    buffered_bytes: int = 0
+    requests: dict[str, int] = field(default_factory=dict)
+    closed: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What a listener offers: versions by API key, and who answers."""
+
+    listener: Listener
+    versions: Mapping[int, tuple[int, int]]
+    answer: Callable[[Request], Awaitable[Message | None]]
+
+
+class _Close(Exception):
+    """Ends the connection. Shape: `cause` is a short word of ours, for counting."""
+
+    def __init__(self, cause: str, problem: str = "") -> None:
+        self.cause = cause
+        super().__init__(problem)
+
+
+class Connection:
+    """Serves one stream until either side has enough."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        service: Service,
+        limits: ConnectionLimits,
+        *,
+        stats: ConnectionStats,
+        garbage: RateLimit,
+        peer: str = "",
+        tap: Tap | None = None,
+    ) -> None:
+        self._stream = stream
+        self._service = service
+        self._limits = limits
+        self._stats = stats
+        self._garbage = garbage
+        self._peer = peer
+        self._tap = tap
+        self._frames = FrameBuffer(limit=limits.frame_max_bytes)
+        self._counted_bytes = 0
+        self._software = ""
+        self._is_known = False
+
+    async def serve(self) -> None:
+        """Answer requests until the connection ends. Raises: StorageError, which ends the node."""
+        try:
+            await self._serve()
+        except _Close as end:
+            self._count_close(end.cause)
+            if str(end):
+                listener = self._service.listener.name
+                self._garbage.log(
+                    end.cause, end.cause, peer=self._peer, listener=listener, problem=end
+                )
+        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
+            self._count_close("broken")
+        finally:
+            self._count_bytes(0)
+            if self._tap:
+                self._tap.closed()
+            close_now(self._stream)
+
+    async def _serve(self) -> None:
+        while True:
+            data = await self._read()
+            try:
+                payloads = self._frames.feed(data)
+            except WireError as error:
+                raise _Close("bad-frame", str(error)) from error
+            self._count_bytes(self._frames.pending_size)
+            for payload in payloads:
+                answer = await self._answer(payload)
+                self._is_known = True
+                await self._write(answer)
+
+    async def _read(self) -> bytes:
+        """Some bytes. Raises: _Close at the end of the stream and when the peer took too long."""
+        limits = self._limits
+        is_unfinished = self._frames.pending_size > 0
+        patience_ms = limits.idle_ms if self._is_known else limits.handshake_ms
+        if is_unfinished:
+            patience_ms = limits.handshake_ms
+        if patience_ms < 0:
+            data = await self._stream.receive_some(READ_SIZE)
+        else:
+            with trio.move_on_after(patience_ms / 1000) as scope:
+                data = await self._stream.receive_some(READ_SIZE)
+            if scope.cancelled_caught:
+                raise _Close("slow-request" if is_unfinished or not self._is_known else "idle")
+        if not data:
+            raise _Close("by-peer")
+        data = bytes(data)
+        if self._tap:
+            self._tap.received(data)
+        return data
+
+    async def _write(self, data: bytes) -> None:
+        """Send an answer. Raises: _Close if the peer does not take it in time."""
+        with trio.move_on_after(self._limits.write_ms / 1000) as scope:
+            await self._stream.send_all(data)
+        if scope.cancelled_caught:
+            raise _Close("slow-reader", "the answer was not read in time")
+        if self._tap:
+            self._tap.sent(data)
+
+    async def _answer(self, payload: bytes) -> bytes:
+        """The frame that answers a request. Raises: _Close if there is nothing to answer."""
+        try:
+            api_key, version = peek_request(payload)
+            header, position = decode_request_header(payload)
+        except WireError as error:
+            raise _Close("bad-request", str(error)) from error
+        name = messages.API_NAMES.get(api_key, "unknown")
+        low, high = self._service.versions.get(api_key, (0, -1))
+        if not low <= version <= high:
+            if api_key == API_VERSIONS_KEY:
+                return self._refuse_version(header, ErrorCode.UNSUPPORTED_VERSION, 0)
+            problem = f"API key {api_key} ({name}) version {version} is not offered here"
+            raise _Close("not-offered", problem)
+        if api_key != PRODUCE_KEY and len(payload) > REQUEST_SIZE_MAX:
+            raise _Close("too-long", f"{name} of {len(payload)} bytes")
+        try:
+            body, _ = messages.request_class(api_key).decode(payload, version, position)
+        except WireError as error:
+            raise _Close("bad-request", str(error)) from error
+        self._stats.requests[name] = self._stats.requests.get(name, 0) + 1
+        if isinstance(body, ApiVersionsRequest) and not self._note_software(body, version):
+            return self._refuse_version(header, ErrorCode.INVALID_REQUEST, version)
+        return await self._dispatch(header, body)
+
+    async def _dispatch(self, header: RequestHeader, body: Message) -> bytes:
+        listener = self._service.listener
+        request = Request(
+            header.request_api_key,
+            header.request_api_version,
+            body,
+            header.client_id,
+            listener.name,
+            self._software,
+            listener.is_controller,
+            listener.is_client,
+        )
+        name = type(body).__name__
+        try:
+            reply = await self._service.answer(request)
+            if reply is None:
+                raise _Close("unanswered")
+            return _encode(header, reply)
+        except StorageError:
+            raise
+        except (ApiError, WireError, *_FAULTS) as fault:
+            place = _place(fault)
+            log("error", "handler-failed", request=name, fault=repr(fault), at=place)
+            raise _Close("fault") from fault
+
+    def _note_software(self, body: ApiVersionsRequest, version: int) -> bool:
+        """Keep the client's name; False if it has a shape that KIP-511 forbids."""
+        if version < 3:
+            return True
+        for text in (body.client_software_name, body.client_software_version):
+            if not _SOFTWARE.fullmatch(text):
+                return False
+        self._software = body.client_software_name
+        return True
+
+    def _refuse_version(self, header: RequestHeader, error: int, version: int) -> bytes:
+        """ApiVersions with an error; of the APIs only ApiVersions itself is named, so that the
+        client can try again (R-SRV-2)."""
+        low, high = self._service.versions[API_VERSIONS_KEY]
+        own = ApiVersion(api_key=API_VERSIONS_KEY, min_version=low, max_version=high)
+        keys = [own] if error == ErrorCode.UNSUPPORTED_VERSION else []
+        reply = ApiVersionsResponse(error_code=error, api_keys=keys)
+        response = ResponseHeader(correlation_id=header.correlation_id)
+        return frame(encode_response(response, reply, version))
+
+    def _count_bytes(self, pending: int) -> None:
+        """Unfinished frames of all connections together are bounded."""
+        self._stats.buffered_bytes += pending - self._counted_bytes
+        self._counted_bytes = pending
+        if pending and self._stats.buffered_bytes > REQUESTS_BUFFERED_MAX:
+            raise _Close("no-memory", "too many unfinished requests of all connections together")
+
+    def _count_close(self, cause: str) -> None:
+        self._stats.closed[cause] = self._stats.closed.get(cause, 0) + 1
+
+
+def _encode(header: RequestHeader, reply: Message) -> bytes:
+    response = ResponseHeader(correlation_id=header.correlation_id)
+    return frame(encode_response(response, reply, header.request_api_version))
+
+
+def _place(fault: BaseException) -> str:
+    """Where in our code a fault arose: file and line."""
+    trace = fault.__traceback__
+    place = ""
+    while trace is not None:
+        place = f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place

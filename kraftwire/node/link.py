@@ -1,0 +1,245 @@
+"""A connection to another node: made when needed, negotiated, one request at a time.
+
+Owns one TCP stream and its `ClientSession`. Whatever the other side does, an exchange ends with a
+message, `LinkDown` or `ApiError`; bytes that make no sense close the connection and are counted.
+
+Source: R-NET-1 to R-NET-3; Kafka's `NetworkClient`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Protocol
+
+import trio
+
+from kraftwire.errors import ApiError, WireError
+from kraftwire.node.logs import RateLimit, log
+from kraftwire.protocol.session import ClientSession
+from kraftwire.wire.message import Message
+
+__all__ = ["Link", "LinkDown", "LinkStats", "Stream", "Tap", "TapFactory"]
+
+RECONNECT_BACKOFF_MS = (50, 500)
+READ_SIZE = 64 * 1024
+
+# What the raft client may use of an API whose older versions the other side would refuse: a
+# Fetch below 13 names the topic instead of its id, which every quorum answers with an error.
+OWN_VERSIONS = {1: (13, 18)}
+
+
+class LinkDown(Exception):
+    """The connection could not be made, broke, or was closed by the other side."""
+
+
+class Stream(Protocol):
+    """What is used of a `trio.SocketStream`."""
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Write everything."""
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        """Read what is there, at least a byte; nothing at the end."""
+
+    def aclose(self) -> Coroutine[object, object, None]:
+        """Close."""
+
+
+class Tap(Protocol):
+    """Sees the bytes of one connection."""
+
+    def sent(self, data: bytes) -> None:
+        """This node has written these."""
+
+    def received(self, data: bytes) -> None:
+        """This node has read these."""
+
+    def closed(self) -> None:
+        """The connection has ended."""
+
+
+TapFactory = Callable[[Stream, bool], Tap | None]
+"""Makes the tap of a new connection. Shape: the flag tells whether this node accepted it."""
+
+
+@dataclass(slots=True)
+class LinkStats:
+    """What happened on all outgoing connections."""
+
+    connects: int = 0
+    connect_failures: int = 0
+    disconnects: int = 0
+    timeouts: int = 0
+    bad_answers: int = 0
+
+
+async def open_stream(host: str, port: int) -> Stream:
+    """Connect, trying every address that the host has."""
+    return await trio.open_tcp_stream(host, port)
+
+
+class Link:
+    """The way to one address.
+
+    Shape: `connect` opens streams, for tests to replace. Order: one `exchange` at a time.
+    """
+
+    def __init__(
+        self,
+        client_id: str,
+        *,
+        stats: LinkStats,
+        garbage: RateLimit,
+        tap: TapFactory | None = None,
+        connect: Callable[[str, int], object] | None = None,
+    ) -> None:
+        self.address = ("", 0)
+        self._client_id = client_id
+        self._stats = stats
+        self._garbage = garbage
+        self._make_tap = tap
+        self._connect = connect or open_stream
+        self._stream: Stream | None = None
+        self._session: ClientSession | None = None
+        self._tap: Tap | None = None
+        self._failures = 0
+        self._retry_at = 0.0
+
+    def retarget(self, host: str, port: int) -> None:
+        """From now on talk to this address; a connection to another one is given up."""
+        if (host, port) != self.address:
+            self._drop()
+            self.address = (host, port)
+            self._failures = 0
+            self._retry_at = 0.0
+
+    async def exchange(self, message: Message, *, version: int | None = None) -> Message:
+        """Send a request and wait for its answer; without a version, the highest common one.
+
+        Raises: LinkDown; ApiError UNSUPPORTED_VERSION if both sides have no version in common.
+        When cancelled, the connection is given up, because an answer may still come.
+        """
+        is_usable = False
+        try:
+            session, stream = await self._ready()
+            correlation_id, data = session.request(message, version=version)
+            await self._send(stream, data)
+            answer = await self._receive(session, stream, correlation_id)
+            is_usable = True
+            return answer
+        except ApiError:
+            is_usable = self._session is not None and self._session.is_ready
+            raise
+        except WireError as error:
+            self._stats.bad_answers += 1
+            host, port = self.address
+            self._garbage.log("answer", "bad-answer", peer=f"{host}:{port}", problem=error)
+            raise LinkDown(str(error)) from error
+        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            self._stats.disconnects += 1
+            raise LinkDown(str(error)) from error
+        finally:
+            if not is_usable:
+                self._drop()
+
+    def close(self) -> None:
+        """Give the connection up."""
+        self._drop()
+
+    async def _ready(self) -> tuple[ClientSession, Stream]:
+        """The session and stream, made and negotiated if there is none.
+
+        Shape: within the reconnect back-off no attempt is made (R-NET-1).
+        """
+        if self._session is not None and self._stream is not None:
+            return self._session, self._stream
+        if trio.current_time() < self._retry_at:
+            raise LinkDown("waiting before connecting again")
+        try:
+            stream = await self._open()
+            session = ClientSession(self._client_id, own_versions=OWN_VERSIONS)
+            self._session, self._stream = session, stream
+            await self._send(stream, session.open())
+            while not session.is_ready:
+                await self._read(session, stream)
+        except ApiError as error:
+            self._back_off()
+            raise LinkDown(str(error)) from error
+        except BaseException:
+            self._back_off()
+            raise
+        self._failures = 0
+        return session, stream
+
+    async def _open(self) -> Stream:
+        host, port = self.address
+        self._stats.connects += 1
+        try:
+            stream: Stream = await self._connect(host, port)  # type: ignore[misc]
+        except OSError as error:
+            self._stats.connect_failures += 1
+            log("debug", "connect-failed", peer=f"{host}:{port}", problem=error)
+            raise
+        log("debug", "connected", peer=f"{host}:{port}")
+        self._tap = self._make_tap(stream, False) if self._make_tap else None
+        return stream
+
+    async def _send(self, stream: Stream, data: bytes) -> None:
+        await stream.send_all(data)
+        if self._tap:
+            self._tap.sent(data)
+
+    async def _receive(
+        self, session: ClientSession, stream: Stream, correlation_id: int
+    ) -> Message:
+        """Read until the answer with this id is there; there is no other request in flight."""
+        while True:
+            for answered_id, answer in await self._read(session, stream):
+                if isinstance(answer, WireError):
+                    raise answer
+                if answered_id == correlation_id:
+                    return answer
+
+    async def _read(
+        self, session: ClientSession, stream: Stream
+    ) -> list[tuple[int, Message | WireError]]:
+        data = bytes(await stream.receive_some(READ_SIZE))
+        if not data:
+            raise trio.BrokenResourceError("closed by the other side")
+        if self._tap:
+            self._tap.received(data)
+        answers = session.receive(data)
+        output = session.take_output()
+        if output:
+            await self._send(stream, output)
+        return answers
+
+    def _back_off(self) -> None:
+        """Wait longer after each failure in a row, from 50 to 500 ms."""
+        low, high = RECONNECT_BACKOFF_MS
+        backoff_ms = min(high, low << min(self._failures, 10))
+        self._failures += 1
+        self._retry_at = trio.current_time() + backoff_ms / 1000
+
+    def _drop(self) -> None:
+        """Close without waiting for anybody: also when cancelled, and outside a task's order."""
+        stream, self._stream, self._session = self._stream, None, None
+        if self._tap:
+            self._tap.closed()
+            self._tap = None
+        if stream is not None:
+            close_now(stream)
+
+
+def close_now(stream: Stream) -> None:
+    """Close a stream without a checkpoint; a socket's `aclose` does its work before that."""
+    if isinstance(stream, trio.SocketStream):
+        stream.socket.close()
+    else:
+        coroutine: Coroutine[object, object, None] = stream.aclose()
+        try:
+            coroutine.send(None)
+        except StopIteration:
+            return
+        coroutine.close()

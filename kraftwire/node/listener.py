@@ -1,0 +1,150 @@
+"""A place where connections are accepted: binding, accepting, counting.
+
+Owns the sockets and the caps on connections in total and per address; what is said on a connection
+is `connection`'s business.
+
+Source: Kafka's `SocketServer.Acceptor` and `ConnectionQuotas`.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from kraftwire.errors import UsageError
+from kraftwire.node.config import ConnectionLimits, Listener
+from kraftwire.node.logs import RateLimit, log
+
+__all__ = ["Acceptor", "bind"]
+
+Serve = Callable[[trio.SocketStream, str], Awaitable[None]]
+
+# Out of file descriptors or memory: waiting helps, accepting again at once does not.
+_EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
+_EXHAUSTED_WAIT = 0.1
+# No such address on this machine: normal for one of the addresses of localhost.
+_NO_ADDRESS = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
+
+
+class Acceptor:
+    """Accepts connections on all listeners of a node within common limits."""
+
+    def __init__(
+        self, limits: ConnectionLimits, *, on_refused: Callable[[], None], refusals: RateLimit
+    ) -> None:
+        self._limits = limits
+        self._overrides = dict(limits.overrides)
+        self._on_refused = on_refused
+        self._refusals = refusals
+        self._by_address: Counter[str] = Counter()
+
+    @property
+    def connection_count(self) -> int:
+        """Connections that are open now."""
+        return self._by_address.total()
+
+    async def run(self, sockets: list[trio.SocketListener], serve: Serve) -> None:
+        """Accept until cancelled. Shape: `serve` gets each stream and `address:port` of its peer,
+        and closes it."""
+        async with trio.open_nursery() as nursery:
+            for listening in sockets:
+                nursery.start_soon(self._accept, listening, serve, nursery)
+
+    async def _accept(
+        self, listening: trio.SocketListener, serve: Serve, nursery: trio.Nursery
+    ) -> None:
+        async with listening:
+            while True:
+                try:
+                    stream = await listening.accept()
+                    address, port = stream.socket.getpeername()[:2]
+                except OSError as error:
+                    if error.errno in _EXHAUSTED:
+                        self._refusals.log("exhausted", "accept-failed", problem=error)
+                        await trio.sleep(_EXHAUSTED_WAIT)
+                    continue
+                if self._may_enter(address):
+                    self._by_address[address] += 1
+                    nursery.start_soon(self._serve, serve, stream, address, port)
+                else:
+                    self._on_refused()
+                    stream.socket.close()
+
+    async def _serve(
+        self, serve: Serve, stream: trio.SocketStream, address: str, port: int
+    ) -> None:
+        try:
+            await serve(stream, f"{address}:{port}")
+        finally:
+            self._by_address[address] -= 1
+            if not self._by_address[address]:
+                del self._by_address[address]
+
+    def _may_enter(self, address: str) -> bool:
+        limits = self._limits
+        most = self._overrides.get(address, limits.connections_per_address)
+        if self._by_address[address] >= most:
+            self._refusals.log("address", "refused", address=address, most=most)
+            return False
+        if self.connection_count >= limits.connections:
+            self._refusals.log("total", "refused", address=address, most=limits.connections)
+            return False
+        return True
+
+
+async def bind(listener: Listener, backlog: int) -> list[trio.SocketListener]:
+    """Open the sockets of a listener, one for each address of its host, all with one port.
+
+    Raises: UsageError naming listener and address if it cannot be done.
+    """
+    place = f"{listener.name}://{listener.host}:{listener.port}"
+    try:
+        addresses = await _resolve(listener.host, listener.port)
+    except OSError as error:
+        raise UsageError(f"listener {place}: {error.strerror or error}") from error
+    bound: list[trio.SocketListener] = []
+    port = listener.port
+    problem: OSError | None = None
+    for family, host in addresses:
+        try:
+            listening = await _listen(family, host, port, backlog)
+        except OSError as error:
+            problem = error
+            if error.errno in _NO_ADDRESS:
+                log("debug", "bind-failed", listener=place, address=host, problem=error)
+                continue
+            break
+        bound.append(listening)
+        port = listening.socket.getsockname()[1]
+    else:
+        if bound:
+            return bound
+    for listening in bound:
+        listening.socket.close()
+    reason = (problem.strerror or problem) if problem else "no address"
+    raise UsageError(f"listener {place}: cannot listen: {reason}")
+
+
+async def _resolve(host: str, port: int) -> list[tuple[int, str]]:
+    """Family and numeric address of everything that a host stands for."""
+    found = await trio.socket.getaddrinfo(
+        host or None, port, type=trio.socket.SOCK_STREAM, flags=trio.socket.AI_PASSIVE
+    )
+    return list(dict.fromkeys((int(entry[0]), str(entry[4][0])) for entry in found))
+
+
+async def _listen(family: int, host: str, port: int, backlog: int) -> trio.SocketListener:
+    sock = trio.socket.socket(family, trio.socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEADDR, 1)
+        if family == trio.socket.AF_INET6:
+            sock.setsockopt(trio.socket.IPPROTO_IPV6, trio.socket.IPV6_V6ONLY, 1)
+        await sock.bind((host, port))
+        sock.listen(backlog)
+        return trio.SocketListener(sock)
+    except BaseException:
+        sock.close()
+        raise

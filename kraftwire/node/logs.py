@@ -1,0 +1,97 @@
+"""The node's log: one line of `key=value` pairs per happening, on standard error.
+
+Owns the format and the bound on lines that peers can provoke. Nothing secret and nothing that a
+peer wrote gets into a line unquoted.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable
+
+__all__ = ["LOGGER", "RateLimit", "log", "set_up"]
+
+LOGGER = logging.getLogger("kraftwire.node")
+
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/@+,[]*")
+
+
+def set_up(level: str, node_id: int) -> None:
+    """Write this process's log lines to standard error, each with the node's id."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Formatter(node_id))
+    LOGGER.handlers = [handler]
+    LOGGER.propagate = False
+    LOGGER.setLevel(level.upper())
+
+
+def log(level: str, event: str, **fields: object) -> None:
+    """Write a line: what happened, and the facts of it. Shape: `level` as in `logging`."""
+    number = _LEVELS[level]
+    if LOGGER.isEnabledFor(number):
+        LOGGER.log(number, "%s", event, extra={"fields": fields})
+
+
+def quote(value: object) -> str:
+    """A value as it stands in a line: bare if it is a simple word, else in quotation marks."""
+    text = str(value)
+    if text and _PLAIN.issuperset(text):
+        return text
+    escaped = text.encode("unicode_escape").decode("ascii").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+class RateLimit:
+    """Lets one line of a kind through per interval and counts the others.
+
+    Units: `interval` in seconds of the clock.
+    """
+
+    def __init__(self, clock: Callable[[], float], interval: float = 10.0) -> None:
+        self._clock = clock
+        self._interval = interval
+        self._last: dict[str, float] = {}
+        self._held_back: dict[str, int] = {}
+
+    def log(self, kind: str, event: str, **fields: object) -> None:
+        """Write a warning unless one of this kind was written a short while ago.
+
+        Shape: kinds are few and our own words.
+        """
+        now = self._clock()
+        last = self._last.get(kind)
+        if last is not None and now - last < self._interval:
+            self._held_back[kind] = self._held_back.get(kind, 0) + 1
+            return
+        self._last[kind] = now
+        held_back = self._held_back.pop(kind, 0)
+        if held_back:
+            fields["held_back"] = held_back
+        log("warning", event, **fields)
+
+
+_LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+
+class _Formatter(logging.Formatter):
+    """Time, level, node, event, then the fields in the order they were given."""
+
+    def __init__(self, node_id: int) -> None:
+        super().__init__()
+        self._node_id = node_id
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        head = (
+            f"{moment}.{int(record.msecs):03d}Z level={record.levelname.lower()} "
+            f"node={self._node_id} event={quote(record.getMessage())}"
+        )
+        fields: dict[str, object] = getattr(record, "fields", {})
+        return " ".join([head, *(f"{name}={quote(value)}" for name, value in fields.items())])

@@ -1,0 +1,76 @@
+"""Waiting for one value, for an offset to be committed, for the high watermark to move."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Generic, TypeVar
+
+import trio
+
+from kraftwire.errors import ApiError
+
+__all__ = ["CommitWaiters", "Outcome"]
+
+T = TypeVar("T")
+
+
+class Outcome(Generic[T]):
+    """A value that one task waits for and another sets, once."""
+
+    __slots__ = ("_event", "_value")
+
+    def __init__(self) -> None:
+        self._event = trio.Event()
+
+    def set(self, value: T) -> None:
+        """Let the waiting task go on with this value."""
+        self._value = value
+        self._event.set()
+
+    async def wait(self) -> T:
+        """The value, as soon as there is one."""
+        await self._event.wait()
+        return self._value
+
+
+class CommitWaiters:
+    """Tasks that wait for the high watermark."""
+
+    def __init__(self) -> None:
+        self.high_watermark = -1
+        self._moved = trio.Event()
+        self._next = 0
+        self._commits: list[tuple[int, int, Outcome[ApiError | None]]] = []
+
+    def advance(self, high_watermark: int) -> None:
+        """The high watermark has a new value: let go on whoever waits for less."""
+        self.high_watermark = high_watermark
+        moved, self._moved = self._moved, trio.Event()
+        moved.set()
+        commits = self._commits
+        while commits and commits[0][0] < high_watermark:
+            heapq.heappop(commits)[2].set(None)
+
+    def fail(self, code: int, reason: str) -> None:
+        """Nothing that is waited for will be known to be committed."""
+        commits, self._commits = self._commits, []
+        for _, _, outcome in commits:
+            outcome.set(ApiError(code, reason))
+
+    async def committed(self, offset: int) -> None:
+        """Wait until the record at an offset is committed. Raises: ApiError as `fail` says."""
+        if offset < self.high_watermark:
+            return
+        outcome = Outcome[ApiError | None]()
+        self._next += 1
+        heapq.heappush(self._commits, (offset, self._next, outcome))
+        error = await outcome.wait()
+        if error is not None:
+            raise error
+
+    async def above(self, offset: int, timeout_ms: int) -> int:
+        """The high watermark, as soon as it is above an offset or the time is over."""
+        with trio.move_on_after(timeout_ms / 1000):
+            while self.high_watermark <= offset:
+                await self._moved.wait()
+        return self.high_watermark
