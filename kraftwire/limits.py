@@ -19,6 +19,7 @@ __all__ = [
     "FINDING_HEX_BYTES",
     "FLUSH_INLINE_SECONDS",
     "FOLLOWED_BATCHES_KEPT",
+    "FORWARDS_AT_ONCE_MAX",
     "FRAGMENTED_PACKETS_MAX",
     "FRAME_SIZE_MAX",
     "GC_PAUSE_BYTES",
@@ -27,6 +28,7 @@ __all__ = [
     "HOLE_PACKETS",
     "HOLE_WAIT_NS",
     "HOLE_WAIT_RETRANSMISSION_NS",
+    "HTTP_REQUEST_SIZE_MAX",
     "LINGER_NS",
     "LINGER_PACKETS",
     "MESSAGE_LINE_BYTES_MAX",
@@ -278,3 +280,9 @@ CLIENT_FETCH_BYTES_MAX = 8 * 1024 * 1024
 
 # The committed log is searched by time in reads of this size, with other work done in between.
 SCAN_READ_BYTES = 1024 * 1024
+
+# Requests that wait for the quorum leader's answer on behalf of clients; each has a connection.
+FORWARDS_AT_ONCE_MAX = 16
+
+# Who asks the metrics endpoint for something sends less.
+HTTP_REQUEST_SIZE_MAX = 8 * 1024
