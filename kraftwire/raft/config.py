@@ -9,7 +9,17 @@ from dataclasses import dataclass, field
 
 from kraftwire.raft.voters import Endpoint, ReplicaKey, VoterSet
 
-__all__ = ["METADATA_TOPIC", "METADATA_TOPIC_ID", "RaftConfig", "RaftTimers", "TopicPartition"]
+__all__ = [
+    "KRAFT_VERSION_MAX",
+    "METADATA_TOPIC",
+    "METADATA_TOPIC_ID",
+    "RaftConfig",
+    "RaftTimers",
+    "TopicPartition",
+]
+
+# The highest kraft.version whose records this core understands when it follows.
+KRAFT_VERSION_MAX = 1
 
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = bytes(15) + b"\x01"

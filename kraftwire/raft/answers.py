@@ -1,0 +1,113 @@
+"""Builds what this node answers, and reads what requests and responses have in common.
+
+Every answer with a partition says which leader and epoch this node knows, so that whoever asked
+finds the leader in one step (R-VOTE-9, R-FET-17).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kraftwire.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
+from kraftwire.messages.begin_quorum_epoch_response import NodeEndpoint as BeginNode
+from kraftwire.messages.begin_quorum_epoch_response import PartitionData as BeginPartition
+from kraftwire.messages.begin_quorum_epoch_response import TopicData as BeginTopic
+from kraftwire.messages.end_quorum_epoch_response import EndQuorumEpochResponse
+from kraftwire.messages.end_quorum_epoch_response import NodeEndpoint as EndNode
+from kraftwire.messages.end_quorum_epoch_response import PartitionData as EndPartition
+from kraftwire.messages.end_quorum_epoch_response import TopicData as EndTopic
+from kraftwire.messages.vote_response import NodeEndpoint as VoteNode
+from kraftwire.messages.vote_response import PartitionData as VotePartition
+from kraftwire.messages.vote_response import TopicData as VoteTopic
+from kraftwire.messages.vote_response import VoteResponse
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.raft.config import TopicPartition
+from kraftwire.raft.state import RaftState
+from kraftwire.raft.voters import Endpoint
+from kraftwire.wire.message import Message
+
+__all__ = [
+    "begin_quorum_epoch",
+    "cluster_id_differs",
+    "end_quorum_epoch",
+    "endpoints_of",
+    "leader_address",
+    "only_partition",
+    "vote",
+]
+
+
+def only_partition(topics: Sequence[Any], topic: TopicPartition) -> Any | None:
+    """The one partition that a message is about; None unless it is exactly the log's."""
+    if len(topics) != 1 or topics[0].topic_name != topic.name:
+        return None
+    partitions = topics[0].partitions
+    if len(partitions) != 1 or partitions[0].partition_index != 0:
+        return None
+    return partitions[0]
+
+
+def cluster_id_differs(state: RaftState, cluster_id: str | None) -> bool:
+    """Whether a request names another cluster; null is taken from anybody."""
+    return None not in (cluster_id, state.cluster_id) and cluster_id != state.cluster_id
+
+
+def endpoints_of(nodes: Sequence[Any], node_id: int, listener: str) -> tuple[Endpoint, ...]:
+    """A leader's address out of a response's NodeEndpoints, empty if it is not there."""
+    for node in nodes:
+        if node.node_id == node_id and node.host and node.port:
+            return (Endpoint(listener, node.host, node.port),)
+    return ()
+
+
+def leader_address(state: RaftState, listener: str) -> Endpoint | None:
+    """The leader's address under the listener name that a request came in on."""
+    for endpoint in state.role.leader_endpoints:
+        if endpoint.listener == listener:
+            return endpoint
+    return None
+
+
+def vote(
+    state: RaftState, listener: str, error: ErrorCode, *, granted: bool = False
+) -> VoteResponse:
+    """The answer to a Vote request, with what this node knows now."""
+    role = state.role
+    partition = VotePartition(
+        error_code=error, leader_id=role.leader_id, leader_epoch=role.epoch, vote_granted=granted
+    )
+    topic = VoteTopic(topic_name=state.config.topic.name, partitions=[partition])
+    address = leader_address(state, listener)
+    nodes = (
+        [VoteNode(node_id=role.leader_id, host=address.host, port=address.port)] if address else []
+    )
+    return VoteResponse(topics=[topic], node_endpoints=nodes)
+
+
+def begin_quorum_epoch(state: RaftState, listener: str, error: ErrorCode) -> Message:
+    """The answer to a BeginQuorumEpoch request."""
+    role = state.role
+    partition = BeginPartition(
+        error_code=error, leader_id=role.leader_id, leader_epoch=role.epoch
+    )
+    topic = BeginTopic(topic_name=state.config.topic.name, partitions=[partition])
+    address = leader_address(state, listener)
+    nodes = (
+        [BeginNode(node_id=role.leader_id, host=address.host, port=address.port)] if address else []
+    )
+    return BeginQuorumEpochResponse(topics=[topic], node_endpoints=nodes)
+
+
+def end_quorum_epoch(state: RaftState, listener: str, error: ErrorCode) -> Message:
+    """The answer to an EndQuorumEpoch request."""
+    role = state.role
+    partition = EndPartition(error_code=error, leader_id=role.leader_id, leader_epoch=role.epoch)
+    topic = EndTopic(topic_name=state.config.topic.name, partitions=[partition])
+    address = leader_address(state, listener)
+    nodes = (
+        [EndNode(node_id=role.leader_id, host=address.host, port=address.port)] if address else []
+    )
+    return EndQuorumEpochResponse(topics=[topic], node_endpoints=nodes)
+
+

@@ -1,0 +1,274 @@
+"""The Raft core: events in, effects out.
+
+Owns the order of a step: what happened is handled, then whatever is due in the present role, until
+nothing more is. Everything it remembers is in `RaftState`; the rules stand in the modules beside.
+
+Source: KIP-595; Kafka's `KafkaRaftClient`, notes R-LOOP-1 to R-LOOP-4, R-START-6, R-SHUT-1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, cast
+
+from kraftwire.errors import check
+from kraftwire.raft import (
+    announcing,
+    appending,
+    describe,
+    elections,
+    events,
+    following,
+    serving,
+    updating,
+)
+from kraftwire.raft.config import RaftConfig
+from kraftwire.raft.effects import Effect
+from kraftwire.raft.leaving import finish_shutdown, reason_to_resign, successors
+from kraftwire.raft.ports import StoredState
+from kraftwire.raft.responses import settle_top_level
+from kraftwire.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from kraftwire.raft.startup import first_role
+from kraftwire.raft.state import RaftState, Sent
+from kraftwire.raft.transitions import persist, to_prospective, to_resigned, to_unattached
+from kraftwire.raft.view import RaftView
+
+__all__ = ["RaftCore"]
+
+# A step leads through a few roles at most: resigned, unattached, prospective, candidate, leader.
+_CHAIN_MAX = 10
+
+_REQUESTS: dict[str, Callable[[RaftState, events.RequestReceived], None]] = {
+    "VoteRequest": elections.handle_vote_request,
+    "BeginQuorumEpochRequest": announcing.handle_begin_request,
+    "EndQuorumEpochRequest": announcing.handle_end_request,
+    "FetchRequest": serving.handle_fetch_request,
+    "FetchSnapshotRequest": serving.handle_fetch_snapshot_request,
+    "DescribeQuorumRequest": describe.handle_describe_quorum,
+    "AddRaftVoterRequest": updating.handle_add_voter,
+    "RemoveRaftVoterRequest": updating.handle_remove_voter,
+    "UpdateRaftVoterRequest": updating.handle_update_voter,
+}
+
+_RESPONSES: dict[str, Callable[[RaftState, Sent, Any], None]] = {
+    "VoteResponse": elections.handle_vote_response,
+    "BeginQuorumEpochResponse": announcing.handle_begin_response,
+    "EndQuorumEpochResponse": announcing.handle_end_response,
+    "FetchResponse": following.handle_fetch_response,
+    "UpdateRaftVoterResponse": updating.handle_update_response,
+}
+
+
+class RaftCore(RaftView):
+    """One replica of a replicated log, without clock, files, sockets or randomness of its own.
+
+    Order: `start` once, then `handle` for every event, one at a time; the effects of each are
+    carried out before the next. `now_ms` is milliseconds since the epoch that never go back.
+    """
+
+    def __init__(self, config: RaftConfig, stored: StoredState, random: Random) -> None:
+        """Remember what was stored; nothing happens before `start`."""
+        super().__init__(RaftState(config, stored, random))
+        self._stored = stored
+        self._deadline: int | None = None
+
+    @property
+    def deadline_ms(self) -> int | None:
+        """When `TimerExpired` is due next; None if nothing waits for time."""
+        return self._deadline
+
+    def start(self, now_ms: int) -> list[Effect]:
+        """Take up the role that the stored state implies (R-START-6, R-START-7)."""
+        state = self._state
+        state.now = now_ms
+        state.effects = []
+        state.role = first_role(state, self._stored)
+        persist(state, state.role)
+        return self._finish()
+
+    def handle(self, event: events.Event, now_ms: int) -> list[Effect]:
+        """Handle one event; returns what is to be done, in order."""
+        state = self._state
+        state.now = max(state.now, now_ms)
+        state.effects = []
+        self._dispatch(state, event)
+        return self._finish()
+
+    def _finish(self) -> list[Effect]:
+        state = self._state
+        _poll(state)
+        _serve_listeners(state)
+        self._deadline = _deadline(state)
+        return state.effects
+
+    def _dispatch(self, state: RaftState, event: events.Event) -> None:
+        kind = type(event)
+        if kind is events.TimerExpired:
+            return
+        if kind is events.RequestReceived:
+            request = cast("events.RequestReceived", event)
+            _REQUESTS[request.message.NAME](state, request)
+        elif kind is events.ResponseReceived:
+            _handle_response(state, cast("events.ResponseReceived", event))
+        elif kind is events.RequestFailed:
+            _handle_failure(state, cast("events.RequestFailed", event))
+        elif kind is events.LogFlushed:
+            appending.handle_flushed(state, cast("events.LogFlushed", event))
+        elif kind is events.AppendRequested:
+            appending.handle_append(state, cast("events.AppendRequested", event))
+        else:
+            _handle_rare(state, event)
+
+
+def _handle_rare(state: RaftState, event: events.Event) -> None:
+    match event:
+        case events.ListenerRegistered(listener_id, next_offset):
+            state.listeners.register(listener_id, next_offset)
+        case events.ListenerConsumed(listener_id, next_offset):
+            state.listeners.consumed(listener_id, next_offset)
+        case events.ClusterIdKnown(cluster_id):
+            state.cluster_id = cluster_id
+        case events.ResignRequested(epoch):
+            if state.leader is not None and epoch == state.role.epoch:
+                state.resign_asked = "the state machine asked for it"
+        case events.ShutdownRequested():
+            if state.shutdown_deadline_ms is None:
+                state.shutdown_deadline_ms = state.now + state.config.timers.shutdown_timeout_ms
+
+
+def _handle_response(state: RaftState, event: events.ResponseReceived) -> None:
+    """Look at an answer if its request is still the current one (R-LOOP-2)."""
+    sent = state.in_flight.pop(event.request_id, None)
+    if sent is not None and state.peers.answered(event.request_id):
+        _RESPONSES[event.message.NAME](state, sent, event.message)
+
+
+def _handle_failure(state: RaftState, event: events.RequestFailed) -> None:
+    sent = state.in_flight.pop(event.request_id, None)
+    if sent is None or not state.peers.answered(event.request_id):
+        return
+    if sent.is_vote:
+        elections.vote_failed(state, sent, event.error)
+    else:
+        settle_top_level(state, sent, event.error)
+
+
+# ---- what is due ---------------------------------------------------------------------------------
+
+
+def _poll(state: RaftState) -> None:
+    """Do what the role has to do now, and again after every change of role (R-LOOP-1)."""
+    if state.parked:
+        serving.answer_expired(state)
+    for _ in range(_CHAIN_MAX):
+        if state.is_stopped or finish_shutdown(state):
+            return
+        role = state.role
+        _poll_role(state)
+        if state.role is role:
+            return
+    check(False, "the role does not settle")
+
+
+def _poll_role(state: RaftState) -> None:
+    role = state.role
+    kind = type(role)
+    if kind is Follower:
+        _poll_follower(state, cast("Follower", role))
+    elif kind is Leader:
+        _poll_leader(state, cast("Leader", role))
+    elif kind is Unattached:
+        _poll_unattached(state, cast("Unattached", role))
+    elif kind is Prospective:
+        elections.poll_prospective(state, cast("Prospective", role))
+    elif kind is Candidate:
+        _poll_candidate(state, cast("Candidate", role))
+    else:
+        _poll_resigned(state, cast("Resigned", role))
+
+
+def _may_stand(state: RaftState) -> bool:
+    return state.is_voter and not state.is_shutting_down and not state.snapshot_needed
+
+
+def _poll_unattached(state: RaftState, role: Unattached) -> None:
+    if _may_stand(state) and (
+        state.is_only_voter or (role.deadline_ms is not None and state.now >= role.deadline_ms)
+    ):
+        to_prospective(state, "no leader within the election timeout")
+    else:
+        following.poll_unattached(state)
+
+
+def _poll_follower(state: RaftState, role: Follower) -> None:
+    if _may_stand(state) and (state.is_only_voter or state.now >= role.fetch_deadline_ms):
+        to_prospective(state, f"the time to hear from leader {role.leader_id} is over")
+    else:
+        following.poll_follower(state, role)
+
+
+def _poll_candidate(state: RaftState, role: Candidate) -> None:
+    if role.votes.is_won:
+        appending.start_leading(state, role)
+    else:
+        elections.poll_candidate(state, role)
+
+
+def _poll_resigned(state: RaftState, role: Resigned) -> None:
+    if state.is_only_voter and not state.is_shutting_down:
+        to_prospective(state, "the only voter")
+    elif state.now >= role.deadline_ms and not state.is_shutting_down:
+        # The epoch was this node's own: nobody else can lead it any more (R-ROLE table).
+        to_unattached(state, role.epoch + 1, "resigned, and nobody took over")
+    else:
+        announcing.send_end_quorum_epoch(state, role)
+
+
+def _poll_leader(state: RaftState, leader: Leader) -> None:
+    """In Kafka's order: resign, write, announce (R-LEAD-4)."""
+    reason = reason_to_resign(state, leader)
+    if reason:
+        preferred = successors(state, leader)
+        state.resign_asked = ""
+        to_resigned(state, reason, preferred)
+        return
+    due = leader.accumulator.drain_due_ms
+    if due is not None and state.now >= due:
+        appending.drain(state, leader)
+    announcing.poll_announcements(state, leader)
+
+
+def _serve_listeners(state: RaftState) -> None:
+    """Offer what is committed, then say who leads (R-LIS-2 to R-LIS-6)."""
+    for effect in state.listeners.serve(state.high_watermark):
+        state.emit(effect)
+
+
+def _deadline(state: RaftState) -> int | None:
+    """The next time at which something is due without any other event."""
+    if state.is_stopped:
+        return None
+    role = state.role
+    times: list[int | None] = []
+    kind = type(role)
+    if kind is Leader:
+        leader = cast("Leader", role)
+        times += [leader.accumulator.drain_due_ms, leader.begin_due_ms]
+        times.append(leader.progress.quorum_deadline_ms)
+    elif kind is Follower and _may_stand(state):
+        times.append(cast("Follower", role).fetch_deadline_ms)
+    elif kind is Candidate:
+        candidate = cast("Candidate", role)
+        waits = candidate.retry_ms is not None
+        times.append(candidate.retry_ms if waits else candidate.deadline_ms)
+    elif kind is Prospective:
+        times.append(cast("Prospective", role).deadline_ms)
+    elif kind is Unattached and _may_stand(state):
+        times.append(cast("Unattached", role).deadline_ms)
+    elif kind is Resigned and not state.is_shutting_down:
+        times.append(cast("Resigned", role).deadline_ms)
+    times += [state.parked.next_deadline_ms, state.shutdown_deadline_ms]
+    times.append(state.peers.next_due_ms(state.now))
+    known = [at for at in times if at is not None]
+    return min(known, default=None)

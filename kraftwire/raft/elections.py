@@ -1,0 +1,224 @@
+"""Pre-votes and votes: asking for them, granting them, counting them.
+
+Source: KIP-595, KIP-996; notes R-VOTE-1 to R-VOTE-13.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
+from kraftwire.messages.vote_response import VoteResponse
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.raft import answers
+from kraftwire.raft.effects import SendReply
+from kraftwire.raft.events import RequestReceived
+from kraftwire.raft.responses import Outcome, settle_partition, settle_top_level
+from kraftwire.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
+from kraftwire.raft.state import RaftState, Sent
+from kraftwire.raft.transitions import (
+    grant_vote,
+    to_candidate,
+    to_follower,
+    to_prospective,
+    to_unattached,
+)
+from kraftwire.raft.voters import ReplicaKey
+
+__all__ = [
+    "handle_vote_request",
+    "handle_vote_response",
+    "poll_candidate",
+    "poll_prospective",
+    "request_votes",
+    "vote_failed",
+]
+
+
+# ---- asking --------------------------------------------------------------------------------------
+
+
+def poll_prospective(state: RaftState, role: Prospective) -> None:
+    """Go on with a pre-vote: won, lost, timed out, or voters still to be asked."""
+    if role.votes.is_won:
+        to_candidate(state, "a majority would vote for this node")
+    elif role.votes.is_lost:
+        _end_prospective(state, role, "no majority would vote for this node")
+    elif state.now >= role.deadline_ms:
+        _end_prospective(state, role, "the pre-vote timed out")
+    else:
+        request_votes(state, role)
+
+
+def _end_prospective(state: RaftState, role: Prospective, reason: str) -> None:
+    """Return to what was before: the leader, if it is known, may be alive after all."""
+    if role.leader_id >= 0 and role.leader_endpoints and role.leader_id != state.config.key.id:
+        to_follower(state, role.epoch, role.leader_id, role.leader_endpoints, reason)
+    else:
+        to_unattached(state, role.epoch, reason, keep=True)
+
+
+def poll_candidate(state: RaftState, role: Candidate) -> None:
+    """Go on with an election that is not won yet.
+
+    A difference from Kafka, which waits a lost election's timeout out: a candidate that can no
+    longer win waits at most the election back-off, as KIP-595 has it, and asks for pre-votes again.
+    """
+    if role.votes.is_lost and role.retry_ms is None:
+        backoff = state.config.timers.election_backoff_max_ms
+        wait = state.random.randrange(backoff + 1)
+        role.retry_ms = min(role.deadline_ms, state.now + wait)
+        state.note(f"lost the election of epoch {role.epoch}, waits {role.retry_ms - state.now} ms")
+    if role.retry_ms is not None and state.now >= role.retry_ms:
+        to_prospective(state, "the election is lost")
+    elif state.now >= role.deadline_ms:
+        to_prospective(state, "the election timed out")
+    elif role.retry_ms is None:
+        request_votes(state, role)
+
+
+def request_votes(state: RaftState, role: Prospective | Candidate) -> None:
+    """Ask every voter that has not answered, as far as connections are ready (R-VOTE-2)."""
+    for voter_id in role.votes.unanswered:
+        destination = state.voter_destination(voter_id)
+        if destination is not None and state.peers.is_ready(voter_id, state.now):
+            state.send(destination, _vote_request(state, voter_id))
+
+
+def _vote_request(state: RaftState, voter_id: int) -> VoteRequest:
+    key, log, voter = state.config.key, state.log, state.voters.get(voter_id)
+    partition = PartitionData(
+        replica_epoch=state.role.epoch,
+        replica_id=key.id,
+        replica_directory_id=key.directory_id,
+        last_offset_epoch=log.last_epoch,
+        last_offset=log.end_offset,
+        pre_vote=type(state.role) is Prospective,
+    )
+    if voter is not None:
+        partition.voter_directory_id = voter.key.directory_id
+    topic = TopicData(topic_name=state.config.topic.name, partitions=[partition])
+    return VoteRequest(cluster_id=state.cluster_id, voter_id=voter_id, topics=[topic])
+
+
+# ---- granting ------------------------------------------------------------------------------------
+
+
+def handle_vote_request(state: RaftState, event: RequestReceived) -> None:
+    """Answer a Vote request; a granted vote is durable before the answer leaves (D1, S3)."""
+    request = cast("VoteRequest", event.message)
+    state.emit(SendReply(event.token, _answer(state, request, event.listener)))
+
+
+def _answer(state: RaftState, request: VoteRequest, listener: str) -> VoteResponse:
+    """The checks in the order that peers rely on (R-VOTE-4)."""
+    if answers.cluster_id_differs(state, request.cluster_id):
+        return VoteResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+    partition = answers.only_partition(request.topics, state.config.topic)
+    if partition is None:
+        return VoteResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if not _is_legal(partition):
+        return answers.vote(state, listener, ErrorCode.INVALID_REQUEST)
+    if partition.replica_epoch < state.role.epoch:
+        return answers.vote(state, listener, ErrorCode.FENCED_LEADER_EPOCH)
+    if partition.replica_id < 0:
+        return answers.vote(state, listener, ErrorCode.INVALID_REQUEST)
+    if partition.replica_epoch > state.role.epoch:
+        to_unattached(
+            state,
+            partition.replica_epoch,
+            f"{partition.replica_id} asks for votes in epoch {partition.replica_epoch}",
+        )
+    if not is_addressee(state, request.voter_id, partition.voter_directory_id):
+        return answers.vote(state, listener, ErrorCode.INVALID_VOTER_KEY)
+    return answers.vote(state, listener, ErrorCode.NONE, granted=_decide(state, partition))
+
+
+def _is_legal(partition: PartitionData) -> bool:
+    """Whether epochs and offset can be those of a nominee (R-VOTE-4, step 3)."""
+    # A pre-vote carries the current epoch, in which its log may have been written.
+    epoch_max = partition.replica_epoch - (0 if partition.pre_vote else 1)
+    return partition.last_offset >= 0 and 0 <= partition.last_offset_epoch <= epoch_max
+
+
+def is_addressee(state: RaftState, voter_id: int, directory_id: bytes) -> bool:
+    """Whether a request is meant for this replica; -1 and the zero uuid mean anybody."""
+    key = state.config.key
+    asked = ReplicaKey(voter_id, directory_id)
+    return voter_id < 0 or (
+        voter_id == key.id and (not asked.has_directory_id or asked == key)
+    )
+
+
+def _decide(state: RaftState, partition: PartitionData) -> bool:
+    """Whether a legal request in the present epoch gets this node's vote (R-VOTE-5, R-VOTE-6)."""
+    log = state.log
+    offered = (partition.last_offset_epoch, partition.last_offset)
+    is_up_to_date = offered >= (log.last_epoch, log.end_offset)
+    if state.snapshot_needed:
+        # The beginning of the log is missing here: what is committed cannot be judged.
+        return False
+    if partition.pre_vote:
+        return is_up_to_date and _would_vote(state)
+    candidate = ReplicaKey(partition.replica_id, partition.replica_directory_id)
+    return _decide_standard(state, candidate, is_up_to_date)
+
+
+def _would_vote(state: RaftState) -> bool:
+    role = state.role
+    if type(role) is Follower:
+        # KIP-996: a follower that reaches its leader must not help to depose it.
+        return not role.has_fetched
+    return type(role) is not Leader
+
+
+def _decide_standard(state: RaftState, candidate: ReplicaKey, is_up_to_date: bool) -> bool:
+    role = state.role
+    if not isinstance(role, Unattached | Prospective):
+        return False
+    voted = role.voted
+    if voted is not None:
+        # The same candidate asks again: its vote stands, whatever the logs say now.
+        return voted.id == candidate.id and (
+            not voted.has_directory_id or voted.directory_id == candidate.directory_id
+        )
+    if role.leader_id >= 0 or not is_up_to_date or candidate == state.config.key:
+        return False
+    grant_vote(state, candidate)
+    state.note(f"voted for {candidate.id} in epoch {role.epoch}")
+    return True
+
+
+# ---- counting ------------------------------------------------------------------------------------
+
+
+def handle_vote_response(state: RaftState, sent: Sent, response: VoteResponse) -> None:
+    """Count an answer, or learn from it who leads (R-VOTE-10)."""
+    role = state.role
+    if response.error_code == ErrorCode.UNSUPPORTED_VERSION and type(role) is Prospective:
+        vote_failed(state, sent, response.error_code)
+        return
+    if not settle_top_level(state, sent, response.error_code):
+        return
+    partition = answers.only_partition(response.topics, state.config.topic)
+    endpoints = (
+        answers.endpoints_of(response.node_endpoints, partition.leader_id, state.config.listener)
+        if partition
+        else ()
+    )
+    if settle_partition(state, sent, partition, endpoints) is not Outcome.OWN:
+        return
+    nominee = state.role
+    if partition is None or not isinstance(nominee, Prospective | Candidate):
+        return
+    nominee.votes.record(sent.destination.id, partition.vote_granted)
+
+
+def vote_failed(state: RaftState, sent: Sent, error: int) -> None:
+    """A Vote request that could not be sent: a peer too old for pre-votes ends them (R-VOTE-10)."""
+    if error == ErrorCode.UNSUPPORTED_VERSION and type(state.role) is Prospective:
+        to_candidate(state, f"{sent.destination.id} does not know pre-votes")
+    else:
+        settle_top_level(state, sent, error)
+
+

@@ -1,0 +1,236 @@
+"""The follower's side of replication: fetching, appending, truncating.
+
+A fetch says how far this replica's log is durable, so none leaves before the flush is done (D2).
+What is wrong with an answer is noted and fetched again; nothing a leader sends ends this node.
+
+Source: KIP-595, KIP-1166; notes R-FET-1 to R-FET-5, R-FET-19 to R-FET-24, R-UPD-1 to R-UPD-5.
+"""
+
+from __future__ import annotations
+
+from kraftwire.messages.fetch_request import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ReplicaState,
+)
+from kraftwire.messages.fetch_response import EpochEndOffset, FetchResponse, PartitionData
+from kraftwire.raft import answers
+from kraftwire.raft.appending import flush
+from kraftwire.raft.batches import read_fetched
+from kraftwire.raft.effects import (
+    AppendToLog,
+    Destination,
+    HighWatermarkAdvanced,
+    TruncateLog,
+)
+from kraftwire.raft.responses import Outcome, settle, settle_top_level
+from kraftwire.raft.roles import Follower
+from kraftwire.raft.state import RaftState, Sent
+from kraftwire.raft.updating import poll_update
+
+__all__ = ["handle_fetch_response", "poll_follower", "poll_unattached"]
+
+_BOOTSTRAP_ID = -2
+
+
+def poll_unattached(state: RaftState) -> None:
+    """Ask a bootstrap server who leads, one at a time (R-FET-2)."""
+    if not state.is_shutting_down and not state.peers.any_in_flight(state.now):
+        _fetch_from_bootstrap(state)
+
+
+def poll_follower(state: RaftState, role: Follower) -> None:
+    """Fetch from the leader; ask others if it does not answer (R-FET-3)."""
+    if state.is_shutting_down or not _may_fetch(state):
+        return
+    leader = state.leader_destination()
+    if leader is None or not state.peers.is_ready(leader.id, state.now):
+        if not state.peers.any_in_flight(state.now):
+            _fetch_from_bootstrap(state)
+        return
+    if state.peers.any_in_flight(state.now):
+        return
+    if not poll_update(state, role, leader):
+        state.send(leader, _fetch_request(state))
+
+
+def _may_fetch(state: RaftState) -> bool:
+    """Whether everything that a fetch would acknowledge is durable (D2, KAFKA-17332)."""
+    log = state.log
+    return not state.config.can_be_voter or log.flushed_offset >= log.end_offset
+
+
+def _bootstrap_nodes(state: RaftState) -> list[Destination]:
+    """Whom to ask while no leader is known (R-START-4); oneself never knows better."""
+    config = state.config
+    if config.bootstrap_servers:
+        return [
+            Destination(_BOOTSTRAP_ID - place, at.host, at.port)
+            for place, at in enumerate(config.bootstrap_servers)
+        ]
+    others = (voter.key.id for voter in state.voters if voter.key.id != config.key.id)
+    found = (state.voter_destination(voter_id) for voter_id in others)
+    return [node for node in found if node is not None]
+
+
+def _fetch_from_bootstrap(state: RaftState) -> None:
+    nodes = _bootstrap_nodes(state)
+    if not nodes or not _may_fetch(state):
+        return
+    start = state.random.randrange(len(nodes))
+    for node in nodes[start:] + nodes[:start]:
+        if state.peers.is_ready(node.id, state.now):
+            state.send(node, _fetch_request(state))
+            return
+
+
+def _fetch_request(state: RaftState) -> FetchRequest:
+    config, log = state.config, state.log
+    partition = FetchPartition(
+        current_leader_epoch=state.role.epoch,
+        fetch_offset=log.end_offset,
+        last_fetched_epoch=log.last_epoch,
+        replica_directory_id=config.key.directory_id,
+        high_watermark=state.high_watermark,
+    )
+    topic = FetchTopic(
+        topic=config.topic.name, topic_id=config.topic.topic_id, partitions=[partition]
+    )
+    return FetchRequest(
+        cluster_id=state.cluster_id,
+        replica_id=config.key.id,
+        replica_state=ReplicaState(replica_id=config.key.id),
+        max_wait_ms=config.timers.fetch_max_wait_ms,
+        max_bytes=config.fetch_max_bytes,
+        topics=[topic],
+    )
+
+
+def handle_fetch_response(state: RaftState, sent: Sent, response: FetchResponse) -> None:
+    """Take over what the leader sent (R-FET-19 to R-FET-24)."""
+    if not settle_top_level(state, sent, response.error_code):
+        return
+    data = _only_partition(state, response)
+    if data is None:
+        state.note(f"node {sent.destination.id} answered about something else", "warning")
+        state.peers.failed(sent.destination.id, state.now)
+        return
+    leader = data.current_leader
+    leader_id, epoch = (leader.leader_id, leader.leader_epoch) if leader else (-1, -1)
+    listener = state.config.listener
+    endpoints = answers.endpoints_of(response.node_endpoints, leader_id, listener)
+    outcome = settle(state, sent, (data.error_code, leader_id, epoch), endpoints)
+    role = state.role
+    if outcome is not Outcome.OWN:
+        return
+    if type(role) is not Follower or leader_id != role.leader_id:
+        # Answered without error by somebody who does not claim to lead: nothing to believe.
+        state.peers.failed(sent.destination.id, state.now)
+        return
+    if _take(state, data, sent):
+        role.fetch_deadline_ms = state.now + role.patience_ms
+        role.has_fetched = True
+
+
+def _only_partition(state: RaftState, response: FetchResponse) -> PartitionData | None:
+    topics = response.responses
+    if len(topics) != 1 or topics[0].topic_id != state.config.topic.topic_id:
+        return None
+    partitions = topics[0].partitions
+    if len(partitions) != 1 or partitions[0].partition_index != 0:
+        return None
+    return partitions[0]
+
+
+def _take(state: RaftState, data: PartitionData, sent: Sent) -> bool:
+    """Truncate, append or note a snapshot; returns whether the leader is alive and believable."""
+    diverging, snapshot = data.diverging_epoch, data.snapshot_id
+    if diverging is not None and diverging.epoch >= 0:
+        return _truncate(state, diverging, sent)
+    if snapshot is not None and (snapshot.epoch >= 0 or snapshot.end_offset >= 0):
+        return _need_snapshot(state, sent, snapshot.end_offset, snapshot.epoch)
+    if data.records:
+        _append(state, data.records, sent)
+    _follow_high_watermark(state, data.high_watermark)
+    return True
+
+
+def _truncate(state: RaftState, diverging: EpochEndOffset, sent: Sent) -> bool:
+    """Cut off what the leader does not have, never what is committed (S11, R-FET-20)."""
+    if diverging.end_offset < 0:
+        state.note("the leader named a negative end offset", "warning")
+        state.peers.failed(sent.destination.id, state.now)
+        return False
+    end = state.log.truncation_offset(diverging.epoch, diverging.end_offset)
+    if end < max(state.committed, state.log.start_offset):
+        state.note(
+            f"the leader wants the log cut to {end}, but {state.committed} is committed: refused",
+            "error",
+        )
+        state.peers.failed(sent.destination.id, state.now)
+        return False
+    if end >= state.log.end_offset:
+        # Nothing to cut and yet diverging: asking again at once would never end (KAFKA-10706).
+        state.peers.failed(sent.destination.id, state.now)
+        return True
+    state.note(f"truncates the log from {state.log.end_offset} to {end}")
+    state.emit(TruncateLog(end))
+    state.flush_generation += 1
+    state.log.truncate(end)
+    state.history.truncate(end)
+    return True
+
+
+def _need_snapshot(state: RaftState, sent: Sent, end_offset: int, epoch: int) -> bool:
+    """The leader no longer has the log from here: this node can only wait, and says so."""
+    if not state.snapshot_needed:
+        state.note(
+            f"the leader's log begins behind this one's end ({state.log.end_offset}): snapshot "
+            f"{end_offset}-{epoch} would be needed, which this node does not load; it neither "
+            "votes nor follows until the log can be fetched",
+            "error",
+        )
+    state.snapshot_needed = True
+    state.peers.failed(sent.destination.id, state.now)
+    return True
+
+
+def _append(state: RaftState, records: bytes | memoryview, sent: Sent) -> None:
+    """Append what is right of the fetched batches; the rest is fetched again (R-FET-23)."""
+    log = state.log
+    fetched = read_fetched(
+        records, log.end_offset, state.role.epoch, last_epoch=log.last_epoch
+    )
+    if fetched.problem is not None:
+        state.note(
+            f"fetched from {sent.destination.id} at {log.end_offset}: {fetched.problem}", "warning"
+        )
+        if not fetched.batches:
+            state.peers.failed(sent.destination.id, state.now)
+            return
+    if not fetched.batches:
+        return
+    base = log.end_offset
+    state.emit(AppendToLog(base, fetched.end_offset, fetched.data))
+    log.append(fetched.batches, fetched.end_offset)
+    for offset, batch in fetched.control:
+        state.history.observe(offset, batch)
+    state.snapshot_needed = log.start_offset > 0
+    if state.config.can_be_voter:
+        flush(state)
+    else:
+        log.flushed_offset = log.end_offset
+
+
+def _follow_high_watermark(state: RaftState, offered: int) -> None:
+    """Take over the leader's high watermark as far as the own log reaches (R-FET-22).
+
+    One that is lower than before is a new leader's that does not know better yet: no news.
+    """
+    mark = min(offered, state.log.end_offset)
+    if mark > state.high_watermark:
+        state.high_watermark = mark
+        if mark > state.committed:
+            state.committed = mark
+            state.emit(HighWatermarkAdvanced(mark))

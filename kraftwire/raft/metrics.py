@@ -1,0 +1,61 @@
+"""The metrics of a Raft core under Kafka's names, group `raft-metrics`.
+
+Source: Kafka's `KafkaRaftMetrics`; notes R-MET-1. Rates and latencies belong to whoever drives the
+core and has a clock for them.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+
+from kraftwire.raft.roles import Candidate, Leader, Resigned, Role
+from kraftwire.raft.state import RaftState
+from kraftwire.raft.voters import ReplicaKey
+
+__all__ = ["raft_metrics"]
+
+_NOBODY = ReplicaKey(-1)
+
+
+def raft_metrics(state: RaftState) -> dict[str, float | int | str]:
+    """Everything that the state tells, by metric name."""
+    role = state.role
+    vote = _vote(state, role)
+    found: dict[str, float | int | str] = {
+        "current-state": _state_name(state),
+        "current-leader": role.leader_id,
+        "current-vote": vote.id,
+        "current-vote-directory-id": _uuid_text(vote.directory_id),
+        "current-epoch": role.epoch,
+        "high-watermark": state.high_watermark,
+        "log-end-offset": state.log.end_offset,
+        "log-end-epoch": state.log.last_epoch,
+        "number-of-voters": len(state.voters),
+        "number-unknown-voter-connections": 0,
+    }
+    if type(role) is Leader:
+        found["number-of-observers"] = len(role.progress.observers)
+        found["uncommitted-voter-change"] = 0
+    return found
+
+
+def _state_name(state: RaftState) -> str:
+    """The value of current-state: a resigned leader and an idle observer show as unattached."""
+    role = state.role
+    if type(role) is Resigned:
+        return "unattached"
+    if not state.is_voter and role.NAME == "follower":
+        return "observer"
+    if role.NAME in ("prospective", "unattached") and role.voted is not None:
+        return f"{role.NAME}-voted"
+    return role.NAME
+
+
+def _vote(state: RaftState, role: Role) -> ReplicaKey:
+    if isinstance(role, Leader | Candidate):
+        return state.config.key
+    return role.voted or _NOBODY
+
+
+def _uuid_text(uuid: bytes) -> str:
+    return urlsafe_b64encode(uuid).decode().rstrip("=")

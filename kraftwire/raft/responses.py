@@ -1,0 +1,89 @@
+"""What all answers of peers have in common: stale, newer, naming a leader, failed.
+
+No answer ends this node: what is fatal to a Java node is noted and retried after the back-off.
+
+Source: notes R-RESP-1 to R-RESP-9; Kafka's `KafkaRaftClient.maybeHandleCommonResponse`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Any
+
+from kraftwire.protocol.error_codes import ErrorCode, error_name
+from kraftwire.raft.state import RaftState, Sent
+from kraftwire.raft.transitions import maybe_transition
+from kraftwire.raft.voters import Endpoint
+
+__all__ = ["Outcome", "settle_partition", "settle_top_level"]
+
+
+class Outcome(Enum):
+    """What is left to do with an answer."""
+
+    OWN = auto()  # its API's own handling
+    DONE = auto()  # nothing: it was handled
+    FAILED = auto()  # nothing: its node is left alone for a while
+
+
+def _failed(state: RaftState, sent: Sent) -> Outcome:
+    state.peers.failed(sent.destination.id, state.now)
+    return Outcome.FAILED
+
+
+def settle_top_level(state: RaftState, sent: Sent, error: int) -> bool:
+    """Whether an answer may be read further: an error of the whole request backs off (R-RESP-7)."""
+    if error == ErrorCode.NONE:
+        return True
+    if error != ErrorCode.BROKER_NOT_AVAILABLE:
+        name = error_name(error)
+        state.note(f"node {sent.destination.id} answered {name}", "warning")
+    _failed(state, sent)
+    return False
+
+
+def settle_partition(
+    state: RaftState, sent: Sent, partition: Any | None, endpoints: tuple[Endpoint, ...]
+) -> Outcome:
+    """Take over leader and epoch of an answer; OWN if its API's own handling comes next.
+
+    Shape: `partition` has error_code, leader_id and leader_epoch.
+    """
+    if partition is None:
+        state.note(f"node {sent.destination.id} answered about something else", "warning")
+        return _failed(state, sent)
+    error, leader_id = partition.error_code, partition.leader_id
+    return settle(state, sent, (error, leader_id, partition.leader_epoch), endpoints)
+
+
+def settle(
+    state: RaftState,
+    sent: Sent,
+    answer: tuple[int, int, int],
+    endpoints: tuple[Endpoint, ...],
+) -> Outcome:
+    """The same for (error code, leader id, leader epoch)."""
+    error, leader_id, epoch = answer
+    role = state.role
+    if epoch < role.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:
+        # Kafka asks again at once; nothing was learnt, so there is no hurry (L9).
+        return _failed(state, sent)
+    reason = f"answer of {sent.destination.id}"
+    if epoch > role.epoch or error in _LEADER_ERRORS:
+        maybe_transition(state, leader_id, epoch, endpoints, reason)
+        return Outcome.DONE if state.role is not role else _failed(state, sent)
+    if leader_id >= 0 and (role.leader_id < 0 or not role.leader_endpoints):
+        believed = maybe_transition(state, leader_id, epoch, endpoints, reason)
+        if error == ErrorCode.NONE and believed:
+            return Outcome.OWN
+        return Outcome.DONE if believed else _failed(state, sent)
+    if error == ErrorCode.INVALID_VOTER_KEY:
+        return _failed(state, sent)
+    if error != ErrorCode.NONE:
+        if error != ErrorCode.BROKER_NOT_AVAILABLE:
+            state.note(f"node {sent.destination.id} answered {error_name(error)}", "warning")
+        return _failed(state, sent)
+    return Outcome.OWN
+
+
+_LEADER_ERRORS = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)

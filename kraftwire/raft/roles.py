@@ -1,0 +1,166 @@
+"""The six roles of a replica and what each remembers.
+
+Owns no rules: who becomes what and when stands in `transitions`. Times are absolute milliseconds.
+An observer is an Unattached or Follower that is not in the voter set.
+
+Source: Kafka's `EpochState` and its implementations; R-ROLE-1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from kraftwire.raft.accumulator import Accumulator
+from kraftwire.raft.effects import ElectionState
+from kraftwire.raft.progress import LeaderProgress
+from kraftwire.raft.voters import Endpoint, ReplicaKey
+
+__all__ = [
+    "Candidate",
+    "Follower",
+    "Leader",
+    "Nominee",
+    "Prospective",
+    "Resigned",
+    "Role",
+    "Unattached",
+    "Votes",
+    "election_state",
+]
+
+
+class Votes:
+    """The answers to one election, own vote included. Order: voters as in the set."""
+
+    __slots__ = ("_answers", "majority")
+
+    def __init__(self, voters: Iterable[int], own_id: int) -> None:
+        """Ask these voters; the own vote is granted from the start (R-VOTE-11)."""
+        self._answers: dict[int, bool | None] = dict.fromkeys(voters)
+        self.majority = len(self._answers) // 2 + 1
+        if own_id in self._answers:
+            self._answers[own_id] = True
+
+    def record(self, voter_id: int, granted: bool) -> None:
+        """Note an answer; one of a node that was not asked does not count."""
+        if voter_id in self._answers:
+            self._answers[voter_id] = granted
+
+    @property
+    def granting(self) -> list[int]:
+        """Who granted."""
+        return [voter for voter, answer in self._answers.items() if answer]
+
+    @property
+    def unanswered(self) -> list[int]:
+        """Who has not answered yet."""
+        return [voter for voter, answer in self._answers.items() if answer is None]
+
+    @property
+    def is_won(self) -> bool:
+        """Whether a majority granted."""
+        return len(self.granting) >= self.majority
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether no majority can come about any more."""
+        answers = self._answers.values()
+        return sum(answer is not False for answer in answers) < self.majority
+
+
+@dataclass(slots=True)
+class Unattached:
+    """Has no leader to follow. Shape: `deadline_ms` is None for an observer."""
+
+    NAME: ClassVar[str] = "unattached"
+    epoch: int
+    leader_id: int = -1
+    leader_endpoints: tuple[Endpoint, ...] = ()
+    voted: ReplicaKey | None = None
+    deadline_ms: int | None = None
+
+
+@dataclass(slots=True)
+class Prospective:
+    """Asks whether it would be elected, without any change of epoch (KIP-996)."""
+
+    NAME: ClassVar[str] = "prospective"
+    epoch: int
+    votes: Votes
+    deadline_ms: int
+    leader_id: int = -1
+    leader_endpoints: tuple[Endpoint, ...] = ()
+    voted: ReplicaKey | None = None
+
+
+@dataclass(slots=True)
+class Candidate:
+    """Has voted for itself and asks for votes. `retry_ms` is set once the election is lost."""
+
+    NAME: ClassVar[str] = "candidate"
+    epoch: int
+    votes: Votes
+    deadline_ms: int
+    voted: ReplicaKey
+    retry_ms: int | None = None
+    leader_id: ClassVar[int] = -1
+    leader_endpoints: ClassVar[tuple[Endpoint, ...]] = ()
+
+
+@dataclass(slots=True)
+class Leader:
+    """Leads its epoch. `begin_due_ms` is when silent voters are looked for next."""
+
+    NAME: ClassVar[str] = "leader"
+    epoch: int
+    epoch_start_offset: int
+    leader_id: int
+    leader_endpoints: tuple[Endpoint, ...]
+    progress: LeaderProgress
+    accumulator: Accumulator
+    begin_due_ms: int
+    voted: ClassVar[ReplicaKey | None] = None
+
+
+@dataclass(slots=True)
+class Resigned:
+    """Has led its epoch and tells the voters that it does no more."""
+
+    NAME: ClassVar[str] = "resigned"
+    epoch: int
+    leader_id: int
+    leader_endpoints: tuple[Endpoint, ...]
+    deadline_ms: int
+    preferred: list[ReplicaKey] = field(default_factory=list)
+    unacknowledged: list[int] = field(default_factory=list)
+    voted: ClassVar[ReplicaKey | None] = None
+
+
+@dataclass(slots=True)
+class Follower:
+    """Replicates from a leader whose address it knows.
+
+    Shape: `patience_ms` is how long it waits for an answer before it stands for election.
+    """
+
+    NAME: ClassVar[str] = "follower"
+    epoch: int
+    leader_id: int
+    leader_endpoints: tuple[Endpoint, ...]
+    fetch_deadline_ms: int
+    update_due_ms: int
+    patience_ms: int
+    voted: ReplicaKey | None = None
+    has_fetched: bool = False
+    has_updated: bool = False
+
+
+Role = Unattached | Prospective | Candidate | Leader | Resigned | Follower
+Nominee = Prospective | Candidate
+
+
+def election_state(role: Role) -> ElectionState:
+    """What the quorum-state file says of a role (R-ROLE-1)."""
+    return ElectionState(role.epoch, role.leader_id, role.voted)

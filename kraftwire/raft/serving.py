@@ -1,0 +1,281 @@
+"""The leader's side of replication: answering Fetch, holding it back, waking it.
+
+Whoever gets a Fetch answers it; only a leader answers with records. A held-back request is looked
+at anew when the log grows or the high watermark advances, and then counts as a fetch of that later
+time (R-FET-14).
+
+Source: KIP-595, KIP-1166; notes R-FET-6 to R-FET-18, R-FSN-2.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from kraftwire.messages import fetch_response as answer
+from kraftwire.messages import fetch_snapshot_response as snapshot_answer
+from kraftwire.messages.fetch_request import FetchPartition, FetchRequest
+from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.raft.effects import HighWatermarkAdvanced, LogSlice, SendReply
+from kraftwire.raft.events import RequestReceived
+from kraftwire.raft.log_picture import PositionKind
+from kraftwire.raft.parked import ParkedFetch
+from kraftwire.raft.roles import Leader
+from kraftwire.raft.state import RaftState
+from kraftwire.raft.voters import Endpoint, ReplicaKey
+
+__all__ = [
+    "advance_high_watermark",
+    "answer_expired",
+    "fail_parked",
+    "handle_fetch_request",
+    "handle_fetch_snapshot_request",
+    "leader_error",
+    "wake_after_append",
+]
+
+# From this version on an answer says where the leader is (R-FET-17).
+_ENDPOINTS_VERSION = 17
+
+_REPLICA_STATE_VERSION = 15
+
+
+def handle_fetch_request(state: RaftState, event: RequestReceived) -> None:
+    """Answer a Fetch, now or when there is something to say."""
+    request = cast("FetchRequest", event.message)
+    if _differs(state.cluster_id, request.cluster_id):
+        reply = answer.FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+        state.emit(SendReply(event.token, reply))
+        return
+    partition = _only_partition(state, request)
+    if partition is None:
+        reply = answer.FetchResponse(error_code=ErrorCode.INVALID_REQUEST)
+        state.emit(SendReply(event.token, reply))
+        return
+    if not _is_legal(request, partition):
+        _refuse(state, event, ErrorCode.INVALID_REQUEST)
+        return
+    _answer(state, event, may_wait=True)
+
+
+def _differs(mine: str | None, theirs: str | None) -> bool:
+    return None not in (mine, theirs) and mine != theirs
+
+
+def _only_partition(state: RaftState, request: FetchRequest) -> FetchPartition | None:
+    topics = request.topics
+    if len(topics) != 1 or topics[0].topic_id != state.config.topic.topic_id:
+        return None
+    partitions = topics[0].partitions
+    return partitions[0] if len(partitions) == 1 and partitions[0].partition == 0 else None
+
+
+def _is_legal(request: FetchRequest, partition: FetchPartition) -> bool:
+    return (
+        request.max_wait_ms >= 0
+        and partition.fetch_offset >= 0
+        and 0 <= partition.last_fetched_epoch <= partition.current_leader_epoch
+    )
+
+
+def leader_error(state: RaftState, epoch: int) -> ErrorCode:
+    """Why this node cannot serve a follower of that epoch; NONE if it can (R-FET-6, step 4)."""
+    role = state.role
+    if epoch < role.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if epoch > role.epoch:
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    if type(role) is not Leader:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.BROKER_NOT_AVAILABLE if state.is_shutting_down else ErrorCode.NONE
+
+
+def _replica(event: RequestReceived, partition: FetchPartition) -> ReplicaKey:
+    request = cast("FetchRequest", event.message)
+    if event.version < _REPLICA_STATE_VERSION:
+        replica_id = request.replica_id
+    else:
+        replica_id = request.replica_state.replica_id if request.replica_state else -1
+    return ReplicaKey(replica_id, partition.replica_directory_id)
+
+
+def _answer(
+    state: RaftState, event: RequestReceived, *, may_wait: bool = False, counts: bool = True
+) -> None:
+    """Steps 4 to 6 of R-FET-6: leader, position, records and the replica's progress."""
+    request = cast("FetchRequest", event.message)
+    partition = request.topics[0].partitions[0]
+    error = leader_error(state, partition.current_leader_epoch)
+    replica = _replica(event, partition)
+    if error == ErrorCode.NONE and replica.id == state.config.key.id:
+        error = ErrorCode.UNKNOWN_SERVER_ERROR
+    role = state.role
+    if error != ErrorCode.NONE or type(role) is not Leader:
+        _refuse(state, event, error)
+        return
+    offset, log = partition.fetch_offset, state.log
+    position = log.check_position(offset, partition.last_fetched_epoch)
+    if position.kind is not PositionKind.VALID:
+        data = _partition(state, ErrorCode.NONE, state.high_watermark)
+        if position.kind is PositionKind.DIVERGING:
+            data.diverging_epoch = answer.EpochEndOffset(
+                epoch=position.epoch, end_offset=position.end_offset
+            )
+        else:
+            data.snapshot_id = answer.SnapshotId(
+                epoch=position.epoch, end_offset=position.end_offset
+            )
+        state.emit(SendReply(event.token, _response(state, event, data)))
+        return
+    if replica.id >= 0 and counts:
+        if event.client_software:
+            state.software[replica.id] = event.client_software
+        _count(state, role, replica, log.batch_base(offset))
+    _reply_with_records(state, event, partition, may_wait)
+
+
+def _reply_with_records(
+    state: RaftState, event: RequestReceived, partition: FetchPartition, may_wait: bool
+) -> None:
+    request = cast("FetchRequest", event.message)
+    offset, end, mark = partition.fetch_offset, state.log.end_offset, state.high_watermark
+    is_empty = offset >= end
+    # The schema's default of HighWatermark is the largest number: only senders of version 18 say
+    # what they know and so are told of a new one at once (KIP-1166).
+    can_wait = is_empty and request.max_wait_ms > 0 and partition.high_watermark >= mark
+    data = _partition(state, ErrorCode.NONE, mark)
+    response = _response(state, event, data)
+    if may_wait and can_wait:
+        parked = ParkedFetch(event.token, offset, state.now + request.max_wait_ms, event, response)
+        if state.parked.park(parked):
+            return
+    records = None if is_empty else LogSlice(offset, request.max_bytes, end)
+    state.emit(SendReply(event.token, response, records))
+
+
+def _count(state: RaftState, leader: Leader, replica: ReplicaKey, position: int) -> None:
+    """Note how far a replica is: what a voter asks for next, it has made durable (D2)."""
+    progress = leader.progress
+    if progress.record_fetch(replica, position, state.now):
+        advance_high_watermark(state, leader)
+
+
+def advance_high_watermark(state: RaftState, leader: Leader) -> None:
+    """Commit what a majority has, and tell everybody who waits (R-HW-1 to R-HW-6)."""
+    mark = leader.progress.high_watermark(state.high_watermark)
+    if mark <= state.high_watermark:
+        return
+    state.high_watermark = mark
+    state.committed = max(state.committed, mark)
+    state.emit(HighWatermarkAdvanced(mark))
+    for parked in state.parked.wake_all():
+        _answer(state, parked.event)
+
+
+def wake_after_append(state: RaftState) -> None:
+    """Answer those who wait for what was just appended."""
+    for parked in state.parked.wake_at_or_below(state.log.end_offset):
+        _answer(state, parked.event)
+
+
+def answer_expired(state: RaftState) -> None:
+    """Answer those who waited long enough, with what is known now.
+
+    Kafka sends the answer that it made when the request came; the present one is never older. As
+    there, waiting is no sign of life: it does not count as another fetch.
+    """
+    for parked in state.parked.expired(state.now):
+        _answer(state, parked.event, counts=False)
+
+
+def fail_parked(state: RaftState, error: ErrorCode) -> None:
+    """Tell those who wait that this node does not lead (any more)."""
+    for parked in state.parked.wake_all():
+        _refuse(state, parked.event, error)
+
+
+def _refuse(state: RaftState, event: RequestReceived, error: ErrorCode) -> None:
+    data = _partition(state, error, -1)
+    data.log_start_offset = -1
+    state.emit(SendReply(event.token, _response(state, event, data)))
+
+
+def _partition(state: RaftState, error: ErrorCode, high_watermark: int) -> answer.PartitionData:
+    role = state.role
+    return answer.PartitionData(
+        error_code=error,
+        high_watermark=high_watermark,
+        log_start_offset=state.log.start_offset,
+        current_leader=answer.LeaderIdAndEpoch(leader_id=role.leader_id, leader_epoch=role.epoch),
+        records=b"",
+    )
+
+
+def _response(
+    state: RaftState, event: RequestReceived, data: answer.PartitionData
+) -> answer.FetchResponse:
+    topic = answer.FetchableTopicResponse(topic_id=state.config.topic.topic_id, partitions=[data])
+    response = answer.FetchResponse(responses=[topic])
+    if event.version >= _ENDPOINTS_VERSION:
+        endpoint = _address(state, event.listener)
+        if endpoint is not None:
+            response.node_endpoints = [
+                answer.NodeEndpoint(
+                    node_id=state.role.leader_id, host=endpoint.host, port=endpoint.port
+                )
+            ]
+    return response
+
+
+def _address(state: RaftState, listener: str) -> Endpoint | None:
+    for endpoint in state.role.leader_endpoints:
+        if endpoint.listener == listener:
+            return endpoint
+    return None
+
+
+def handle_fetch_snapshot_request(state: RaftState, event: RequestReceived) -> None:
+    """Answer that there is no such snapshot: this node keeps none.
+
+    The empty records make the answer one that can be written, unlike Java's own (R-FSN-3).
+    """
+    request = cast("FetchSnapshotRequest", event.message)
+    if _differs(state.cluster_id, request.cluster_id):
+        error = ErrorCode.INCONSISTENT_CLUSTER_ID
+        state.emit(SendReply(event.token, snapshot_answer.FetchSnapshotResponse(error_code=error)))
+        return
+    if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
+        error = ErrorCode.INVALID_REQUEST
+        state.emit(SendReply(event.token, snapshot_answer.FetchSnapshotResponse(error_code=error)))
+        return
+    asked = request.topics[0]
+    partition = asked.partitions[0]
+    if asked.name != state.config.topic.name or partition.partition != 0:
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    else:
+        error = leader_error(state, partition.current_leader_epoch)
+        if error == ErrorCode.NONE:
+            error = ErrorCode.SNAPSHOT_NOT_FOUND
+    role = state.role
+    data = snapshot_answer.PartitionSnapshot(
+        index=partition.partition,
+        error_code=error,
+        snapshot_id=snapshot_answer.SnapshotId(
+            end_offset=partition.snapshot_id.end_offset, epoch=partition.snapshot_id.epoch
+        ),
+        current_leader=snapshot_answer.LeaderIdAndEpoch(
+            leader_id=role.leader_id, leader_epoch=role.epoch
+        ),
+        position=partition.position,
+        unaligned_records=b"",
+    )
+    topic = snapshot_answer.TopicSnapshot(name=asked.name, partitions=[data])
+    response = snapshot_answer.FetchSnapshotResponse(topics=[topic])
+    endpoint = _address(state, event.listener)
+    if endpoint is not None and event.version >= 1:
+        response.node_endpoints = [
+            snapshot_answer.NodeEndpoint(
+                node_id=role.leader_id, host=endpoint.host, port=endpoint.port
+            )
+        ]
+    state.emit(SendReply(event.token, response))

@@ -1,0 +1,67 @@
+"""The role that a replica starts in.
+
+Source: notes R-START-6, R-START-7; Kafka's `QuorumState.initialize`.
+"""
+
+from __future__ import annotations
+
+from kraftwire.errors import StorageError
+from kraftwire.raft.ports import StoredState
+from kraftwire.raft.roles import Candidate, Follower, Resigned, Role, Unattached, Votes
+from kraftwire.raft.state import RaftState
+
+__all__ = ["first_role"]
+
+_FILE = "quorum-state"
+
+
+def first_role(state: RaftState, stored: StoredState) -> Role:
+    """The role that follows from quorum-state and log; the high watermark is never known.
+
+    Raises: StorageError if the stored vote cannot be this replica's.
+    """
+    election, config = stored.election, state.config
+    last_epoch = state.log.last_epoch
+    deadline = state.random_timeout() if state.is_voter else None
+    if election.epoch < last_epoch:
+        # The file is older than the log (KAFKA-16541): nothing that it says holds any more.
+        return Unattached(last_epoch, deadline_ms=deadline)
+    if election.voted is not None and config.key.id < 0:
+        raise StorageError("a vote of a node without id", file=_FILE)
+    if election.leader_id == config.key.id and election.leader_id >= 0:
+        # Its last records of the epoch may be lost: it must not write others there (KAFKA-10527).
+        return _resigned(state)
+    voted = election.voted
+    if voted is not None and voted.id == config.key.id and _is_mine(state, voted.directory_id):
+        if not state.is_voter:
+            raise StorageError("a vote for this node itself, which is no voter", file=_FILE)
+        votes = Votes(state.voters.voters, config.key.id)
+        return Candidate(election.epoch, votes, state.random_timeout(), config.key)
+    leader = state.voters.get(election.leader_id) if election.leader_id >= 0 else None
+    if leader is not None and leader.endpoint(config.listener) is not None:
+        patience = state.random_patience()
+        return Follower(
+            election.epoch,
+            election.leader_id,
+            leader.endpoints,
+            state.now + patience,
+            state.now + config.timers.fetch_timeout_ms,
+            patience,
+            voted,
+        )
+    return Unattached(
+        election.epoch, election.leader_id, voted=voted, deadline_ms=deadline
+    )
+
+
+def _resigned(state: RaftState) -> Resigned:
+    key = state.config.key
+    others = [voter.key.id for voter in state.voters if voter.key.id != key.id]
+    epoch = max(state.log.last_epoch, state.role.epoch)
+    return Resigned(
+        epoch, key.id, state.config.endpoints, state.random_timeout(), [], others
+    )
+
+
+def _is_mine(state: RaftState, directory_id: bytes) -> bool:
+    return directory_id in (bytes(16), state.config.key.directory_id)

@@ -1,0 +1,135 @@
+"""Everything that a Raft core remembers, and the effects of the step it is in.
+
+Owned by `RaftCore`; the modules of this package are functions over it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from kraftwire.raft.config import RaftConfig
+from kraftwire.raft.effects import Destination, Effect, ElectionState, Note, SendRequest
+from kraftwire.raft.histories import VoterHistory
+from kraftwire.raft.listeners import Listeners
+from kraftwire.raft.log_picture import LogPicture
+from kraftwire.raft.parked import ParkedFetches
+from kraftwire.raft.peers import Peers
+from kraftwire.raft.ports import StoredState
+from kraftwire.raft.roles import Leader, Role, Unattached
+from kraftwire.raft.voters import Endpoint, VoterSet
+from kraftwire.wire.message import Message
+
+__all__ = ["RaftState", "Sent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request in flight: to whom it went, and whether it asks for a vote."""
+
+    destination: Destination
+    is_vote: bool
+
+
+class RaftState:
+    """The memory of one replica.
+
+    Shape: `high_watermark` is what the present role knows (-1 unknown), `committed` the highest
+    one that this run ever knew, below which nothing is truncated (S11).
+    """
+
+    def __init__(self, config: RaftConfig, stored: StoredState, random: Random) -> None:
+        timers = config.timers
+        self.config = config
+        self.random = random
+        self.cluster_id = config.cluster_id
+        self.now = 0
+        self.effects: list[Effect] = []
+        self.log = LogPicture(stored.log)
+        self.history = VoterHistory(config.voters, stored.log.control)
+        self.peers = Peers(timers.retry_backoff_ms, timers.retry_backoff_max_ms)
+        self.parked = ParkedFetches()
+        self.listeners = Listeners()
+        self.role: Role = Unattached(stored.election.epoch)
+        self.persisted: ElectionState | None = None
+        self.high_watermark = -1
+        self.committed = -1
+        self.in_flight: dict[int, Sent] = {}
+        self.next_request_id = 1
+        self.flush_generation = 0
+        self.flush_asked = self.log.end_offset
+        self.software: dict[int, str] = {}
+        self.snapshot_needed = self.log.start_offset > 0
+        self.shutdown_deadline_ms: int | None = None
+        self.is_stopped = False
+        self.resign_asked = ""
+
+    @property
+    def voters(self) -> VoterSet:
+        """The voter set in force: the latest one in the log, committed or not (S16)."""
+        return self.history.current
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether this replica is in the voter set."""
+        return self.voters.is_voter(self.config.key)
+
+    @property
+    def is_only_voter(self) -> bool:
+        """Whether this replica decides alone."""
+        return len(self.voters) == 1 and self.is_voter
+
+    @property
+    def is_shutting_down(self) -> bool:
+        """Whether this replica is leaving."""
+        return self.shutdown_deadline_ms is not None
+
+    @property
+    def leader(self) -> Leader | None:
+        """The present role if it is that of the leader."""
+        role = self.role
+        return role if type(role) is Leader else None
+
+    def emit(self, effect: Effect) -> None:
+        """Ask for something."""
+        self.effects.append(effect)
+
+    def note(self, text: str, level: str = "info") -> None:
+        """Say something for the log."""
+        self.effects.append(Note(level, text))
+
+    def random_timeout(self) -> int:
+        """A time in [T, 2T) from now, T being the election timeout: the jitter of elections."""
+        timeout = self.config.timers.election_timeout_ms
+        return self.now + (timeout + self.random.randrange(timeout) if timeout else 0)
+
+    def random_patience(self) -> int:
+        """How long a follower waits for its leader: the fetch timeout and up to a fifth of the
+        election timeout, so that the followers of a dead leader do not all stand at once."""
+        timers = self.config.timers
+        return timers.fetch_timeout_ms + self.random.randrange(timers.election_timeout_ms // 5 + 1)
+
+    def destination(self, endpoint: Endpoint | None, node_id: int) -> Destination | None:
+        """Where to send what is meant for a node, if its address is known."""
+        return Destination(node_id, endpoint.host, endpoint.port) if endpoint else None
+
+    def voter_destination(self, voter_id: int) -> Destination | None:
+        """The address of a voter under the first controller listener's name (R-NET-5)."""
+        return self.destination(self.voters.endpoint(voter_id, self.config.listener), voter_id)
+
+    def leader_destination(self) -> Destination | None:
+        """The address of the leader under the first controller listener's name."""
+        role = self.role
+        for endpoint in role.leader_endpoints:
+            if endpoint.listener == self.config.listener:
+                return Destination(role.leader_id, endpoint.host, endpoint.port)
+        return None
+
+    def send(self, destination: Destination, message: Message) -> None:
+        """Send a request to a node whose connection is ready."""
+        request_id = self.next_request_id
+        self.next_request_id += 1
+        self.in_flight[request_id] = Sent(destination, message.NAME == "VoteRequest")
+        self.peers.sent(destination.id, request_id, self.now)
+        timeout = self.config.timers.request_timeout_ms
+        self.effects.append(SendRequest(request_id, destination, message, timeout))

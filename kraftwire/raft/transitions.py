@@ -1,0 +1,312 @@
+"""Who becomes what, when, and what is made durable first: one table and the steps it allows.
+
+Source: notes R-ROLE-1 to R-ROLE-9; Kafka's `QuorumState`. Every other change of role is a
+programming error and stops the core (R-ROLE-6).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kraftwire.errors import check
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.raft.accumulator import Accumulator
+from kraftwire.raft.effects import PersistQuorumState, ResetConnections, RoleChanged
+from kraftwire.raft.progress import LeaderProgress
+from kraftwire.raft.roles import (
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+    Votes,
+    election_state,
+)
+from kraftwire.raft.serving import fail_parked
+from kraftwire.raft.state import RaftState
+from kraftwire.raft.voters import Endpoint, ReplicaKey
+
+__all__ = [
+    "TRANSITIONS",
+    "Transition",
+    "grant_vote",
+    "is_consistent",
+    "maybe_transition",
+    "persist",
+    "to_candidate",
+    "to_follower",
+    "to_leader",
+    "to_prospective",
+    "to_resigned",
+    "to_unattached",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One row of the table. `durable`: the quorum-state file is written before it takes effect."""
+
+    old: str
+    new: str
+    when: str
+    durable: bool
+
+
+TRANSITIONS = (
+    Transition("unattached", "prospective", "a voter's election timeout ran out", False),
+    Transition("unattached", "unattached", "higher epoch without a known leader", True),
+    Transition("unattached", "follower", "leader learnt", True),
+    Transition("prospective", "candidate", "a majority would vote, or one peer is too old", True),
+    Transition("prospective", "follower", "leader learnt; or election lost, leader known", True),
+    Transition("prospective", "unattached", "higher epoch; or election lost, no leader", True),
+    Transition("candidate", "leader", "a majority voted", True),
+    Transition("candidate", "prospective", "election timed out, or was lost and waited for", False),
+    Transition("candidate", "follower", "leader learnt", True),
+    Transition("candidate", "unattached", "higher epoch without a known leader", True),
+    Transition("leader", "resigned", "shutdown, asked to, or too few voters fetch", False),
+    Transition("leader", "unattached", "higher epoch without a known leader", True),
+    Transition("leader", "follower", "higher epoch with a leader", True),
+    Transition("resigned", "unattached", "election timeout ran out: next epoch; or higher", True),
+    Transition("resigned", "prospective", "only voter", False),
+    Transition("resigned", "follower", "higher epoch with a leader", True),
+    Transition("follower", "prospective", "a voter's fetch timeout ran out", False),
+    Transition("follower", "unattached", "higher epoch without a known leader", True),
+    Transition("follower", "follower", "higher epoch, or more endpoints of the leader", True),
+)
+_BY_ROLES = {(row.old, row.new): row for row in TRANSITIONS}
+
+
+def persist(state: RaftState, role: Role) -> None:
+    """Have the quorum-state file say what a role implies, unless it does already."""
+    wanted = election_state(role)
+    if wanted != state.persisted:
+        state.emit(PersistQuorumState(wanted))
+        state.persisted = wanted
+
+
+def _become(state: RaftState, new: Role, reason: str) -> None:
+    """Change the role: durable state first, then the role itself."""
+    old = state.role
+    row = _BY_ROLES.get((old.NAME, new.NAME))
+    check(row is not None, f"{old.NAME} may not become {new.NAME}")
+    check(new.epoch >= old.epoch, f"epoch {old.epoch} may not fall to {new.epoch}")
+    if row is not None and row.durable:
+        persist(state, new)
+    state.role = new
+    if type(old) is Leader:
+        # R-ROLE-3: a leader's high watermark is its own; others learn theirs from the next one.
+        state.high_watermark = -1
+    state.emit(RoleChanged(old.NAME, new.NAME, new.epoch, new.leader_id, reason))
+    _reset_connections(state)
+
+
+def _reset_connections(state: RaftState) -> None:
+    """Look at no answer any more that belongs to the old role (R-LOOP-2, R-NET-6)."""
+    state.peers.reset()
+    if state.in_flight:
+        state.in_flight.clear()
+        state.emit(ResetConnections())
+
+
+def _tell_listeners(state: RaftState) -> None:
+    role = state.role
+    end = role.epoch_start_offset if type(role) is Leader else state.log.end_offset
+    state.listeners.leader_changed(role.leader_id, role.epoch, end, type(role) is Leader)
+
+
+def _remaining(state: RaftState) -> int | None:
+    """The election deadline of a new Unattached (R-ROLE-4); None for an observer (R-ROLE-10)."""
+    if not state.is_voter:
+        return None
+    role = state.role
+    if isinstance(role, Unattached | Candidate | Resigned):
+        return role.deadline_ms if role.deadline_ms is not None else state.random_timeout()
+    if type(role) is Prospective and not role.votes.is_lost:
+        return role.deadline_ms
+    return state.random_timeout()
+
+
+def to_unattached(state: RaftState, epoch: int, reason: str, *, keep: bool = False) -> None:
+    """Follow nobody. Shape: `keep` stays in the epoch with its vote and leader."""
+    old = state.role
+    new = Unattached(epoch, deadline_ms=_remaining(state))
+    if keep:
+        check(epoch == old.epoch, "only a role of the same epoch is kept")
+        new.voted, new.leader_id = old.voted, old.leader_id
+        new.leader_endpoints = old.leader_endpoints
+    was_serving = isinstance(old, Leader | Resigned)
+    _become(state, new, reason)
+    if was_serving:
+        # Kafka lets them wait for their time-out and then answers as of old: we say at once that
+        # there is nothing to wait for.
+        fail_parked(state, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    _tell_listeners(state)
+
+
+def grant_vote(state: RaftState, candidate: ReplicaKey) -> None:
+    """Remember a vote, durably before the answer can leave (D1, R-VOTE-7)."""
+    role = state.role
+    check(isinstance(role, Unattached | Prospective), f"a {role.NAME} does not vote")
+    check(role.voted is None, "a vote was given in this epoch already")
+    check(candidate != state.config.key, "no vote for oneself by answering")
+    new = Unattached(
+        role.epoch,
+        role.leader_id,
+        role.leader_endpoints,
+        candidate,
+        state.random_timeout() if state.is_voter else None,
+    )
+    if type(role) is Prospective:
+        # It stays prospective, but the pre-votes it has are forgotten: it asks again.
+        again = Prospective(
+            role.epoch,
+            Votes(state.voters.voters, state.config.key.id),
+            state.random_timeout(),
+            role.leader_id,
+            role.leader_endpoints,
+            candidate,
+        )
+        persist(state, again)
+        state.role = again
+        _reset_connections(state)
+        return
+    persist(state, new)
+    state.role = new
+
+
+def to_prospective(state: RaftState, reason: str) -> None:
+    """Ask for pre-votes in the present epoch, keeping vote and leader (R-ROLE-2)."""
+    check(state.is_voter, "an observer does not stand for election")
+    old = state.role
+    votes = Votes(state.voters.voters, state.config.key.id)
+    new = Prospective(
+        old.epoch, votes, state.random_timeout(), old.leader_id, old.leader_endpoints, old.voted
+    )
+    _become(state, new, reason)
+
+
+def to_candidate(state: RaftState, reason: str) -> None:
+    """Vote for oneself in the next epoch and ask for votes."""
+    votes = Votes(state.voters.voters, state.config.key.id)
+    new = Candidate(state.role.epoch + 1, votes, state.random_timeout(), state.config.key)
+    _become(state, new, reason)
+    _tell_listeners(state)
+
+
+def to_leader(state: RaftState, reason: str) -> None:
+    """Lead the epoch; the caller writes its LeaderChange record."""
+    role = state.role
+    check(type(role) is Candidate and role.votes.is_won, "only a majority makes a leader")
+    config, start = state.config, state.log.end_offset
+    new = Leader(
+        role.epoch,
+        start,
+        config.key.id,
+        config.endpoints,
+        LeaderProgress(
+            config.key, state.voters, start, state.now, config.timers.fetch_timeout_ms
+        ),
+        Accumulator(
+            start,
+            role.epoch,
+            linger_ms=config.timers.append_linger_ms,
+            batch_max_bytes=config.batch_max_bytes,
+        ),
+        state.now,
+    )
+    state.high_watermark = -1
+    _become(state, new, reason)
+    state.log.register_epoch(role.epoch, start)
+    _tell_listeners(state)
+
+
+def to_resigned(state: RaftState, reason: str, preferred: list[ReplicaKey]) -> None:
+    """Lead no more: parked fetches are failed first, still naming this node (R-ROLE-7)."""
+    role = state.role
+    check(type(role) is Leader, "only a leader resigns")
+    fail_parked(state, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    others = [voter.key.id for voter in state.voters if voter.key.id != state.config.key.id]
+    new = Resigned(
+        role.epoch,
+        role.leader_id,
+        role.leader_endpoints,
+        state.random_timeout(),
+        preferred,
+        others,
+    )
+    _become(state, new, reason)
+
+
+def to_follower(
+    state: RaftState, epoch: int, leader_id: int, endpoints: tuple[Endpoint, ...], reason: str
+) -> None:
+    """Replicate from a leader."""
+    old, timers = state.role, state.config.timers
+    check(leader_id != state.config.key.id, "nobody follows oneself")
+    check(bool(endpoints), "a leader without address cannot be followed")
+    patience = state.random_patience()
+    new = Follower(
+        epoch,
+        leader_id,
+        endpoints,
+        state.now + patience,
+        state.now + timers.fetch_timeout_ms,
+        patience,
+        old.voted if epoch == old.epoch else None,
+    )
+    _become(state, new, reason)
+    _tell_listeners(state)
+    fail_parked(state, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+def is_consistent(state: RaftState, leader_id: int, epoch: int) -> bool:
+    """Whether a claim about the leader of an epoch agrees with what is known (R-ROLE-9).
+
+    A Java node ends on a contradiction; here the message that makes it is not believed.
+    """
+    role = state.role
+    if leader_id < 0 or epoch < role.epoch:
+        return True
+    if leader_id == state.config.key.id:
+        return epoch == role.epoch and isinstance(role, Leader | Resigned)
+    return epoch > role.epoch or role.leader_id in (-1, leader_id)
+
+
+def maybe_transition(
+    state: RaftState, leader_id: int, epoch: int, endpoints: tuple[Endpoint, ...], reason: str
+) -> bool:
+    """Take over what a message says about leader and epoch; returns False if it is unbelievable.
+
+    Source: R-ROLE-9, R-RESP-8.
+    """
+    role = state.role
+    if not is_consistent(state, leader_id, epoch):
+        state.note(
+            f"ignored the claim that {leader_id} leads epoch {epoch}: "
+            f"known are leader {role.leader_id} and epoch {role.epoch}",
+            "warning",
+        )
+        return False
+    if leader_id < 0 or leader_id == state.config.key.id:
+        if epoch > role.epoch:
+            to_unattached(state, epoch, reason)
+        return True
+    if epoch < role.epoch:
+        return True
+    addresses = endpoints or _voter_endpoints(state, leader_id)
+    is_news = epoch > role.epoch or role.leader_id < 0 or not role.leader_endpoints
+    if not is_news and len(addresses) <= len(role.leader_endpoints):
+        return True
+    if not addresses:
+        if epoch > role.epoch:
+            to_unattached(state, epoch, reason)
+        return False
+    to_follower(state, epoch, leader_id, addresses, reason)
+    return True
+
+
+def _voter_endpoints(state: RaftState, replica_id: int) -> tuple[Endpoint, ...]:
+    voter = state.voters.get(replica_id)
+    return voter.endpoints if voter else ()
