@@ -1,0 +1,34 @@
+"""Admin clients: ask a cluster what it is and how its quorum does, and change its voters.
+
+`Admin` is for plain Python, `AsyncAdmin` for programs that run trio.
+"""
+
+from __future__ import annotations
+
+from kraftwire.client.admin import AsyncAdmin
+from kraftwire.client.results import (
+    ClusterInfo,
+    FeatureInfo,
+    NodeInfo,
+    PartitionInfo,
+    QuorumInfo,
+    ReplicaInfo,
+    TopicInfo,
+    VersionRange,
+)
+from kraftwire.client.sync import Admin
+from kraftwire.raft.voters import Endpoint
+
+__all__ = [
+    "Admin",
+    "AsyncAdmin",
+    "ClusterInfo",
+    "Endpoint",
+    "FeatureInfo",
+    "NodeInfo",
+    "PartitionInfo",
+    "QuorumInfo",
+    "ReplicaInfo",
+    "TopicInfo",
+    "VersionRange",
+]

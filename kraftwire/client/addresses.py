@@ -1,0 +1,44 @@
+"""Lists of addresses as people write them: ``host:port,host:port``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from kraftwire.errors import UsageError
+
+__all__ = ["Address", "address_text", "parse_addresses"]
+
+# Host, without brackets, and port.
+Address = tuple[str, int]
+
+# Kafka takes a listener's name before the address as well: CONTROLLER://host:port.
+_ADDRESS = re.compile(r"(?:[\w.-]+://)?(?:\[([0-9a-fA-F:.%\w]+)\]|([^:/\[\]\s]+)):(\d{1,5})")
+_PORT_MAX = 0xFFFF
+
+
+def parse_addresses(text: str | Iterable[str], option: str) -> tuple[Address, ...]:
+    """The addresses of a comma-separated text, or of several; each once, in order.
+
+    Shape: `option` names where they come from in messages. IPv6 hosts stand in brackets.
+    Raises: UsageError for an empty list and for what is no address.
+    """
+    texts = [text] if isinstance(text, str) else list(text)
+    parts = [part.strip() for each in texts for part in each.split(",")]
+    found = dict.fromkeys(_parse(part, option) for part in parts if part)
+    if not found:
+        raise UsageError(f"{option}: expected host:port, found an empty list")
+    return tuple(found)
+
+
+def address_text(address: Address) -> str:
+    """An address as it is written."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _parse(text: str, option: str) -> Address:
+    match = _ADDRESS.fullmatch(text)
+    if match is None or not 0 < int(match[3]) <= _PORT_MAX:
+        raise UsageError(f"{option}: expected host:port, found {text!r}")
+    return match[1] or match[2], int(match[3])

@@ -1,0 +1,170 @@
+"""One TCP connection to one node: versions first, then one request after the other.
+
+Owns the socket. Every problem of the connection is an ApiError NETWORK_EXCEPTION or
+REQUEST_TIMED_OUT whose text names the address; the connection is closed by then.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Self
+
+import trio
+
+from kraftwire.client.addresses import Address, address_text
+from kraftwire.errors import ApiError, WireError
+from kraftwire.limits import FRAME_SIZE_MAX
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.session import ClientSession
+from kraftwire.wire.message import Message
+
+__all__ = ["Channel"]
+
+_READ_BYTES = 64 * 1024
+# The first bytes of a TLS alert as Kafka's frame length: what a TLS listener says to plain text.
+_TLS_ALERT = b"\x15\x03"
+
+
+class Channel:
+    """A connection that has negotiated its versions.
+
+    Order: make it with `Channel.connect`, close it with `aclose`. Several tasks may call `request`;
+    they are served one at a time.
+    """
+
+    def __init__(self, address: Address, stream: trio.SocketStream, session: ClientSession) -> None:
+        self.address = address
+        self.session = session
+        self._stream = stream
+        self._turn = trio.Lock()
+        self._is_closed = False
+
+    @classmethod
+    async def connect(
+        cls,
+        address: Address,
+        *,
+        client_id: str,
+        timeout_s: float,
+        frame_size_max: int = FRAME_SIZE_MAX,
+    ) -> Self:
+        """Connect and negotiate.
+
+        Raises: ApiError NETWORK_EXCEPTION if the node cannot be reached or closes the connection,
+        REQUEST_TIMED_OUT if it does not answer in time, another one if it refuses; WireError if
+        what it sends is not Kafka's protocol.
+        """
+        session = ClientSession(client_id, frame_size_max=frame_size_max)
+        stream: trio.SocketStream | None = None
+        with trio.move_on_after(timeout_s):
+            stream = await _open_stream(address)
+            channel = cls(address, stream, session)
+            try:
+                await channel._negotiate()
+            except BaseException:
+                await trio.aclose_forcefully(stream)
+                raise
+            return channel
+        what = "the negotiation of versions" if stream else "a connection"
+        raise ApiError(
+            ErrorCode.REQUEST_TIMED_OUT, f"{address_text(address)}: no {what} in {timeout_s:g} s"
+        )
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection is of no more use."""
+        return self._is_closed
+
+    async def request(
+        self, message: Message, *, timeout_s: float, version: int | None = None
+    ) -> Message:
+        """Send a request and wait for its answer.
+
+        Raises: ApiError UNSUPPORTED_VERSION without sending anything; NETWORK_EXCEPTION or
+        REQUEST_TIMED_OUT, after which the connection is closed; WireError for an answer that
+        cannot be read. Error codes inside the answer are the caller's business.
+        """
+        async with self._turn:
+            if self._is_closed:
+                raise self._lost("the connection is closed")
+            correlation_id, data = self.session.request(message, version=version)
+            try:
+                with trio.move_on_after(timeout_s):
+                    await self._send(data)
+                    return await self._answer_to(correlation_id)
+            except BaseException:
+                # Cancelled or failed in the middle: what comes next on the stream is unknown.
+                await self.aclose()
+                raise
+            await self.aclose()
+            detail = f"{address_text(self.address)}: no answer in {timeout_s:g} s"
+            raise ApiError(ErrorCode.REQUEST_TIMED_OUT, detail)
+
+    async def aclose(self) -> None:
+        """Close the connection at once; what is in flight gets lost."""
+        self._is_closed = True
+        await trio.aclose_forcefully(self._stream)
+
+    async def _negotiate(self) -> None:
+        output = self.session.open()
+        while not self.session.is_ready:
+            await self._send(output)
+            for _, answer in self.session.receive(await self._read()):
+                raise _unexpected(answer)
+            output = self.session.take_output()
+
+    async def _answer_to(self, correlation_id: int) -> Message:
+        while True:
+            for found_id, answer in self.session.receive(await self._read()):
+                if isinstance(answer, WireError):
+                    raise answer
+                if found_id != correlation_id:
+                    raise _unexpected(answer)
+                return answer
+
+    async def _send(self, data: bytes) -> None:
+        try:
+            if data:
+                await self._stream.send_all(data)
+        except trio.BrokenResourceError as error:
+            raise self._lost("the node closed the connection") from error
+
+    async def _read(self) -> bytes:
+        try:
+            data = bytes(await self._stream.receive_some(_READ_BYTES))
+        except trio.BrokenResourceError as error:
+            raise self._lost("the node reset the connection") from error
+        if not data:
+            raise self._lost("the node closed the connection")
+        if not self.session.is_ready and data.startswith(_TLS_ALERT):
+            raise self._lost("the node speaks TLS here, and this client does not")
+        return data
+
+    def _lost(self, problem: str) -> ApiError:
+        return ApiError(ErrorCode.NETWORK_EXCEPTION, f"{address_text(self.address)}: {problem}")
+
+
+async def _open_stream(address: Address) -> trio.SocketStream:
+    host, port = address
+    try:
+        return await trio.open_tcp_stream(host, port)
+    except OSError as error:
+        problem = f"{address_text(address)}: {_reason(error)}"
+        raise ApiError(ErrorCode.NETWORK_EXCEPTION, problem) from error
+
+
+def _reason(error: OSError) -> str:
+    """What the system said, of the last address where a name has several."""
+    cause: BaseException | None = error.__cause__
+    while isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[-1]
+    told = cause if isinstance(cause, OSError) else error
+    if told.errno is not None and told.errno > 0:
+        return os.strerror(told.errno)  # told.strerror repeats the address
+    return told.strerror or str(told)
+
+
+def _unexpected(answer: Message | WireError) -> WireError:
+    if isinstance(answer, WireError):
+        return answer
+    return WireError("an answer out of turn", message=answer.NAME)

@@ -1,0 +1,194 @@
+"""The nodes of a cluster: found through bootstrap addresses, one connection kept to each.
+
+Owns discovery as Kafka's admin client does it: Metadata through brokers, DescribeCluster with
+endpoint type 2 through controllers, then connections to the advertised addresses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kraftwire.client.addresses import Address, address_text
+from kraftwire.client.channel import Channel
+from kraftwire.client.results import ClusterInfo, NodeInfo
+from kraftwire.errors import ApiError, WireError
+from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
+from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
+from kraftwire.messages.metadata_request import MetadataRequest
+from kraftwire.messages.metadata_response import MetadataResponse
+from kraftwire.protocol.error_codes import ErrorCode, error_name
+from kraftwire.wire.message import Message
+
+__all__ = [
+    "ENDPOINT_BROKER",
+    "ENDPOINT_CONTROLLER",
+    "Cluster",
+    "ClusterSettings",
+    "cluster_info",
+    "is_temporary",
+    "refusal",
+]
+
+ENDPOINT_BROKER, ENDPOINT_CONTROLLER = 1, 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSettings:
+    """How to connect. Units: seconds."""
+
+    bootstrap: tuple[Address, ...]
+    is_controllers: bool
+    client_id: str
+    connect_timeout_s: float
+    request_timeout_s: float
+
+
+class Cluster:
+    """What is known of a cluster. Order: close it with `aclose`."""
+
+    def __init__(self, settings: ClusterSettings) -> None:
+        self.settings = settings
+        self._info: ClusterInfo | None = None
+        self._is_outdated = False
+        self._channels: dict[Address, Channel] = {}
+        self._next_seed = 0
+
+    async def info(self) -> ClusterInfo:
+        """The nodes, asked for if they are not known or were forgotten.
+
+        Raises: as `refresh`.
+        """
+        if self._info is None or self._is_outdated:
+            return await self.refresh()
+        return self._info
+
+    def forget(self) -> None:
+        """Something did not fit: ask for the nodes again before the next call."""
+        self._is_outdated = True
+
+    async def refresh(self) -> ClusterInfo:
+        """Ask the first address that answers; the next time another one is asked first.
+
+        Raises: the error of one address if none answers, one that may pass if there is such an
+        error; ApiError without trying on if a node is no broker or no controller as it should be.
+        """
+        seeds = self._seeds()
+        errors: list[ApiError | WireError] = []
+        for step in range(len(seeds)):
+            seed = seeds[(self._next_seed + step) % len(seeds)]
+            try:
+                self._info = await self._discover(seed)
+            except (ApiError, WireError) as error:
+                if _is_wrong_kind(error):
+                    raise
+                errors.append(error)
+                continue
+            self._next_seed += step + 1
+            self._is_outdated = False
+            return self._info
+        raise next((error for error in errors if is_temporary(error)), errors[0])
+
+    async def request(self, node: NodeInfo, message: Message) -> Message:
+        """Send a request to a node and return its answer. Raises: as `Channel`."""
+        channel = await self._channel((node.host, node.port))
+        return await channel.request(message, timeout_s=self.settings.request_timeout_s)
+
+    async def connect(self, node: NodeInfo) -> None:
+        """Connect to a node unless that is done. Raises: as `Channel`."""
+        await self._channel((node.host, node.port))
+
+    async def _channel(self, address: Address) -> Channel:
+        channel = self._channels.get(address)
+        if channel is None or channel.is_closed:
+            channel = await Channel.connect(
+                address,
+                client_id=self.settings.client_id,
+                timeout_s=self.settings.connect_timeout_s,
+            )
+            self._channels[address] = channel
+        return channel
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for channel in self._channels.values():
+            await channel.aclose()
+        self._channels.clear()
+
+    def _seeds(self) -> list[Address]:
+        known = self._info.nodes if self._info else ()
+        addresses = [*self.settings.bootstrap, *((node.host, node.port) for node in known)]
+        return list(dict.fromkeys(addresses))
+
+    async def _discover(self, seed: Address) -> ClusterInfo:
+        channel = await self._channel(seed)
+        timeout_s = self.settings.request_timeout_s
+        try:
+            if not self.settings.is_controllers:
+                metadata = await channel.request(MetadataRequest(topics=[]), timeout_s=timeout_s)
+                assert isinstance(metadata, MetadataResponse)
+                return _from_metadata(metadata, seed)
+            message = DescribeClusterRequest(endpoint_type=ENDPOINT_CONTROLLER)
+            described = await channel.request(message, timeout_s=timeout_s)
+        except ApiError as error:
+            if error.code != ErrorCode.UNSUPPORTED_VERSION:
+                raise
+            api = "DESCRIBE_CLUSTER" if self.settings.is_controllers else "METADATA"
+            raise ApiError(error.code, f"The node does not support {api}") from error
+        assert isinstance(described, DescribeClusterResponse)
+        return _with_nodes(cluster_info(described), seed)
+
+
+def cluster_info(response: DescribeClusterResponse) -> ClusterInfo:
+    """The answer to DescribeCluster. Raises: ApiError if it is an error."""
+    if response.error_code != ErrorCode.NONE:
+        raise refusal(response.error_code, response.error_message)
+    nodes = [
+        NodeInfo(node.broker_id, node.host, node.port, node.rack, node.is_fenced)
+        for node in response.brokers
+    ]
+    return ClusterInfo(response.cluster_id, _id_or_none(response.controller_id), tuple(nodes))
+
+
+def is_temporary(error: ApiError | WireError) -> bool:
+    """Whether the same request may succeed later."""
+    # Local errors are among them: no connection, no answer in time.
+    return isinstance(error, ApiError) and _is_retriable(error.code)
+
+
+def refusal(code: int, message: str | None) -> ApiError:
+    """The error that an answer carries, in the node's words or else in ours."""
+    name = error_name(code)
+    about = message or (ErrorCode(code).about if not name.startswith("UNKNOWN(") else "")
+    return ApiError(code, f"{name}: {about}" if about else name)
+
+
+def _is_retriable(code: int) -> bool:
+    return not error_name(code).startswith("UNKNOWN(") and ErrorCode(code).is_retriable
+
+
+def _is_wrong_kind(error: ApiError | WireError) -> bool:
+    wrong = (
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+        ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+    )
+    return isinstance(error, ApiError) and error.code in wrong
+
+
+def _from_metadata(response: MetadataResponse, seed: Address) -> ClusterInfo:
+    if response.error_code != ErrorCode.NONE:
+        raise refusal(response.error_code, None)
+    nodes = [NodeInfo(node.node_id, node.host, node.port, node.rack) for node in response.brokers]
+    controller_id = _id_or_none(response.controller_id)
+    return _with_nodes(ClusterInfo(response.cluster_id or "", controller_id, tuple(nodes)), seed)
+
+
+def _with_nodes(info: ClusterInfo, seed: Address) -> ClusterInfo:
+    if not info.nodes:
+        text = f"{address_text(seed)} knows of no nodes yet"
+        raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, text)
+    return info
+
+
+def _id_or_none(node_id: int) -> int | None:
+    return None if node_id < 0 else node_id

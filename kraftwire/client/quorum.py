@@ -1,0 +1,135 @@
+"""Requests about the metadata quorum, and what its answers say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kraftwire.client.cluster import refusal
+from kraftwire.client.results import QuorumInfo, ReplicaInfo
+from kraftwire.errors import ApiError
+from kraftwire.messages import (
+    add_raft_voter_request,
+    describe_quorum_request,
+    describe_quorum_response,
+)
+from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
+from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest
+from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
+from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.raft.config import METADATA_TOPIC
+from kraftwire.raft.voters import Endpoint
+from kraftwire.wire.json_form import uuid_from_text, uuid_to_text
+
+__all__ = [
+    "NotLeaderError",
+    "add_request",
+    "describe_request",
+    "quorum_info",
+    "remove_request",
+]
+
+
+class NotLeaderError(ApiError):
+    """The asked node does not lead the quorum; `leader_id` is who does, None if it cannot tell."""
+
+    def __init__(self, detail: str, leader_id: int | None) -> None:
+        self.leader_id = leader_id
+        super().__init__(ErrorCode.NOT_LEADER_OR_FOLLOWER, detail)
+
+
+def describe_request() -> DescribeQuorumRequest:
+    """Ask for the state of the metadata quorum."""
+    partition = describe_quorum_request.PartitionData(partition_index=0)
+    topic = describe_quorum_request.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    return DescribeQuorumRequest(topics=[topic])
+
+
+def add_request(
+    voter_id: int,
+    directory_id: str,
+    endpoints: Iterable[Endpoint],
+    cluster_id: str | None,
+    timeout_ms: int,
+) -> AddRaftVoterRequest:
+    """Ask for one more voter. Raises: WireError for a directory id that is no uuid."""
+    listeners = [
+        add_raft_voter_request.Listener(name=each.listener, host=each.host, port=each.port)
+        for each in endpoints
+    ]
+    return AddRaftVoterRequest(
+        cluster_id=cluster_id,
+        timeout_ms=timeout_ms,
+        voter_id=voter_id,
+        voter_directory_id=uuid_from_text(directory_id),
+        listeners=listeners,
+    )
+
+
+def remove_request(
+    voter_id: int, directory_id: str, cluster_id: str | None
+) -> RemoveRaftVoterRequest:
+    """Ask for one voter less. Raises: WireError for a directory id that is no uuid."""
+    return RemoveRaftVoterRequest(
+        cluster_id=cluster_id,
+        voter_id=voter_id,
+        voter_directory_id=uuid_from_text(directory_id),
+    )
+
+
+def quorum_info(response: DescribeQuorumResponse) -> QuorumInfo:
+    """What the leader answers to DescribeQuorum.
+
+    Raises: NotLeaderError if another node leads, or none does; ApiError for other errors.
+    """
+    if response.error_code != ErrorCode.NONE:
+        raise refusal(response.error_code, response.error_message)
+    partition = _metadata_partition(response)
+    if partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        raise NotLeaderError(str(refusal(partition.error_code, None)), _hint(partition))
+    if partition.error_code != ErrorCode.NONE:
+        raise refusal(partition.error_code, partition.error_message)
+    endpoints = {
+        node.node_id: tuple(Endpoint(each.name, each.host, each.port) for each in node.listeners)
+        for node in response.nodes
+    }
+    return QuorumInfo(
+        leader_id=partition.leader_id,
+        leader_epoch=partition.leader_epoch,
+        high_watermark=partition.high_watermark,
+        voters=tuple(map(_replica, partition.current_voters)),
+        observers=tuple(map(_replica, partition.observers)),
+        endpoints=endpoints,
+    )
+
+
+def _metadata_partition(
+    response: DescribeQuorumResponse,
+) -> describe_quorum_response.PartitionData:
+    for topic in response.topics:
+        for partition in topic.partitions:
+            if topic.topic_name == METADATA_TOPIC and partition.partition_index == 0:
+                return partition
+    raise ApiError(
+        ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer says nothing of partition {METADATA_TOPIC}-0"
+    )
+
+
+def _hint(partition: describe_quorum_response.PartitionData) -> int | None:
+    # Kafka's controllers leave the fields at their default, 0, and no leader has epoch 0.
+    known = partition.leader_id >= 0 and partition.leader_epoch > 0
+    return partition.leader_id if known else None
+
+
+def _replica(state: describe_quorum_response.ReplicaState) -> ReplicaInfo:
+    return ReplicaInfo(
+        id=state.replica_id,
+        directory_id=uuid_to_text(state.replica_directory_id),
+        log_end_offset=state.log_end_offset,
+        last_fetch_ms=_time_or_none(state.last_fetch_timestamp),
+        last_caught_up_ms=_time_or_none(state.last_caught_up_timestamp),
+    )
+
+
+def _time_or_none(timestamp_ms: int) -> int | None:
+    return None if timestamp_ms < 0 else timestamp_ms

@@ -1,0 +1,120 @@
+"""The same admin calls for plain Python: each runs trio for as long as it takes.
+
+Owns no connection: every call finds the cluster anew, so that nothing has to be closed and a
+`fork`, a thread or an idle hour between two calls does no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+import trio
+
+from kraftwire.client.admin import AsyncAdmin
+from kraftwire.client.results import ClusterInfo, FeatureInfo, QuorumInfo, TopicInfo
+from kraftwire.raft.voters import Endpoint
+from kraftwire.wire.message import Message
+
+__all__ = ["Admin"]
+
+_Result = TypeVar("_Result")
+
+
+class Admin:
+    """A client of one cluster for programs without an event loop.
+
+    Shape: parameters, results and errors are those of `AsyncAdmin`. Not for use inside trio.
+    """
+
+    def __init__(
+        self,
+        *,
+        bootstrap_servers: str | Iterable[str] | None = None,
+        bootstrap_controllers: str | Iterable[str] | None = None,
+        client_id: str = "kraftwire-admin",
+        timeout_s: float = 60.0,
+        request_timeout_s: float = 30.0,
+        retry_backoff_s: float = 0.1,
+        retry_backoff_max_s: float = 1.0,
+        on_retry: Callable[[str], None] | None = None,
+    ) -> None:
+        servers = _listed(bootstrap_servers)
+        controllers = _listed(bootstrap_controllers)
+
+        def connect() -> AsyncAdmin:
+            return AsyncAdmin(
+                bootstrap_servers=servers,
+                bootstrap_controllers=controllers,
+                client_id=client_id,
+                timeout_s=timeout_s,
+                request_timeout_s=request_timeout_s,
+                retry_backoff_s=retry_backoff_s,
+                retry_backoff_max_s=retry_backoff_max_s,
+                on_retry=on_retry,
+            )
+
+        connect()  # wrong addresses are an error here, not at the first call
+        self._connect = connect
+
+    def describe_quorum(self) -> QuorumInfo:
+        """As `AsyncAdmin.describe_quorum`."""
+        return self._run(lambda admin: admin.describe_quorum())
+
+    def describe_cluster(self) -> ClusterInfo:
+        """As `AsyncAdmin.describe_cluster`."""
+        return self._run(lambda admin: admin.describe_cluster())
+
+    def describe_features(self) -> FeatureInfo:
+        """As `AsyncAdmin.describe_features`."""
+        return self._run(lambda admin: admin.describe_features())
+
+    def list_topics(
+        self, names: Iterable[str] | None = None, *, include_internal: bool = False
+    ) -> list[TopicInfo]:
+        """As `AsyncAdmin.list_topics`."""
+        return self._run(lambda admin: admin.list_topics(names, include_internal=include_internal))
+
+    def add_raft_voter(
+        self,
+        voter_id: int,
+        directory_id: str,
+        endpoints: Iterable[Endpoint],
+        *,
+        cluster_id: str | None = None,
+    ) -> None:
+        """As `AsyncAdmin.add_raft_voter`."""
+        self._run(
+            lambda admin: admin.add_raft_voter(
+                voter_id, directory_id, endpoints, cluster_id=cluster_id
+            )
+        )
+
+    def remove_raft_voter(
+        self, voter_id: int, directory_id: str, *, cluster_id: str | None = None
+    ) -> None:
+        """As `AsyncAdmin.remove_raft_voter`."""
+        self._run(
+            lambda admin: admin.remove_raft_voter(voter_id, directory_id, cluster_id=cluster_id)
+        )
+
+    def request(self, message: Message, node_id: int | None = None) -> Message:
+        """As `AsyncAdmin.request`."""
+        return self._run(lambda admin: admin.request(message, node_id))
+
+    def _run(self, call: Callable[[AsyncAdmin], Awaitable[_Result]]) -> _Result:
+        async def run() -> _Result:
+            async with self._connect() as admin:
+                return await call(admin)
+
+        try:
+            return trio.run(run)
+        except BaseExceptionGroup as group:
+            # Ctrl-C during a connection attempt comes out of trio in a group.
+            if group.subgroup(KeyboardInterrupt):
+                raise KeyboardInterrupt from None
+            raise
+
+
+def _listed(texts: str | Iterable[str] | None) -> str | list[str] | None:
+    return texts if texts is None or isinstance(texts, str) else list(texts)

@@ -1,0 +1,71 @@
+"""Topics and features: the requests, and what their answers say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kraftwire.client.cluster import refusal
+from kraftwire.client.results import FeatureInfo, PartitionInfo, TopicInfo, VersionRange
+from kraftwire.messages.api_versions_response import ApiVersionsResponse
+from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftwire.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.wire.json_form import uuid_to_text
+
+__all__ = ["feature_info", "topic_infos", "topics_request"]
+
+
+def topics_request(names: Iterable[str] | None) -> MetadataRequest:
+    """Ask for topics by name, or for all; never creates one."""
+    topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
+    return MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+
+
+def topic_infos(response: MetadataResponse, include_internal: bool) -> list[TopicInfo]:
+    """The topics of an answer, sorted by name. Raises: ApiError if it is an error, or holds one."""
+    if response.error_code != ErrorCode.NONE:
+        raise refusal(response.error_code, None)
+    topics = [topic for topic in response.topics if include_internal or not topic.is_internal]
+    for topic in topics:
+        if topic.error_code != ErrorCode.NONE:
+            raise refusal(topic.error_code, f"topic {topic.name}")
+    return sorted(map(_topic, topics), key=lambda topic: topic.name)
+
+
+def feature_info(response: ApiVersionsResponse) -> FeatureInfo:
+    """What a node says of features. Raises: ApiError if the answer is an error."""
+    if response.error_code != ErrorCode.NONE:
+        raise refusal(response.error_code, None)
+    epoch = response.finalized_features_epoch
+    return FeatureInfo(
+        finalized={each.name: each.max_version_level for each in response.finalized_features},
+        supported={
+            each.name: VersionRange(each.min_version, each.max_version)
+            for each in response.supported_features
+        },
+        epoch=None if epoch < 0 else epoch,
+    )
+
+
+def _topic(topic: MetadataResponseTopic) -> TopicInfo:
+    partitions = sorted(map(_partition, topic.partitions), key=lambda partition: partition.index)
+    return TopicInfo(
+        name=topic.name or "",
+        topic_id=uuid_to_text(topic.topic_id),
+        is_internal=topic.is_internal,
+        partitions=tuple(partitions),
+    )
+
+
+def _partition(partition: MetadataResponsePartition) -> PartitionInfo:
+    return PartitionInfo(
+        index=partition.partition_index,
+        leader_id=partition.leader_id,
+        leader_epoch=partition.leader_epoch,
+        replicas=tuple(partition.replica_nodes),
+        in_sync=tuple(partition.isr_nodes),
+    )
