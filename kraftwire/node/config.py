@@ -245,16 +245,20 @@ def _check_roles(
     return between or next(name for name in names if name not in controllers)
 
 
+_JOIN = "controller.quorum.auto.join.enable"
+
+
 def _check_membership(
     settings: Settings, roles: frozenset[str], node_id: int, voters: VoterSet
 ) -> None:
     """R-CONF-2 and R-CONF-3 about the static voters."""
     key = "controller.quorum.voters"
+    may_join = settings.flag(_JOIN)
     if CONTROLLER not in roles:
         if voters.get(node_id):
             raise settings.refuse(key, f"no entry for this node ({node_id}), which is a broker")
-        if settings.flag("controller.quorum.auto.join.enable"):
-            raise settings.refuse("controller.quorum.auto.join.enable", "false on a broker")
+        if may_join:
+            raise settings.refuse(_JOIN, "false on a broker")
     elif voters and not voters.get(node_id):
         raise settings.refuse(key, f"an entry for this node ({node_id}), which is a controller")
 

@@ -1,0 +1,85 @@
+"""A node's own traffic as a pcapng file, with TCP made up around the bytes: no privileges needed.
+
+Owns the file. It sees what was read and written on connections, in the node's own order; a capture
+that cannot be written is given up with one log line and never disturbs the node.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import BinaryIO
+
+import trio
+
+from kraftwire.errors import UsageError
+from kraftwire.node.link import Stream
+from kraftwire.node.logs import log
+from kraftwire.protocol.pcapng import Address, TcpConnection, capture_start
+
+__all__ = ["CaptureFile"]
+
+
+class CaptureFile:
+    """Writes the frames of all connections. Raises: UsageError if the file cannot be made."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._file: BinaryIO | None
+        try:
+            # Unbuffered: whoever follows the capture sees each frame at once.
+            self._file = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by `close`
+        except OSError as error:
+            problem = error.strerror or error
+            raise UsageError(f"kraftwire.capture.file={path}: {problem}") from error
+        self.write(capture_start())
+
+    def tap(self, stream: Stream, accepted: bool) -> _Tap | None:
+        """What sees the bytes of a new connection; None without a socket under it."""
+        if self._file is None or not isinstance(stream, trio.SocketStream):
+            return None
+        try:
+            here, there = stream.socket.getsockname()[:2], stream.socket.getpeername()[:2]
+        except OSError:  # closed again already
+            return None
+        return _Tap(self, here, there, accepted)
+
+    def write(self, blocks: bytes) -> None:
+        """Append blocks; after a failure the capture has ended."""
+        if self._file is None:
+            return
+        try:
+            view = memoryview(blocks)
+            while view:
+                view = view[self._file.write(view) :]
+        except OSError as error:
+            log("error", "capture-ended", file=self.path, problem=error)
+            self.close()
+
+    def close(self) -> None:
+        """Close the file; doing so again has no effect."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class _Tap:
+    """One connection of the capture."""
+
+    def __init__(self, file: CaptureFile, here: Address, there: Address, accepted: bool) -> None:
+        self._file = file
+        self._is_client = not accepted
+        ends = (here, there) if self._is_client else (there, here)
+        self._connection = TcpConnection(*ends)
+        file.write(self._connection.open(time.time_ns()))
+
+    def sent(self, data: bytes) -> None:
+        self._add(data, from_client=self._is_client)
+
+    def received(self, data: bytes) -> None:
+        self._add(data, from_client=not self._is_client)
+
+    def closed(self) -> None:
+        self._file.write(self._connection.close(time.time_ns(), from_client=self._is_client))
+
+    def _add(self, data: bytes, *, from_client: bool) -> None:
+        self._file.write(self._connection.send(time.time_ns(), data, from_client=from_client))
