@@ -1,0 +1,139 @@
+"""Checks elections: who may lead, who voted for whom, and what was durable before it was said.
+
+Invariants S1-S4, S17-S20. Facts come in as they happen; nothing here knows a core or a message.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kraftwire.sim.violation import Violation
+
+__all__ = ["Ballots", "Stored"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What the quorum-state file durably says. Shape: -1 for no leader and for no vote."""
+
+    epoch: int = 0
+    leader: int = -1
+    vote: int = -1
+
+
+@dataclass(slots=True)
+class Ballots:
+    """The ledger of a cluster's elections."""
+
+    voters: frozenset[int]
+    stored: dict[int, Stored] = field(default_factory=dict)
+    leaders: dict[int, int] = field(default_factory=dict)
+    votes: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def persisted(self, node: int, now: Stored) -> None:
+        """The durable quorum state of a node changed, or was read at a start. S1, S2, S3."""
+        old = self.stored.get(node, Stored())
+        if now.epoch < old.epoch:
+            raise Violation("S2", f"{node} stored epoch {now.epoch} after {old.epoch}")
+        if now.epoch == old.epoch and old.vote >= 0 and now.vote != old.vote:
+            # A leader's own vote may be forgotten: it grants none in an epoch that it led.
+            is_leaders = now.vote < 0 and now.leader == node
+            if not is_leaders:
+                raise Violation("S3", f"{node} changed its vote: {old}, {now}")
+        self.stored[node] = now
+        if now.vote >= 0:
+            self._vote(node, now.epoch, now.vote)
+        if now.leader >= 0:
+            self.leader_known(node, now.epoch, now.leader)
+
+    def forget(self, node: int) -> None:
+        """A node's disk was replaced by an empty one."""
+        self.stored.pop(node, None)
+
+    def vote_of(self, node: int, epoch: int) -> int:
+        """For whom a node has durably voted in an epoch, -1 for nobody."""
+        stored = self.stored.get(node)
+        return stored.vote if stored is not None and stored.epoch == epoch else -1
+
+    def settled(self, node: int, epoch: int) -> None:
+        """A node is through with an event and believes to be in this epoch. S2."""
+        stored = self.stored[node].epoch
+        if epoch != stored:
+            raise Violation("S2", f"{node} is in epoch {epoch} but has stored {stored}")
+
+    def sends(self, node: int, epoch: int) -> None:
+        """A request or an answer that speaks of an epoch of its sender leaves. S2."""
+        stored = self.stored[node].epoch
+        if epoch > stored:
+            raise Violation("S2", f"{node} speaks of epoch {epoch} but has stored {stored}")
+
+    def leader_known(self, node: int, epoch: int, leader: int) -> None:
+        """Somebody takes a node for the leader of an epoch. S1, S18."""
+        known = self.leaders.get(epoch)
+        if known is None:
+            self._check_voter(leader, f"leads epoch {epoch}, says {node}")
+            self.leaders[epoch] = leader
+        elif known != leader:
+            raise Violation("S1", f"epoch {epoch} has leaders {known} and {leader}, says {node}")
+
+    def names_leader(self, node: int, epoch: int, leader: int) -> None:
+        """An answer names a leader. S1, S20."""
+        stored = self.stored[node].epoch
+        if epoch > stored:
+            raise Violation("S20", f"{node} names leader {leader} of {epoch}, stored {stored}")
+        self.leader_known(node, epoch, leader)
+
+    def asks_for_vote(self, node: int, epoch: int, voter: int, *, pre_vote: bool) -> None:
+        """A node sends a Vote request. S2, S3, S18, S19."""
+        self._check_voter(node, f"campaigns in epoch {epoch}")
+        self._check_voter(voter, f"is asked by {node} to vote")
+        stored = self.stored[node]
+        if epoch != stored.epoch:
+            name = "S19" if pre_vote else "S2"
+            raise Violation(name, f"{node} campaigns for {epoch} but has stored {stored.epoch}")
+        if not pre_vote:
+            if stored.vote != node:
+                raise Violation("S3", f"{node} campaigns for {epoch} without its own durable vote")
+            self._vote(node, epoch, node)
+
+    def grants(self, node: int, epoch: int, candidate: int) -> None:
+        """A standard vote leaves. S3."""
+        self._vote(node, epoch, candidate)
+        stored = self.stored[node]
+        if stored.epoch != epoch or stored.vote != candidate:
+            raise Violation(
+                "S3", f"{node} grants epoch {epoch} to {candidate} but has stored {stored}"
+            )
+
+    def compares(self, own: tuple[int, int], asked: tuple[int, int], node: int) -> None:
+        """A node grants a vote or a pre-vote on (last epoch, end offset) of both logs. S4."""
+        if asked < own:
+            raise Violation("S4", f"{node} with log {own} grants to a log that ends at {asked}")
+
+    def elected(self, node: int, epoch: int) -> None:
+        """A node leads. S1, S17: a majority of the voters voted for it, nobody else counts."""
+        self.leader_known(node, epoch, node)
+        granting = self._granting(epoch, node)
+        if 2 * len(granting) <= len(self.voters):
+            raise Violation(
+                "S17", f"{node} leads epoch {epoch} by the votes of {sorted(granting)} alone"
+            )
+
+    def pre_voted(self, node: int, before: Stored) -> None:
+        """A node has handled a pre-vote of an epoch that it knows. S19: nothing durable changed."""
+        if self.stored[node] != before:
+            raise Violation("S19", f"a pre-vote changed {before} to {self.stored[node]} at {node}")
+
+    def _granting(self, epoch: int, candidate: int) -> set[int]:
+        votes = self.votes
+        return {v for v in self.voters if votes.get((v, epoch)) == candidate}
+
+    def _vote(self, node: int, epoch: int, candidate: int) -> None:
+        key = (node, epoch)
+        voted = self.votes.setdefault(key, candidate)
+        if voted != candidate:
+            raise Violation("S3", f"{node} voted for {voted} and {candidate} in epoch {epoch}")
+
+    def _check_voter(self, node: int, what: str) -> None:
+        if node not in self.voters:
+            raise Violation("S18", f"{node} is no voter and {what}")

@@ -1,0 +1,81 @@
+"""Virtual time: one queue of events for the cluster, and a clock of its own for every node.
+
+Units: the queue counts microseconds from the cluster's start; nodes see wall-clock milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+__all__ = ["MS", "SECOND", "Clock", "Scheduler"]
+
+MS = 1_000
+SECOND = 1_000_000
+
+# What nodes take for the time at the cluster's start.
+_WALL_MS = 1_700_000_000_000
+
+_MILLION = 1_000_000
+
+
+class Scheduler:
+    """Events in order of time; those of one moment in the order in which they were planned."""
+
+    __slots__ = ("_queue", "_sequence", "now")
+
+    def __init__(self) -> None:
+        self.now = 0
+        self._sequence = 0
+        self._queue: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def at(self, when: int, action: Callable[..., None], *arguments: Any) -> None:
+        """Call something at a time; at once, behind what is due now, if that has passed."""
+        if when < self.now:
+            when = self.now
+        self._sequence += 1
+        heappush(self._queue, (when, self._sequence, action, arguments))
+
+    def after(self, delay: int, action: Callable[..., None], *arguments: Any) -> None:
+        """Call something after a while."""
+        self._sequence += 1
+        heappush(self._queue, (self.now + delay, self._sequence, action, arguments))
+
+    def run_until(self, end: int) -> None:
+        """Let time pass up to a moment, inclusive."""
+        queue = self._queue
+        while queue and queue[0][0] <= end:
+            self.now, _, action, arguments = heappop(queue)
+            action(*arguments)
+        self.now = end
+
+
+class Clock:
+    """A node's wall clock. Units: `rate` in millionths, 1,000,000 for a clock that is right.
+
+    Within a process run it never goes back; `restart` may set it back, as an operator may.
+    """
+
+    __slots__ = ("_base_ms", "_start", "rate")
+
+    def __init__(self, rate: int = _MILLION, skew_ms: int = 0) -> None:
+        self.rate = rate
+        self._start = 0
+        self._base_ms = _WALL_MS + skew_ms
+
+    def restart(self, now: int, skew_ms: int) -> None:
+        """Begin anew at a moment, wrong by so much."""
+        self._base_ms = _WALL_MS + now // MS + skew_ms
+        self._start = now
+
+    def read(self, now: int) -> int:
+        """The wall-clock milliseconds that a node sees."""
+        return self._base_ms + (now - self._start) * self.rate // (_MILLION * MS)
+
+    def when(self, wall_ms: int) -> int:
+        """The first moment at which the clock shows this."""
+        return self._start - (-(wall_ms - self._base_ms) * _MILLION * MS // self.rate)

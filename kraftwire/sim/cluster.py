@@ -1,0 +1,170 @@
+"""A whole cluster on virtual time: machines, network, clients, accidents, and the checkers' books.
+
+Everything random comes from streams that the plan's seed names, so a plan always runs the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from random import Random
+
+from kraftwire.raft.config import RaftConfig, RaftTimers
+from kraftwire.raft.effects import Effect
+from kraftwire.raft.events import Event
+from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.sim.ballots import Ballots
+from kraftwire.sim.clock import MS, Clock, Scheduler
+from kraftwire.sim.facts import MessageChecks
+from kraftwire.sim.histories import Histories
+from kraftwire.sim.hunter import Hunter
+from kraftwire.sim.machine import Machine
+from kraftwire.sim.marks import Marks
+from kraftwire.sim.nemesis import Nemesis
+from kraftwire.sim.network import Network
+from kraftwire.sim.plan import Plan
+from kraftwire.sim.process import Process
+from kraftwire.sim.timeline import Timeline
+from kraftwire.sim.violation import Violation
+from kraftwire.sim.workload import Workload
+
+__all__ = ["Cluster"]
+
+_PORT = 9093
+
+# A node whose timer fires so often at one moment does nothing else any more.
+_TIMERS_AT_ONCE_MAX = 1_000
+
+
+class Cluster:
+    """A cluster under a plan. Shape: `timeline` is None unless somebody wants to read it."""
+
+    def __init__(self, plan: Plan, timeline: Timeline | None = None) -> None:
+        self.plan = plan
+        self.timeline = timeline
+        self.scheduler = Scheduler()
+        self.marks = Marks()
+        self.network = Network(plan, self.scheduler, self.marks)
+        ids = range(1, plan.nodes + 1)
+        voters = frozenset(range(1, plan.voters + 1))
+        self.ballots = Ballots(voters)
+        self.histories = Histories(voters, tuple(ids))
+        self.checks = MessageChecks(self.ballots, self.histories)
+        self.software = "kraftwire"
+        self.events = 0
+        self.elections = 0
+        self.crashes = 0
+        self.trace: list[tuple[int, int, str, int, int, int]] = []
+        self.timer_counts: Counter[int] = Counter()
+        self._token = 0
+        self._random = Random(f"disks {plan.seed}")
+        self._timers_at = 0
+        self._timers = 0
+        self._voter_set = VoterSet.of(*(self._voter(node) for node in sorted(voters)))
+        self._timer_settings = RaftTimers(**plan.timers)
+        rates = plan.drift or (1_000_000,) * plan.nodes
+        self.machines = {node: Machine(self, node, Clock(rates[node - 1])) for node in ids}
+        for node, machine in self.machines.items():
+            self.network.peers[node] = machine
+            self.network.addresses[f"node{node}", _PORT] = node
+        self.hunter = Hunter(self)
+        self.nemesis = Nemesis(self)
+        self.workload = Workload(self)
+
+    def run(self) -> None:
+        """Start all nodes and let everything happen that the plan has."""
+        for machine in self.machines.values():
+            self.scheduler.after(self._random.randrange(200 * MS), machine.start)
+        self.nemesis.plan()
+        self.workload.begin()
+        self.scheduler.run_until(self.plan.length_ms * MS)
+
+    @property
+    def timers(self) -> RaftTimers:
+        """The timers that all nodes are configured with."""
+        return self._timer_settings
+
+    def config(self, node: int) -> RaftConfig:
+        """What a node is configured with."""
+        key = ReplicaKey(node, bytes(15) + bytes([node]))
+        return RaftConfig(
+            key=key,
+            cluster_id="simulated-cluster-id-1",
+            voters=self._voter_set,
+            endpoints=self._endpoints(node),
+            timers=self._timer_settings,
+        )
+
+    def leaders(self) -> list[Machine]:
+        """The machines whose processes lead. Order: by epoch."""
+        leading = [m for m in self.machines.values() if m.process and m.process.role == "leader"]
+        return sorted(leading, key=_epoch)
+
+    def next_token(self) -> int:
+        """A number that nobody has."""
+        self._token += 1
+        return self._token
+
+    def flush_time(self) -> int:
+        """How long the next flush takes. Units: microseconds."""
+        weather = self.network.weather
+        random = self._random.random
+        time = random() * 2 * weather.flush_ms * MS
+        if weather.flush_tail and random() < weather.flush_tail:
+            self.marks.hit("slow flush")
+            time += random() * weather.flush_tail_ms * MS
+        return int(time)
+
+    def acknowledge(self, base: int, epoch: int, values: tuple[bytes, ...]) -> None:
+        """A client is told that its records are committed. S12."""
+        self.histories.acked(base, epoch)
+        batch = self.histories.committed_at(base)
+        if batch is None or any(value not in batch.data for value in values):
+            raise Violation("S12", f"other records than those appended are committed at {base}")
+        self.workload.acknowledged += len(values)
+
+    def count_timer(self, node: int) -> None:
+        """Notice a node whose timer is due again and again. L9."""
+        now = self.scheduler.now
+        if now != self._timers_at:
+            self._timers_at, self._timers = now, 0
+        self.timer_counts[node] += 1
+        self._timers += 1
+        if self._timers > _TIMERS_AT_ONCE_MAX:
+            raise Violation("L9", f"{node} is busy without end")
+
+    def check_end(self) -> None:
+        """Read all logs from disk: what is committed is in each of them, byte for byte. S7, S12."""
+        for machine in self.machines.values():
+            if machine.process is not None:
+                found = machine.process.storage.found_batches()
+                committed = [batch.data for batch in self.histories.committed]
+                if found[: len(committed)] != committed:
+                    raise Violation("S12", f"the log of {machine.id} is not what was committed")
+
+    def trace_hash(self) -> str:
+        """SHA-256 of everything that happened. S22."""
+        digest = hashlib.sha256()
+        for entry in self.trace:
+            digest.update(repr(entry).encode())
+        return digest.hexdigest()
+
+    def say(self, text: str) -> None:
+        """Put a line into the timeline, if there is one."""
+        if self.timeline is not None:
+            self.timeline.say(self.scheduler.now, text)
+
+    def tell(self, process: Process, event: Event | None, effects: list[Effect]) -> None:
+        """Put an event and its effects into the timeline."""
+        if self.timeline is not None:
+            self.timeline.step(self.scheduler.now, process, event, effects)
+
+    def _endpoints(self, node: int) -> tuple[Endpoint, ...]:
+        return (Endpoint("CONTROLLER", f"node{node}", _PORT),)
+
+    def _voter(self, node: int) -> Voter:
+        return Voter(ReplicaKey(node), self._endpoints(node))
+
+
+def _epoch(machine: Machine) -> int:
+    return machine.process.epoch if machine.process else -1

@@ -1,0 +1,299 @@
+"""A disk in memory that forgets, on a crash, what was never made durable.
+
+Implements the protocols of `kraftwire/log/files.py`. Every file has the bytes that a process sees
+and those that would survive; between them lie writes in order. A directory likewise: a file that
+was created or renamed is found after a power loss only if the directory was flushed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from random import Random
+
+from kraftwire.errors import StorageError
+from kraftwire.sim.pages import Inode, apply, kept_names, survive
+
+__all__ = ["PowerCut", "SimFile", "SimFiles", "SimLock"]
+
+class PowerCut(BaseException):
+    """The machine stops in the midst of an operation; no handler may outlive that."""
+
+
+class SimFile:
+    """An open file."""
+
+    __slots__ = ("_files", "_inode", "_path")
+
+    def __init__(self, files: SimFiles, path: str, inode: Inode) -> None:
+        self._files = files
+        self._path = path
+        self._inode = inode
+
+    def size(self) -> int:
+        """Bytes of the file as this process sees it."""
+        return len(self._inode.seen)
+
+    def pread(self, count: int, offset: int) -> bytes:
+        """Bytes at an offset; fewer at the end."""
+        return bytes(self._inode.seen[offset : offset + count])
+
+    def pwrite(self, data: bytes | memoryview, offset: int) -> None:
+        """Write all bytes. Raises: StorageError if the disk is full, part of them written."""
+        files = self._files
+        if files.is_watched:
+            data = files.before_write(self._inode, bytes(data), offset, self._path)
+        change = (offset, bytes(data))
+        inode = self._inode
+        apply(inode.seen, change)
+        inode.pending.append(change)
+
+    def truncate(self, size: int) -> None:
+        """Set the size."""
+        self._files.step()
+        self._inode.change((size, None))
+
+    def fdatasync(self) -> None:
+        """Make the content durable."""
+        files = self._files
+        if files.is_watched:
+            files.before_sync(self._inode, self._path)
+        files.sync_count += 1
+        self._inode.make_durable(len(self._inode.pending))
+
+    def close(self) -> None:
+        """Let go of the file; nothing becomes durable by that."""
+
+
+class SimLock:
+    """A lock on a file, held until it is closed or its process ends."""
+
+    def __init__(self, held: set[str], path: str) -> None:
+        self._held = held
+        self._path = path
+
+    def close(self) -> None:
+        """Release the lock."""
+        self._held.discard(self._path)
+
+
+# Changes of a directory, in order: the name, and what it names afterwards (None for nothing).
+_Naming = tuple[tuple[str, Inode | None], ...]
+
+
+class SimFiles:
+    """The files of one machine.
+
+    Shape: `sync_count` counts the flushes of files that were carried out; `is_full` says that
+    writes fail; `is_watched` that some fault is armed, so that operations have to look.
+    """
+
+    def __init__(self) -> None:
+        self.sync_count = 0
+        self.is_watched = False
+        self._steps_to_cut: int | None = None
+        self.is_full = False
+        self._is_broken = False
+        self._partial: Callable[[int], int] = lambda size: size // 2
+        self._seen: dict[str, Inode] = {}
+        self._durable: dict[str, Inode] = {}
+        self._pending: dict[str, list[_Naming]] = {}
+        self._directories: set[str] = set()
+        self._locks: set[str] = set()
+
+    # Protocol `Files`
+
+    def open(self, path: str, create: bool = False) -> SimFile:
+        """Open a file. Raises: StorageError unless it is there or is to be created."""
+        inode = self._seen.get(path)
+        if inode is None:
+            if not create:
+                raise _failure("opening", errno.ENOENT, path)
+            self._need_space(path)
+            inode = Inode()
+            self._name(path, ((path, inode),))
+        return SimFile(self, path, inode)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or directory of that name."""
+        return path in self._seen or path in self._directories
+
+    def size(self, path: str) -> int:
+        """Bytes of a file. Raises: StorageError."""
+        return len(self._inode(path).seen)
+
+    def listdir(self, path: str) -> list[str]:
+        """The names in a directory, sorted."""
+        start = path.rstrip("/") + "/"
+        inside = [name[len(start) :] for name in self._seen if name.startswith(start)]
+        inside += [name[len(start) :] for name in self._directories if name.startswith(start)]
+        return sorted(name for name in inside if name and "/" not in name)
+
+    def mkdir(self, path: str) -> None:
+        """Make a directory and those above it; directories outlive every crash here."""
+        while path and path not in self._directories:
+            self._directories.add(path)
+            path = os.path.dirname(path)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file another name, at once for whoever looks, durably after `fsync_dir`."""
+        self._name(new, ((new, self._inode(old)), (old, None)))
+
+    def unlink(self, path: str) -> None:
+        """Remove a name. Raises: StorageError."""
+        self._inode(path)
+        self._name(path, ((path, None),))
+
+    def fsync_dir(self, path: str) -> None:
+        """Make the names of a directory durable."""
+        self.step()
+        if self._is_broken:
+            self._is_broken = False
+            raise _failure("syncing", errno.EIO, path, fatal=True)
+        for naming in self._pending.pop(path, ()):
+            _rename(self._durable, naming)
+
+    def read_bytes(self, path: str) -> bytes:
+        """A file as a whole. Raises: StorageError."""
+        return bytes(self._inode(path).seen)
+
+    def lock(self, path: str) -> SimLock:
+        """Lock a file. Raises: StorageError if another process of this machine has it."""
+        if path in self._locks:
+            raise StorageError("is locked by another process", file=path)
+        self.open(path, create=True)
+        self._locks.add(path)
+        return SimLock(self._locks, path)
+
+    # Faults
+
+    def plan_cut(self, steps: int | None) -> None:
+        """Let the power fail in the midst of the n-th operation from now on; None: never."""
+        self._steps_to_cut = steps
+        self._watch()
+
+    def fill(self, is_full: bool, random: Random | None = None) -> None:
+        """Take away the free space, or give it back; a write that fails leaves some bytes."""
+        self.is_full = is_full
+        if random is not None:
+            self._partial = lambda size: random.randrange(size + 1)
+        self._watch()
+
+    def break_next_sync(self) -> None:
+        """Let the next flush fail and lose what it was to make durable, as Linux does."""
+        self._is_broken = True
+        self._watch()
+
+    def mend(self) -> None:
+        """End all faults."""
+        self._steps_to_cut = None
+        self.is_full = self._is_broken = False
+        self._watch()
+
+    def kill(self) -> None:
+        """The process ends: the machine, and with it what was written, goes on."""
+        self._locks.clear()
+        self.plan_cut(None)
+
+    def lose_power(self, random: Random, policy: str) -> None:
+        """The machine stops: of what is not durable remains what the policy says."""
+        self.kill()
+        for directory in sorted(self._pending):
+            namings = self._pending[directory]
+            for naming in namings[: kept_names(random, policy, len(namings))]:
+                _rename(self._durable, naming)
+        self._pending.clear()
+        for inode in dict.fromkeys(self._durable.values()):
+            if inode.pending:
+                survive(inode, random, policy)
+        self._seen = dict(self._durable)
+
+    def wipe(self) -> None:
+        """Replace the disk by an empty one."""
+        self.__init__()  # type: ignore[misc]
+
+    def repair(self, keep: bytes) -> None:
+        """Let the log files of a directory, one after the other, hold these bytes and no more."""
+        for path in sorted(path for path in self._seen if path.endswith(".log")):
+            inode = self._seen[path]
+            size = min(len(inode.seen), len(keep))
+            part, keep = keep[:size], keep[size:]
+            inode.seen[:] = part
+            inode.pending.clear()
+            inode.durable[:] = part
+
+    # What checkers ask
+
+    def durable_bytes(self, path: str) -> bytes | None:
+        """What would be left of a file if the power failed now and nothing pending survived."""
+        inode = self._durable.get(path)
+        return None if inode is None else bytes(inode.durable)
+
+    def unflushed(self, suffix: str) -> list[str]:
+        """The files with this ending that have changes which are not durable."""
+        return [
+            path
+            for path, inode in self._seen.items()
+            if path.endswith(suffix) and (inode.pending or self._durable.get(path) is not inode)
+        ]
+
+    # Inside
+
+    def step(self) -> None:
+        """Count an operation; raises PowerCut if it is the last one."""
+        if self._steps_to_cut is not None:
+            self._steps_to_cut -= 1
+            if self._steps_to_cut <= 0:
+                raise PowerCut
+
+    def before_write(self, inode: Inode, data: bytes, offset: int, path: str) -> bytes:
+        """The bytes that may be written; raises if the power fails or the disk is full."""
+        try:
+            self.step()
+        except PowerCut:
+            inode.change((offset, data[: self._partial(len(data))]))
+            raise
+        if self.is_full:
+            inode.change((offset, data[: self._partial(len(data))]))
+            self._need_space(path)
+        return data
+
+    def before_sync(self, inode: Inode, path: str) -> None:
+        """Raises if the power fails, or if the flush does."""
+        self.step()
+        if self._is_broken:
+            self._is_broken = False
+            self._watch()
+            inode.revert()
+            raise _failure("syncing", errno.EIO, path, fatal=True)
+
+    def _watch(self) -> None:
+        self.is_watched = self._steps_to_cut is not None or self.is_full or self._is_broken
+
+    def _need_space(self, path: str) -> None:
+        if self.is_full:
+            raise _failure("writing", errno.ENOSPC, path)
+
+    def _inode(self, path: str) -> Inode:
+        inode = self._seen.get(path)
+        if inode is None:
+            raise _failure("opening", errno.ENOENT, path)
+        return inode
+
+    def _name(self, path: str, naming: _Naming) -> None:
+        self.step()
+        _rename(self._seen, naming)
+        self._pending.setdefault(os.path.dirname(path), []).append(naming)
+
+
+def _rename(names: dict[str, Inode], naming: _Naming) -> None:
+    for name, inode in naming:
+        if inode is None:
+            names.pop(name, None)
+        else:
+            names[name] = inode
+
+
+def _failure(operation: str, number: int, path: str, *, fatal: bool = False) -> StorageError:
+    return StorageError(f"{operation} failed: {os.strerror(number)}", file=path, fatal=fatal)

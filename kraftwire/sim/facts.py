@@ -1,0 +1,115 @@
+"""Reads out of messages what checkers want to know: epochs, leaders, votes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from kraftwire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
+from kraftwire.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
+from kraftwire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
+from kraftwire.messages.end_quorum_epoch_response import EndQuorumEpochResponse
+from kraftwire.messages.fetch_request import FetchRequest
+from kraftwire.messages.fetch_response import FetchResponse
+from kraftwire.messages.vote_request import VoteRequest
+from kraftwire.messages.vote_response import VoteResponse
+from kraftwire.raft.events import Event, ResponseReceived
+from kraftwire.sim.ballots import Ballots
+from kraftwire.sim.histories import Histories
+from kraftwire.wire.message import Message
+
+__all__ = ["MessageChecks", "diverging_epoch_of", "is_pre_vote"]
+
+
+def is_pre_vote(message: Message) -> bool:
+    """Whether a message asks for a pre-vote."""
+    return type(message) is VoteRequest and message.topics[0].partitions[0].pre_vote
+
+
+def diverging_epoch_of(event: Event | None) -> int | None:
+    """The leader epoch of a Fetch answer that says where logs diverge; None for all else."""
+    if type(event) is not ResponseReceived or type(event.message) is not FetchResponse:
+        return None
+    partition = event.message.responses[0].partitions[0]
+    diverging, leader = partition.diverging_epoch, partition.current_leader
+    if diverging is None or diverging.epoch < 0 or leader is None:
+        return None
+    return leader.leader_epoch
+
+
+class MessageChecks:
+    """Checks every message that leaves a node against what the node has stored."""
+
+    __slots__ = ("_ballots", "_logs", "_replies", "_requests")
+
+    def __init__(self, ballots: Ballots, histories: Histories) -> None:
+        self._ballots = ballots
+        self._logs = histories.logs
+        self._requests: dict[type, Callable[[int, Any], None]] = {
+            FetchRequest: self._fetch_request,
+            VoteRequest: self._vote_request,
+            BeginQuorumEpochRequest: self._begin_request,
+            EndQuorumEpochRequest: self._end_request,
+        }
+        self._replies: dict[type, Callable[[int, Any], None]] = {
+            FetchResponse: self._fetch_response,
+            VoteResponse: self._plain_response,
+            BeginQuorumEpochResponse: self._plain_response,
+            EndQuorumEpochResponse: self._plain_response,
+        }
+
+    def request(self, node: int, message: Message) -> None:
+        """A request is about to leave."""
+        check = self._requests.get(type(message))
+        if check is not None:
+            check(node, message)
+
+    def reply(self, node: int, message: Message) -> None:
+        """An answer is about to leave."""
+        check = self._replies.get(type(message))
+        if check is not None:
+            check(node, message)
+
+    def vote(self, node: int, request: Message, message: Message, vote_before: int) -> None:
+        """The answer to a Vote request is about to leave; the vote was this before the request."""
+        answers = cast("VoteResponse", message).topics
+        if not answers or not answers[0].partitions[0].vote_granted:
+            return
+        asked = cast("VoteRequest", request).topics[0].partitions[0]
+        if not asked.pre_vote:
+            self._ballots.grants(node, asked.replica_epoch, asked.replica_id)
+        if asked.pre_vote or vote_before != asked.replica_id:
+            log = (asked.last_offset_epoch, asked.last_offset)
+            self._ballots.compares(self._logs[node].last, log, node)
+
+    def _fetch_request(self, node: int, message: FetchRequest) -> None:
+        self._ballots.sends(node, message.topics[0].partitions[0].current_leader_epoch)
+
+    def _vote_request(self, node: int, message: VoteRequest) -> None:
+        partition = message.topics[0].partitions[0]
+        epoch, pre_vote = partition.replica_epoch, partition.pre_vote
+        self._ballots.asks_for_vote(node, epoch, message.voter_id, pre_vote=pre_vote)
+
+    def _begin_request(self, node: int, message: BeginQuorumEpochRequest) -> None:
+        partition = message.topics[0].partitions[0]
+        self._ballots.names_leader(node, partition.leader_epoch, partition.leader_id)
+
+    def _end_request(self, node: int, message: EndQuorumEpochRequest) -> None:
+        partition = message.topics[0].partitions[0]
+        self._ballots.names_leader(node, partition.leader_epoch, partition.leader_id)
+
+    def _fetch_response(self, node: int, message: FetchResponse) -> None:
+        if message.responses:
+            leader = message.responses[0].partitions[0].current_leader
+            if leader is not None and leader.leader_id >= 0:
+                self._ballots.names_leader(node, leader.leader_epoch, leader.leader_id)
+            elif leader is not None:
+                self._ballots.sends(node, leader.leader_epoch)
+
+    def _plain_response(self, node: int, message: Any) -> None:
+        if message.topics:
+            partition = message.topics[0].partitions[0]
+            if partition.leader_id >= 0:
+                self._ballots.names_leader(node, partition.leader_epoch, partition.leader_id)
+            else:
+                self._ballots.sends(node, partition.leader_epoch)

@@ -1,0 +1,274 @@
+"""Checks logs: that they agree, that what is committed stays, and that it was durable.
+
+Invariants S5-S13. A batch is one object in all logs that hold it, and knows the batch before it:
+so two logs agree up to a position if they hold the same object there.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+from kraftwire.sim.violation import Violation
+
+__all__ = ["Batch", "Histories", "ReplicaLog", "split"]
+
+# Base offset, length, leader epoch and last offset delta of a batch.
+_HEAD = struct.Struct(">qii7xi")
+_OVERHEAD = 12
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """A batch, the same object wherever it is. Shape: `end` is the offset behind it."""
+
+    base: int
+    end: int
+    epoch: int
+    data: bytes
+    previous: Batch | None
+
+
+@dataclass(slots=True)
+class ReplicaLog:
+    """What one replica's log holds, and up to which batch it is durable, and known committed.
+
+    Shape: `high_watermark` is the largest of this run, `verified` the number of batches that are
+    known to be the committed ones.
+    """
+
+    batches: list[Batch] = field(default_factory=list)
+    durable: int = 0
+    verified: int = 0
+    high_watermark: int = -1
+
+    @property
+    def end(self) -> int:
+        """The log end offset."""
+        return self.batches[-1].end if self.batches else 0
+
+    @property
+    def last(self) -> tuple[int, int]:
+        """Epoch of the last batch and log end offset: what votes compare."""
+        return (self.batches[-1].epoch, self.batches[-1].end) if self.batches else (0, 0)
+
+
+@dataclass(slots=True)
+class _Epoch:
+    """The batches of an epoch, which one leader wrote without a gap."""
+
+    end: int
+    batches: dict[int, Batch] = field(default_factory=dict)
+
+
+class Histories:
+    """The logs of a cluster and what was committed."""
+
+    def __init__(self, voters: frozenset[int], replicas: tuple[int, ...]) -> None:
+        self.voters = voters
+        self.logs = {replica: ReplicaLog() for replica in replicas}
+        self.committed: list[Batch] = []
+        self.commit_epochs: list[int] = []
+        self._epochs: dict[int, _Epoch] = {}
+
+    @property
+    def frontier(self) -> int:
+        """The offset below which everything is committed."""
+        return self.committed[-1].end if self.committed else 0
+
+    def appended(self, node: int, data: bytes | memoryview, epoch: int) -> None:
+        """A node in this epoch wrote batches at its log's end. S6, S13."""
+        log = self.logs[node]
+        batches = log.batches
+        previous = batches[-1] if batches else None
+        for base, end, batch_epoch, raw in split(data):
+            if base != (previous.end if previous else 0) or end <= base:
+                raise Violation("S13", f"{node} appends {base}-{end} to a log ending at {log.end}")
+            if batch_epoch < (previous.epoch if previous else 0) or batch_epoch > epoch:
+                raise Violation(
+                    "S13", f"{node} in epoch {epoch} appends epoch {batch_epoch} at {base}"
+                )
+            previous = self._same(node, Batch(base, end, batch_epoch, raw, previous))
+            batches.append(previous)
+
+    def truncating(self, node: int, end: int, epoch: int, leader_epoch: int | None) -> None:
+        """A node in this epoch cuts its log, told to by a leader of that epoch (None: nobody).
+        S11."""
+        log = self.logs[node]
+        if end < log.high_watermark:
+            raise Violation("S11", f"{node} cuts to {end} below its {log.high_watermark}")
+        if leader_epoch != epoch:
+            raise Violation("S11", f"{node} in epoch {epoch} cuts by order of {leader_epoch}")
+        batches = log.batches
+        keep = len(batches)
+        while keep and batches[keep - 1].base >= end:
+            keep -= 1
+            self._check_droppable(node, keep, epoch)
+        if keep and batches[keep - 1].end > end:
+            raise Violation("S13", f"{node} cuts at {end}, inside of {batches[keep - 1].base}")
+        log.durable = min(log.durable, keep)
+        log.verified = min(log.verified, keep)
+
+    def truncated(self, node: int, end: int, *, is_durable: bool) -> None:
+        """The cut is made; a durable one makes durable what is left. S11."""
+        log = self.logs[node]
+        if not is_durable:
+            raise Violation("S11", f"{node} cuts to {end}, and a power loss would undo that")
+        batches = log.batches
+        while batches and batches[-1].base >= end:
+            batches.pop()
+        log.durable = len(batches)
+
+    def flushed(self, node: int, count: int) -> None:
+        """The first batches of a node's log are durable."""
+        log = self.logs[node]
+        if count > log.durable:
+            log.durable = count
+
+    def advanced(self, node: int, offset: int, leader_epoch: int | None) -> None:
+        """A node's high watermark is this; with an epoch, it is that epoch's leader. S7-S10."""
+        log = self.logs[node]
+        if offset < log.high_watermark:
+            raise Violation("S8", f"{node} lowers high watermark {log.high_watermark}, {offset}")
+        if offset > log.end:
+            raise Violation("S8", f"{node} has high watermark {offset}, log end {log.end}")
+        log.high_watermark = offset
+        batches = log.batches
+        index = log.verified
+        committed = self.committed
+        while index < len(batches) and batches[index].end <= offset:
+            if index < len(committed):
+                if batches[index] is not committed[index]:
+                    raise Violation("S7", f"{node} commits other bytes at {batches[index].base}")
+            elif leader_epoch is None:
+                raise Violation("S8", f"{node} knows {offset}, committed is {self.frontier}")
+            index += 1
+        if index and batches[index - 1].end < offset:
+            raise Violation("S8", f"{node} has high watermark {offset} inside a batch")
+        log.verified = index
+        if leader_epoch is not None and index > len(committed):
+            self._commit(node, index, leader_epoch)
+
+    def elected(self, node: int, epoch: int) -> None:
+        """A node leads this epoch. S5: it has all that was committed in older ones."""
+        index = len(self.committed) - 1
+        while index >= 0 and self.commit_epochs[index] >= epoch:
+            index -= 1
+        batches = self.logs[node].batches
+        if index >= 0 and (len(batches) <= index or batches[index] is not self.committed[index]):
+            raise Violation(
+                "S5", f"{node} leads epoch {epoch} without offset {self.committed[index].base}"
+            )
+
+    def acked(self, offset: int, epoch: int) -> None:
+        """A client was told that a record is committed there. S12."""
+        batch = self.committed_at(offset)
+        if batch is None or batch.epoch != epoch:
+            found = f"epoch {batch.epoch}" if batch else "nothing"
+            raise Violation("S12", f"({epoch}, {offset}) was acknowledged, committed is {found}")
+
+    def delivered(self, start: int, end: int, data: bytes) -> int:
+        """A state machine got these bytes as committed; returns where they end. S7, S12."""
+        for base, batch_end, _, raw in split(data) if data else ():
+            batch = self.committed_at(base)
+            if batch is None or batch.base != base or batch.data != raw or batch_end > end:
+                raise Violation("S7", f"a listener read other bytes than were committed at {base}")
+            if base != start:
+                raise Violation("S7", f"a listener expected {start} and got {base}")
+            start = batch_end
+        if not data:
+            raise Violation("S7", f"a listener got nothing for {start}-{end}")
+        return start
+
+    def restarted(self, node: int, found: list[bytes], *, is_durable: bool) -> None:
+        """A node opened its log again and found these batches. S9, S12: none that was durable
+        is missing, and none is there that was never written."""
+        log = self.logs[node]
+        for index, raw in enumerate(found):
+            if index >= len(log.batches) or log.batches[index].data != raw:
+                raise Violation("S13", f"{node} found a batch that it did not write, {index}th")
+        if len(found) < log.durable:
+            lost = log.batches[len(found)].base
+            raise Violation("S12", f"{node} lost what was durable, from offset {lost} on")
+        if not is_durable:
+            raise Violation("S9", f"{node} goes on with a log that is not durable")
+        del log.batches[len(found) :]
+        log.durable = len(found)
+        log.verified = 0
+        log.high_watermark = -1
+
+    def forget(self, node: int) -> None:
+        """A node's disk was replaced by an empty one."""
+        self.logs[node] = ReplicaLog()
+
+    def committed_at(self, offset: int) -> Batch | None:
+        """The committed batch that holds an offset."""
+        low, high = 0, len(self.committed)
+        while low < high:
+            middle = (low + high) // 2
+            if self.committed[middle].end <= offset:
+                low = middle + 1
+            else:
+                high = middle
+        return self.committed[low] if low < len(self.committed) else None
+
+    def _same(self, node: int, batch: Batch) -> Batch:
+        """The batch of this epoch and offset that others have; it must be the very same."""
+        epoch = self._epochs.get(batch.epoch)
+        if epoch is None:
+            epoch = self._epochs[batch.epoch] = _Epoch(batch.base)
+        known = epoch.batches.get(batch.base)
+        if known is None:
+            if batch.base != epoch.end:
+                raise Violation(
+                    "S13", f"{node} has {batch.base} of epoch {batch.epoch}, known to {epoch.end}"
+                )
+            epoch.batches[batch.base] = batch
+            epoch.end = batch.end
+            return batch
+        if known.data != batch.data:
+            raise Violation("S13", f"{node} has other bytes at ({batch.epoch}, {batch.base})")
+        if known.previous is not batch.previous:
+            raise Violation("S6", f"{node} has another log below ({batch.epoch}, {batch.base})")
+        return known
+
+    def _check_droppable(self, node: int, index: int, epoch: int) -> None:
+        if index < len(self.committed) and self.commit_epochs[index] <= epoch:
+            batch = self.logs[node].batches[index]
+            if batch is self.committed[index]:
+                raise Violation("S11", f"{node} in epoch {epoch} cuts committed {batch.base}")
+
+    def _commit(self, node: int, count: int, epoch: int) -> None:
+        batches = self.logs[node].batches
+        last = batches[count - 1]
+        if last.epoch != epoch:
+            raise Violation(
+                "S10", f"{node} of epoch {epoch} commits {last.base} of epoch {last.epoch} alone"
+            )
+        holding = [v for v in self.voters if self._has_durably(v, count, last)]
+        if 2 * len(holding) <= len(self.voters):
+            raise Violation(
+                "S9", f"{node} commits up to {last.end}, durable on {sorted(holding)} only"
+            )
+        new = batches[len(self.committed) : count]
+        self.committed += new
+        self.commit_epochs += [epoch] * len(new)
+
+    def _has_durably(self, voter: int, count: int, last: Batch) -> bool:
+        log = self.logs[voter]
+        return log.durable >= count and log.batches[count - 1] is last
+
+
+def split(data: bytes | memoryview) -> list[tuple[int, int, int, bytes]]:
+    """(Base offset, end offset, leader epoch, bytes) of whole batches that follow each other."""
+    base, length, epoch, delta = _HEAD.unpack_from(data)
+    if length + _OVERHEAD == len(data):
+        return [(base, base + delta + 1, epoch, bytes(data))]
+    found = []
+    position = 0
+    while position < len(data):
+        base, length, epoch, delta = _HEAD.unpack_from(data, position)
+        end = position + length + _OVERHEAD
+        found.append((base, base + delta + 1, epoch, bytes(data[position:end])))
+        position = end
+    return found

@@ -1,0 +1,89 @@
+"""Kills leaders at the worst moments: just elected, just appended, after one follower has fetched,
+just committed.
+
+Uniformly random crashes nearly never meet these, and they are where replication is won or lost.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from kraftwire.sim.clock import MS
+from kraftwire.sim.plan import HUNT_STAGES, Fault
+
+if TYPE_CHECKING:
+    from kraftwire.sim.cluster import Cluster
+    from kraftwire.sim.machine import Machine
+    from kraftwire.sim.network import Call
+
+__all__ = ["Hunter"]
+
+
+class Hunter:
+    """Waits for the moment of the fault that armed it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._stage = ""
+        self._until = 0
+        self._down_ms = 0
+        self._random = Random(f"hunter {cluster.plan.seed}")
+        self._appended: int | None = None
+
+    def arm(self, fault: Fault) -> None:
+        """Hunt until the fault's time is over."""
+        self._stage = HUNT_STAGES[fault.salt % len(HUNT_STAGES)]
+        self._until = self._cluster.scheduler.now + fault.length_ms * MS
+        self._down_ms = 100 + fault.salt // 7 % (2 * fault.length_ms)
+        self._appended = None
+
+    def disarm(self) -> None:
+        """Hunt no more."""
+        self._stage = ""
+
+    def elected(self, machine: Machine) -> None:
+        """A leader was elected."""
+        if self._stage == "elected":
+            self._strike(machine)
+
+    def appended(self, machine: Machine) -> None:
+        """A leader wrote to its log."""
+        if self._stage == "append":
+            self._strike(machine)
+        elif self._stage == "fetch":
+            self._appended = machine.id
+
+    def served(self, machine: Machine, call: Call) -> None:
+        """A leader gave records to a follower."""
+        is_voter = call.sender.id <= self._cluster.plan.voters
+        if self._stage == "fetch" and self._appended == machine.id and is_voter:
+            self._strike(machine)
+
+    def committed(self, machine: Machine) -> None:
+        """A leader's high watermark advanced."""
+        if self._stage == "commit":
+            self._strike(machine)
+
+    def _strike(self, machine: Machine) -> None:
+        stage, self._stage = self._stage, ""
+        cluster = self._cluster
+        if cluster.scheduler.now > self._until:
+            return
+        cluster.marks.hit(f"hunted: {stage}")
+        # What the leader is just doing is finished, or not: the effects that come behind it.
+        process = machine.process
+        if process is not None and self._random.random() < 0.5:
+            process.effects_to_crash = self._random.randrange(4)
+        delay = 0 if stage != "fetch" else int(self._random.random() * 3 * MS)
+        cluster.scheduler.after(delay, self._kill, machine, machine.run)
+
+    def _kill(self, machine: Machine, run: int) -> None:
+        if machine.run != run:
+            return
+        machine.down_until = -1
+        if self._random.random() < 0.5:
+            machine.kill()
+        else:
+            machine.lose_power()
+        machine.start_later(self._down_ms)

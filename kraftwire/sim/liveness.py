@@ -1,0 +1,198 @@
+"""What must happen once the trouble is over: a leader, progress, and quiet.
+
+Invariants L1-L3 and L6-L10. Units: virtual milliseconds; bounds allow for clocks that drift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kraftwire.sim.clock import MS
+from kraftwire.sim.plan import Weather
+from kraftwire.sim.violation import Violation
+
+if TYPE_CHECKING:
+    from kraftwire.sim.cluster import Cluster
+    from kraftwire.sim.machine import Machine
+
+__all__ = ["check_liveness"]
+
+_STEP_MS = 20
+_CATCH_UP_MS = 5_000
+_IDLE_MS = 3_000
+_TIMERS_PER_SECOND_MAX = 20
+_DRIFT = 1.3
+
+# Split votes cost an epoch each; more than this in a row is no bad luck.
+_EPOCHS_PER_LOSS_MAX = 6
+
+
+def check_liveness(cluster: Cluster) -> None:
+    """Heal a cluster and see that it recovers, goes on, and copes with one loss after another."""
+    phase = _Phase(cluster)
+    phase.heal()
+    phase.elect("after the faults", phase.residue_ms + phase.election_ms)
+    phase.catch_up()
+    phase.idle()
+    if cluster.plan.voters >= 3 and not cluster.plan.old_peers:
+        phase.lose_follower()
+        phase.lose_leader()
+        phase.catch_up()
+
+
+class _Phase:
+    """The heal phase of one cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        timers = cluster.timers
+        round_trip = 3 * cluster.plan.weather.latency_ms + 4 * cluster.plan.weather.flush_ms
+        # From the loss of a leader to the next one: the fetch timeout and three elections.
+        self.election_ms = int(
+            _DRIFT * (timers.fetch_timeout_ms + 6 * timers.election_timeout_ms)
+            + timers.request_timeout_ms * _DRIFT
+            + 6 * round_trip
+        )
+        # Messages that were late when the trouble ended, and what waits for their time-out.
+        self.residue_ms = int(cluster.plan.weather.tail_ms + 2 * timers.request_timeout_ms)
+        self.fetch_ms = timers.fetch_timeout_ms
+
+    def heal(self) -> None:
+        """End all trouble."""
+        cluster = self.cluster
+        cluster.say("all is repaired")
+        cluster.nemesis.end()
+        cluster.hunter.disarm()
+        cluster.workload.end()
+        weather = cluster.plan.weather
+        calm = Weather(latency_ms=weather.latency_ms, flush_ms=weather.flush_ms)
+        cluster.network.heal(replace(calm, tail_ms=weather.tail_ms))
+        for machine in cluster.machines.values():
+            machine.files.mend()
+            if machine.process is not None:
+                machine.process.effects_to_crash = None
+            machine.resume()
+            if not machine.is_up:
+                machine.start_later(0)
+
+    def elect(self, when: str, limit_ms: int) -> Machine:
+        """Wait for a leader whom all follow. L1."""
+        self._wait("L1", f"no leader that all follow {when}", limit_ms, self._is_united)
+        return self.cluster.leaders()[-1]
+
+    def catch_up(self) -> None:
+        """Append once more and wait until all have everything. L2, L3."""
+        cluster = self.cluster
+        cluster.workload.append()
+        self._wait("L2", "some replica does not catch up", _CATCH_UP_MS, self._is_caught_up)
+        for machine in cluster.machines.values():
+            process = machine.process
+            if process is not None and (process.appends or process.waiting):
+                raise Violation("L3", f"appends at {machine.id} are neither done nor refused")
+
+    def idle(self) -> None:
+        """Let nothing happen, and see that nothing does. L1, L9, L10."""
+        cluster = self.cluster
+        epoch = self._epoch()
+        timers, events = dict(cluster.timer_counts), cluster.events
+        self._pass(_IDLE_MS)
+        if self._epoch() != epoch:
+            raise Violation("L1", f"epoch {epoch} ended without a reason")
+        for node in cluster.machines:
+            count = cluster.timer_counts[node] - timers.get(node, 0)
+            if count > _TIMERS_PER_SECOND_MAX * _IDLE_MS / 1000 * _DRIFT:
+                raise Violation("L9", f"{node} woke {count} times in {_IDLE_MS} idle ms")
+        busy = (cluster.events - events) / cluster.plan.nodes
+        if busy > 4 * _TIMERS_PER_SECOND_MAX * cluster.plan.nodes * _IDLE_MS / 1000:
+            raise Violation("L9", f"{busy:.0f} events for each idle node in {_IDLE_MS} ms")
+        for machine in cluster.machines.values():
+            waiting = len(machine.process.calls) if machine.process else 0
+            if waiting > 4 * cluster.plan.nodes:
+                raise Violation("L10", f"{machine.id} keeps {waiting} requests")
+
+    def lose_follower(self) -> None:
+        """Cut one follower off and let it come back: nobody may notice. L8."""
+        cluster = self.cluster
+        leader = cluster.leaders()[-1]
+        epoch = self._epoch()
+        node = next(v for v in sorted(cluster.ballots.voters) if v != leader.id)
+        links = self._links(node)
+        cluster.say(f"{node} is cut off")
+        cluster.network.block(links, 1)
+        self._pass(3 * self.fetch_ms)
+        cluster.network.block(links, -1)
+        cluster.say(f"{node} is back")
+        self._pass(2 * self.fetch_ms)
+        if self._epoch() != epoch or not leader.process or leader.process.role != "leader":
+            raise Violation("L8", f"{node} came back and ended epoch {epoch} of {leader.id}")
+        self.elect(f"after {node} came back", self.residue_ms + self.election_ms)
+
+    def lose_leader(self) -> None:
+        """Cut the leader off: it resigns, the others elect, it comes back. L1, L6, L7."""
+        cluster = self.cluster
+        leader = cluster.leaders()[-1]
+        epoch = self._epoch()
+        links = self._links(leader.id)
+        cluster.say(f"leader {leader.id} is cut off")
+        cluster.network.block(links, 1)
+        limit = int(1.5 * self.fetch_ms * _DRIFT) + 200
+        self._wait("L7", f"isolated leader {leader.id} leads on", limit, lambda: not _leads(leader))
+        self._wait("L1", "no new leader", self.election_ms, lambda: bool(cluster.leaders()))
+        cluster.network.block(links, -1)
+        self.elect(f"after {leader.id} came back", self.residue_ms + self.election_ms)
+        burnt = self._epoch() - epoch
+        if burnt > _EPOCHS_PER_LOSS_MAX:
+            raise Violation("L6", f"{burnt} epochs for one lost leader")
+
+    def _wait(self, invariant: str, problem: str, limit_ms: int, done: Callable[[], bool]) -> None:
+        scheduler = self.cluster.scheduler
+        end = scheduler.now + limit_ms * MS
+        while not done():
+            if scheduler.now >= end:
+                raise Violation(invariant, f"{problem}, {limit_ms} ms")
+            scheduler.run_until(scheduler.now + _STEP_MS * MS)
+
+    def _pass(self, time_ms: int) -> None:
+        scheduler = self.cluster.scheduler
+        scheduler.run_until(scheduler.now + time_ms * MS)
+
+    def _epoch(self) -> int:
+        return max(self.cluster.ballots.stored[node].epoch for node in self.cluster.machines)
+
+    def _links(self, node: int) -> list[tuple[int, int]]:
+        others = [other for other in self.cluster.machines if other != node]
+        return [link for other in others for link in ((node, other), (other, node))]
+
+    def _is_united(self) -> bool:
+        leaders = self.cluster.leaders()
+        if not leaders:
+            return False
+        leader = leaders[-1]
+        epoch = leader.process.epoch if leader.process else -1
+        return all(
+            machine.process is not None
+            and machine.process.core.leader_id == leader.id
+            and machine.process.core.epoch == epoch
+            and machine.process.core.role == ("leader" if machine is leader else "follower")
+            for machine in self.cluster.machines.values()
+        )
+
+    def _is_caught_up(self) -> bool:
+        cluster = self.cluster
+        leaders = cluster.leaders()
+        if not leaders or leaders[-1].process is None:
+            return False
+        end = leaders[-1].process.core.end_offset
+        return all(
+            machine.process is not None
+            and not machine.process.appends
+            and machine.process.core.high_watermark == end
+            and machine.process.core.end_offset == end
+            for machine in cluster.machines.values()
+        )
+
+
+def _leads(machine: Machine) -> bool:
+    return machine.process is not None and machine.process.role == "leader"

@@ -1,0 +1,242 @@
+"""A machine with disk and clock; its node is started, paused, killed and started again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from kraftwire.errors import StorageError
+from kraftwire.messages.vote_request import VoteRequest
+from kraftwire.raft.core import RaftCore
+from kraftwire.raft.events import Event, ShutdownRequested
+from kraftwire.sim.clock import MS, Clock
+from kraftwire.sim.disk import PowerCut, SimFiles
+from kraftwire.sim.network import Call
+from kraftwire.sim.process import Process
+from kraftwire.sim.storage import Storage
+from kraftwire.sim.violation import Violation
+from kraftwire.wire.message import Message
+
+if TYPE_CHECKING:
+    from kraftwire.sim.cluster import Cluster
+
+__all__ = ["Machine"]
+
+# Somebody restarts what has ended by itself after so long.
+_RESTART_MS = 2_000
+
+
+class Machine:
+    """One node of a cluster, over all its runs. Shape: `run` counts process starts and ends."""
+
+    def __init__(self, cluster: Cluster, node: int, clock: Clock) -> None:
+        self.cluster = cluster
+        self.id = node
+        self.clock = clock
+        self.files = SimFiles()
+        self.process: Process | None = None
+        self.run = 0
+        self.is_paused = False
+        self.down_until = 0
+        self.vote_before = -1
+        self.last_policy = ""
+        self._backlog: list[tuple[int, Call | None, Message | Event]] = []
+        self._random = Random(f"machine {cluster.plan.seed} {node}")
+
+    @property
+    def is_up(self) -> bool:
+        """Whether a process runs, paused or not."""
+        return self.process is not None
+
+    # Life and death
+
+    def start(self) -> None:
+        """Start the node, unless it runs."""
+        if self.process is not None:
+            return
+        cluster = self.cluster
+        self.run += 1
+        self.clock.restart(cluster.scheduler.now, self._random.choice(cluster.plan.skew_ms))
+        cluster.say(f"{self.id} starts")
+        try:
+            storage = self._open()
+            found = storage.found_batches()
+            is_durable = not self.files.unflushed(".log")
+            cluster.histories.restarted(self.id, found, is_durable=is_durable)
+            core = RaftCore(
+                cluster.config(self.id),
+                storage.stored(),
+                Random(f"core {cluster.plan.seed} {self.id} {self.run}"),
+            )
+            self.process = Process(self, storage, core)
+            self.process.start()
+        except PowerCut:
+            self.lose_power()
+        except StorageError as error:
+            self.fail(error)
+
+    def _open(self) -> Storage:
+        segment_bytes = self.cluster.plan.segment_bytes
+        try:
+            return Storage(self.files, segment_bytes)
+        except StorageError as error:
+            if error.fatal or self.files.is_full:
+                raise
+            self._check_refusal(error)
+            self.files.kill()
+            return Storage(self.files, segment_bytes)
+
+    def _check_refusal(self, error: StorageError) -> None:
+        """A start may be refused where only unflushed bytes are damaged, not cut: then an operator
+        cuts them."""
+        cluster = self.cluster
+        log = cluster.histories.logs[self.id]
+        if self.last_policy != "sectors":
+            raise Violation("D11", f"{self.id} refuses its own log: {error}")
+        cluster.marks.hit("refused a log with unflushed damage")
+        keep = b"".join(batch.data for batch in log.batches[: log.durable])
+        self.files.repair(keep)
+
+    def kill(self) -> None:
+        """End the process; what it wrote stays, durable or not."""
+        self.cluster.marks.hit("killed")
+        self._end()
+        self.files.kill()
+
+    def lose_power(self) -> None:
+        """Stop the machine; the disk keeps what it must, and perhaps more."""
+        policy = self._random.choice(self.cluster.plan.crash_policies)
+        self.cluster.marks.hit(f"power lost: {policy}")
+        self.last_policy = policy
+        self._end()
+        self.files.lose_power(self._random, policy)
+
+    def fail(self, error: StorageError) -> None:
+        """End the process as it must on a failed disk operation."""
+        self.cluster.marks.hit("stopped by its disk")
+        self.cluster.say(f"{self.id} fails: {error}")
+        self._end()
+        self.files.kill()
+        self.start_later(_RESTART_MS)
+
+    def stop(self) -> None:
+        """Ask the node to leave in good order."""
+        if self.process is not None:
+            self.take(ShutdownRequested())
+
+    def later_stop(self) -> None:
+        """End the process once the event is handled that said so."""
+        self.cluster.scheduler.after(0, self._stopped, self.run)
+
+    def _stopped(self, run: int) -> None:
+        if self.run == run and self.process is not None:
+            self.guard(self._close, self.process)
+
+    def _close(self, process: Process) -> None:
+        process.storage.close()
+        self._end()
+        self.files.kill()
+
+    def _end(self) -> None:
+        self.cluster.say(f"{self.id} ends")
+        self.cluster.crashes += 1
+        process, self.process = self.process, None
+        self.run += 1
+        self.is_paused = False
+        self._backlog.clear()
+        if process is not None:
+            for call in process.calls.values():
+                if self._random.random() < 0.5:
+                    self.cluster.network.drop_connections(call)
+        if not self.down_until:
+            self.start_later(_RESTART_MS)
+
+    def start_later(self, delay_ms: int) -> None:
+        """Start the node after a while."""
+        scheduler = self.cluster.scheduler
+        self.down_until = scheduler.now + delay_ms * MS
+        scheduler.at(self.down_until, self._start_due, self.down_until)
+
+    def _start_due(self, planned: int) -> None:
+        if planned == self.down_until:
+            self.down_until = 0
+            self.start()
+
+    def wipe(self) -> None:
+        """Give the node an empty disk; its process has ended."""
+        self.files.wipe()
+        self.cluster.histories.forget(self.id)
+        self.cluster.ballots.forget(self.id)
+
+    # What comes in
+
+    def pause(self) -> None:
+        """Suspend the process: what comes in waits."""
+        self.is_paused = self.process is not None
+
+    def resume(self) -> None:
+        """Let the process go on, with all that has come in."""
+        if not self.is_paused:
+            return
+        self.is_paused = False
+        backlog, self._backlog = self._backlog, []
+        for run, call, item in backlog:
+            if run != self.run:
+                return
+            if call is not None:
+                self.receive(call, item)  # type: ignore[arg-type]
+            else:
+                self.take(item)  # type: ignore[arg-type]
+
+    def take(self, event: Event) -> None:
+        """Hand an event to the process; a dead one gets none."""
+        process = self.process
+        if process is None:
+            return
+        if self.is_paused:
+            self._backlog.append((self.run, None, event))
+            return
+        self.guard(process.handle, event)
+
+    def receive(self, call: Call, message: Message) -> None:
+        """Hand a request to the process."""
+        process = self.process
+        if process is None:
+            return
+        if self.is_paused:
+            self._backlog.append((self.run, call, message))
+            return
+        if type(message) is VoteRequest:
+            asked = message.topics[0].partitions[0]
+            self.vote_before = self.cluster.ballots.vote_of(self.id, asked.replica_epoch)
+        self.guard(process.receive, call, message)
+
+    def append(self, token: int, values: tuple[bytes, ...], expected: int | None) -> None:
+        """Let a client ask for records to be appended."""
+        process = self.process
+        if process is None or self.is_paused:
+            return
+        self.guard(process.append, token, values, expected)
+
+    def guard(self, action: Callable[..., None], *arguments: Any) -> None:
+        """Do something that may end the process."""
+        try:
+            action(*arguments)
+        except PowerCut:
+            self.lose_power()
+        except StorageError as error:
+            self.fail(error)
+
+    def later(self, delay: int, event: Event) -> None:
+        """Hand an event to this run of the process after a while."""
+        self.cluster.scheduler.after(delay, self._late, self.run, event)
+
+    def _late(self, run: int, event: Event) -> None:
+        if run == self.run:
+            self.take(event)
+
+    def timeout_at(self, timeout_ms: int) -> int:
+        """When this node's clock will have counted so many milliseconds."""
+        now = self.cluster.scheduler.now
+        return self.clock.when(self.clock.read(now) + timeout_ms)

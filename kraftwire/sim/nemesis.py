@@ -1,0 +1,173 @@
+"""Lets the accidents of a plan happen, and repairs what they broke when their time is over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING
+
+from kraftwire.sim.clock import MS
+from kraftwire.sim.plan import LEADER, Fault
+
+if TYPE_CHECKING:
+    from kraftwire.sim.cluster import Cluster
+    from kraftwire.sim.machine import Machine
+
+__all__ = ["Nemesis"]
+
+_Links = list[tuple[int, int]]
+
+
+class Nemesis:
+    """The accidents of a cluster. Shape: `counts` has those that happened, by kind."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.counts: Counter[str] = Counter()
+        self._is_over = False
+        self._kinds: dict[str, Callable[[Fault, Machine], None]] = {
+            "kill": self._kill,
+            "power": self._power,
+            "effect": self._effect,
+            "cut": self._cut,
+            "stop": self._stop,
+            "storm": self._storm,
+            "isolate": self._isolate,
+            "deaf": self._deaf,
+            "mute": self._mute,
+            "split": self._split,
+            "bridge": self._bridge,
+            "oneway": self._oneway,
+            "reset": self._reset,
+            "pause": self._pause,
+            "full": self._full,
+            "broken": self._broken,
+            "hunt": self._hunt,
+            "wipe": self._wipe,
+        }
+
+    def plan(self) -> None:
+        """Put the accidents into the queue."""
+        for fault in self._cluster.plan.faults:
+            self._cluster.scheduler.at(fault.at_ms * MS, self.strike, fault)
+
+    def end(self) -> None:
+        """Let no more accidents happen."""
+        self._is_over = True
+
+    def strike(self, fault: Fault) -> None:
+        """Let an accident happen."""
+        cluster = self._cluster
+        node = fault.node
+        if node == LEADER:
+            leaders = cluster.leaders()
+            node = leaders[-1].id if leaders else 1 + fault.salt % cluster.plan.nodes
+        if self._is_over or node > cluster.plan.nodes:
+            return
+        self.counts[fault.kind] += 1
+        cluster.say(f"fault {fault.kind} of {node} for {fault.length_ms} ms {fault.others or ''}")
+        self._kinds[fault.kind](fault, cluster.machines[node])
+
+    def _after(self, fault: Fault, action: Callable[..., None], *arguments: object) -> None:
+        self._cluster.scheduler.after(fault.length_ms * MS, action, *arguments)
+
+    # Processes and machines
+
+    def _kill(self, fault: Fault, machine: Machine) -> None:
+        if machine.is_up:
+            machine.down_until = -1
+            machine.kill()
+            machine.start_later(fault.length_ms)
+
+    def _power(self, fault: Fault, machine: Machine) -> None:
+        machine.down_until = -1
+        machine.lose_power()
+        machine.start_later(fault.length_ms)
+
+    def _effect(self, fault: Fault, machine: Machine) -> None:
+        if machine.process is not None:
+            machine.process.effects_to_crash = fault.salt % 8
+
+    def _cut(self, fault: Fault, machine: Machine) -> None:
+        machine.files.plan_cut(1 + fault.salt % 12)
+
+    def _stop(self, _fault: Fault, machine: Machine) -> None:
+        machine.stop()
+
+    def _storm(self, fault: Fault, _machine: Machine) -> None:
+        for each in self._cluster.machines.values():
+            self._power(fault, each)
+
+    def _pause(self, fault: Fault, machine: Machine) -> None:
+        machine.pause()
+        self._after(fault, machine.resume)
+
+    def _hunt(self, fault: Fault, _machine: Machine) -> None:
+        self._cluster.hunter.arm(fault)
+
+    def _wipe(self, fault: Fault, machine: Machine) -> None:
+        # A voter that forgets its votes breaks the quorum; an observer may begin anew.
+        machine.down_until = -1
+        machine.lose_power()
+        machine.wipe()
+        machine.start_later(fault.length_ms)
+
+    # Disks
+
+    def _full(self, fault: Fault, machine: Machine) -> None:
+        machine.files.fill(True, Random(fault.salt))
+        self._after(fault, machine.files.fill, False)
+
+    def _broken(self, _fault: Fault, machine: Machine) -> None:
+        machine.files.break_next_sync()
+
+    # Links
+
+    def _sever(self, fault: Fault, links: _Links) -> None:
+        network = self._cluster.network
+        network.block(links, 1)
+        self._after(fault, self._mend, links)
+
+    def _mend(self, links: _Links) -> None:
+        if not self._is_over:
+            self._cluster.network.block(links, -1)
+
+    def _others(self, node: int) -> list[int]:
+        return [other for other in self._cluster.machines if other != node]
+
+    def _isolate(self, fault: Fault, machine: Machine) -> None:
+        self._deaf(fault, machine)
+        self._mute(fault, machine)
+
+    def _deaf(self, fault: Fault, machine: Machine) -> None:
+        self._sever(fault, [(other, machine.id) for other in self._others(machine.id)])
+
+    def _mute(self, fault: Fault, machine: Machine) -> None:
+        self._sever(fault, [(machine.id, other) for other in self._others(machine.id)])
+
+    def _split(self, fault: Fault, _machine: Machine) -> None:
+        self._sever(fault, self._between(fault.others, set()))
+
+    def _bridge(self, fault: Fault, machine: Machine) -> None:
+        self._sever(fault, self._between(fault.others, {machine.id}))
+
+    def _between(self, side: tuple[int, ...], spared: set[int]) -> _Links:
+        """All links, in both directions, between the nodes of a side and the others."""
+        inside = set(side) - spared
+        outside = set(self._cluster.machines) - inside - spared
+        return [
+            link for a in sorted(inside) for b in sorted(outside) for link in ((a, b), (b, a))
+        ]
+
+    def _oneway(self, fault: Fault, machine: Machine) -> None:
+        for other in fault.others:
+            if other != machine.id:
+                self._sever(fault, [(machine.id, other)])
+
+    def _reset(self, _fault: Fault, machine: Machine) -> None:
+        process = machine.process
+        if process is None:
+            return
+        for call in [*process.calls.values(), *process.sent]:
+            self._cluster.network.drop_connections(call)

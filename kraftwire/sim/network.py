@@ -1,0 +1,204 @@
+"""Carries requests and answers between nodes: late, twice, out of order, or not at all.
+
+Owns what is in flight. A node that sends learns of a lost message by its time-out only, of a
+broken connection at once; a request may have been handled in both cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Protocol
+
+from kraftwire.messages.vote_request import VoteRequest
+from kraftwire.raft.effects import SendRequest
+from kraftwire.raft.events import Event, RequestFailed, ResponseReceived
+from kraftwire.sim.clock import MS, Scheduler
+from kraftwire.sim.marks import Marks
+from kraftwire.sim.plan import Plan, Weather
+from kraftwire.wire.message import Message
+
+__all__ = ["BROKER_NOT_AVAILABLE", "Call", "Network", "Peer"]
+
+BROKER_NOT_AVAILABLE = 8
+UNSUPPORTED_VERSION = 35
+
+_PRE_VOTE_VERSION = 2
+
+
+class Call:
+    """A request on its way, and its answer's way back."""
+
+    __slots__ = (
+        "deadline", "is_done", "message", "request_id", "run", "sender", "target", "version",
+    )
+
+    def __init__(self, sender: Peer, target: int, effect: SendRequest, version: int) -> None:
+        self.sender = sender
+        self.run = sender.run
+        self.target = target
+        self.request_id = effect.request_id
+        self.message = effect.message
+        self.version = version
+        self.deadline = 0
+        self.is_done = False
+
+
+class Peer(Protocol):
+    """What the network needs of a node."""
+
+    id: int
+    run: int
+
+    @property
+    def is_up(self) -> bool:
+        """Whether a process runs."""
+
+    def receive(self, call: Call, message: Message) -> None:
+        """A request came in."""
+
+    def take(self, event: Event) -> None:
+        """Something else happened."""
+
+    def timeout_at(self, timeout_ms: int) -> int:
+        """When the node's clock will have counted so many milliseconds."""
+
+
+class Network:
+    """The links of a cluster."""
+
+    def __init__(self, plan: Plan, scheduler: Scheduler, marks: Marks) -> None:
+        self.weather = plan.weather
+        self.peers: dict[int, Peer] = {}
+        self.addresses: dict[tuple[str, int], int] = {}
+        self.cut: dict[tuple[int, int], int] = {}
+        self._random = Random(f"network {plan.seed}")
+        self._scheduler = scheduler
+        self._marks = marks
+        self._with_bytes = plan.with_bytes
+        self._with_late_answers = plan.with_late_answers
+        self._old = plan.old_peers
+
+    def send(self, sender: Peer, effect: SendRequest) -> Call:
+        """Send a request; whatever becomes of it, the sender hears of it once at the latest."""
+        destination = effect.destination
+        target = self.addresses[destination.host, destination.port]
+        message = effect.message
+        version = self._version(message, sender.id, target)
+        call = Call(sender, target, effect, version)
+        if self._old and version < _PRE_VOTE_VERSION and _is_pre_vote(message):
+            self._scheduler.after(MS, self._fail, call, UNSUPPORTED_VERSION)
+            return call
+        if self._with_bytes:
+            message = _recoded(message, version)
+        call.deadline = sender.timeout_at(effect.timeout_ms)
+        self._carry((sender.id, target), self._arrive, call, message)
+        return call
+
+    def reply(self, node: int, call: Call, message: Message) -> None:
+        """Send an answer back."""
+        if self._with_bytes:
+            message = _recoded(message, call.version)
+        self._carry((node, call.sender.id), self._answer, call, message)
+
+    def drop_connections(self, call: Call) -> None:
+        """Let a request's sender know that its connection broke."""
+        if not call.is_done:
+            self._scheduler.after(self._latency(), self._fail, call, BROKER_NOT_AVAILABLE)
+
+    def block(self, pairs: list[tuple[int, int]], amount: int) -> None:
+        """Cut links in one direction each (1), or mend one of the cuts (-1)."""
+        for pair in pairs:
+            count = self.cut.get(pair, 0) + amount
+            if count > 0:
+                self.cut[pair] = count
+            else:
+                self.cut.pop(pair, None)
+
+    def heal(self, weather: Weather) -> None:
+        """Mend all links; from now on the weather is this."""
+        self.cut.clear()
+        self.weather = weather
+
+    def forget(self, calls: Iterable[Call]) -> None:
+        """A node forgets its requests; in some clusters their answers reach it all the same."""
+        if not self._with_late_answers:
+            for call in calls:
+                call.is_done = True
+
+    def expire(self, call: Call) -> None:
+        """A request's time is over."""
+        if not call.is_done:
+            self._marks.hit("request timed out")
+            self._fail(call, BROKER_NOT_AVAILABLE)
+
+    def _carry(
+        self,
+        link: tuple[int, int],
+        arrive: Callable[[Call, Message], None],
+        call: Call,
+        body: Message,
+    ) -> None:
+        weather = self.weather
+        random = self._random.random
+        if self.cut and link in self.cut:
+            self._marks.hit("cut off")
+            return
+        if weather.drop and random() < weather.drop:
+            self._marks.hit("dropped")
+            return
+        if weather.reset and random() < weather.reset:
+            self._marks.hit("connection reset")
+            self.drop_connections(call)
+            if random() < 0.5:
+                return
+        delay = self._latency()
+        if weather.tail and random() < weather.tail:
+            self._marks.hit("delayed")
+            delay += int(random() * weather.tail_ms * MS)
+        self._scheduler.after(delay, arrive, call, body)
+        if weather.duplicate and random() < weather.duplicate:
+            self._marks.hit("duplicated")
+            again = self._latency() + int(random() * random() * weather.tail_ms * MS)
+            self._scheduler.after(again, arrive, call, body)
+
+    def _latency(self) -> int:
+        return int((0.3 + self._random.random()) * self.weather.latency_ms * MS)
+
+    def _arrive(self, call: Call, message: Message) -> None:
+        peer = self.peers[call.target]
+        if not peer.is_up:
+            # Refused at once by a machine that is there, silence from one that is not.
+            if self._random.random() < 0.5:
+                self.drop_connections(call)
+            return
+        peer.receive(call, message)
+
+    def _answer(self, call: Call, message: Message) -> None:
+        if call.is_done or call.sender.run != call.run:
+            return
+        call.is_done = True
+        call.sender.take(ResponseReceived(call.request_id, message))
+
+    def _fail(self, call: Call, error: int) -> None:
+        if call.is_done or call.sender.run != call.run:
+            return
+        call.is_done = True
+        call.sender.take(RequestFailed(call.request_id, error))
+
+    def _version(self, message: Message, sender: int, target: int) -> int:
+        version = message.VERSIONS.high
+        if self._old:
+            for node in (sender, target):
+                version = min(version, self._old.get(node, {}).get(message.API_KEY, version))
+        return version
+
+
+def _is_pre_vote(message: Message) -> bool:
+    return type(message) is VoteRequest and message.topics[0].partitions[0].pre_vote
+
+
+def _recoded(message: Message, version: int) -> Message:
+    """The message as the other side will see it: from its bytes."""
+    again, _ = message.decode(message.encode(version), version)
+    return again

@@ -1,0 +1,143 @@
+"""Runs the clusters of seeds and adds up what happened."""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from typing import Any
+
+from kraftwire.errors import KraftwireError
+from kraftwire.sim.cluster import Cluster
+from kraftwire.sim.liveness import check_liveness
+from kraftwire.sim.plan import Plan, draw
+from kraftwire.sim.timeline import Timeline
+from kraftwire.sim.violation import Violation
+
+__all__ = ["Outcome", "Totals", "run_plan", "run_seed", "run_seeds", "timeline_of"]
+
+_NETWORK_FAULTS = ("dropped", "duplicated", "delayed", "connection reset", "slow flush")
+
+# What a bug in a core or a log raises; it ends the run like a violation.
+_BUGS = (
+    KraftwireError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    RecursionError,
+    TypeError,
+    UnboundLocalError,
+    ValueError,
+)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a cluster. Shape: `invariant` is empty if all is well."""
+
+    seed: int
+    virtual_seconds: float = 0.0
+    events: int = 0
+    elections: int = 0
+    commits: int = 0
+    crashes: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    marks: Counter[str] = field(default_factory=Counter)
+    trace_hash: str = ""
+    invariant: str = ""
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class Totals:
+    """Sums over clusters. Units: `virtual_seconds` of the clusters' own time."""
+
+    clusters: int = 0
+    virtual_seconds: float = 0.0
+    events: int = 0
+    elections: int = 0
+    commits: int = 0
+    crashes: int = 0
+    violations: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    marks: Counter[str] = field(default_factory=Counter)
+
+    def add(self, outcome: Outcome) -> None:
+        """Count a cluster."""
+        self.clusters += 1
+        self.virtual_seconds += outcome.virtual_seconds
+        self.events += outcome.events
+        self.elections += outcome.elections
+        self.commits += outcome.commits
+        self.crashes += outcome.crashes
+        self.violations += bool(outcome.invariant)
+        self.faults.update(outcome.faults)
+        self.marks.update(outcome.marks)
+
+    def to_json(self) -> dict[str, Any]:
+        """As the last line of `kraftwire sim run --json` has it."""
+        return {
+            "clusters": self.clusters,
+            "virtualSeconds": round(self.virtual_seconds, 3),
+            "events": self.events,
+            "elections": self.elections,
+            "commits": self.commits,
+            "crashes": self.crashes,
+            "faults": dict(sorted(self.faults.items())),
+            "violations": self.violations,
+        }
+
+
+def run_seed(seed: int) -> Outcome:
+    """Run the cluster of a seed."""
+    return run_plan(draw(seed))
+
+
+def run_plan(plan: Plan, timeline: Timeline | None = None) -> Outcome:
+    """Run a cluster through its trouble and the time after it."""
+    cluster = Cluster(plan, timeline)
+    outcome = Outcome(plan.seed)
+    try:
+        cluster.run()
+        check_liveness(cluster)
+        cluster.check_end()
+    except Violation as violation:
+        outcome.invariant, outcome.detail = violation.invariant, violation.detail
+    except _BUGS as error:
+        outcome.invariant = "BUG"
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{where.filename.rpartition('kraftwire/')[2]}:{where.lineno}"
+        outcome.detail = f"{type(error).__name__} in {place}: {error}"
+    outcome.virtual_seconds = cluster.scheduler.now / 1e6
+    outcome.events = cluster.events
+    outcome.elections = cluster.elections
+    outcome.commits = cluster.workload.acknowledged
+    outcome.crashes = cluster.crashes
+    outcome.marks = cluster.marks.counts
+    outcome.faults = cluster.nemesis.counts.copy()
+    for name in _NETWORK_FAULTS:
+        if count := cluster.marks.counts[name]:
+            outcome.faults[name] = count
+    outcome.trace_hash = cluster.trace_hash()
+    return outcome
+
+
+def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Iterator[Outcome]:
+    """Run many seeds. Order: that of the seeds, whatever the number of jobs."""
+    if jobs <= 1:
+        yield from map(run_seed, seeds)
+        return
+    # A forked child has all modules already; nothing here has threads.
+    with get_context("fork").Pool(jobs) as pool:
+        yield from pool.imap(run_seed, seeds, chunksize=4)
+
+
+def timeline_of(plan: Plan, lines: int = 400) -> list[str]:
+    """Run a plan once more and write down how it ends."""
+    timeline = Timeline(lines)
+    outcome = run_plan(plan, timeline)
+    return [*timeline.lines, f"{outcome.invariant}: {outcome.detail}"]

@@ -1,0 +1,16 @@
+"""What a checker raises."""
+
+from __future__ import annotations
+
+from kraftwire.errors import InvariantError
+
+__all__ = ["Violation"]
+
+
+class Violation(InvariantError):
+    """A cluster did what no cluster may do; `invariant` is the name in the list of invariants."""
+
+    def __init__(self, invariant: str, detail: str) -> None:
+        self.invariant = invariant
+        self.detail = detail
+        super().__init__(f"{invariant}: {detail}")

@@ -1,0 +1,221 @@
+"""Histories of elections: such as break an invariant, and such as nearly do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kraftwire.sim.ballots import Ballots, Stored
+
+__all__ = ["BAD", "NEAR"]
+
+VOTERS = frozenset({1, 2, 3})
+
+
+def ballots(**stored: Stored) -> Ballots:
+    """A ledger of three voters and an observer 4. Shape: what n1 to n4 have stored."""
+    ledger = Ballots(VOTERS)
+    for node in (1, 2, 3, 4):
+        ledger.persisted(node, stored.get(f"n{node}", Stored()))
+    return ledger
+
+
+def two_leaders_in_an_epoch() -> None:
+    """S1."""
+    ledger = ballots(n1=Stored(3, 1), n2=Stored(3))
+    ledger.names_leader(2, 3, 2)
+
+
+def one_leader_in_each_of_two_epochs() -> None:
+    ledger = ballots(n1=Stored(3, 1), n2=Stored(4))
+    ledger.names_leader(2, 4, 2)
+
+
+def an_epoch_that_goes_back() -> None:
+    """S2."""
+    ballots(n1=Stored(3)).persisted(1, Stored(2))
+
+
+def an_epoch_that_stays() -> None:
+    ballots(n1=Stored(3)).persisted(1, Stored(3, 2))
+
+
+def a_message_of_an_epoch_that_is_not_stored() -> None:
+    """S2."""
+    ballots(n1=Stored(3)).sends(1, 4)
+
+
+def a_message_of_an_older_epoch() -> None:
+    ballots(n1=Stored(3)).sends(1, 2)
+
+
+def an_event_that_leaves_memory_ahead_of_disk() -> None:
+    """S2."""
+    ballots(n1=Stored(3)).settled(1, 4)
+
+
+def an_event_that_leaves_both_alike() -> None:
+    ballots(n1=Stored(3)).settled(1, 3)
+
+
+def two_votes_in_an_epoch() -> None:
+    """S3."""
+    ballots(n1=Stored(3, -1, 2)).persisted(1, Stored(3, -1, 3))
+
+
+def two_votes_in_two_epochs() -> None:
+    ballots(n1=Stored(3, -1, 2)).persisted(1, Stored(4, -1, 3))
+
+
+def a_vote_that_is_forgotten() -> None:
+    """S3."""
+    ballots(n1=Stored(3, -1, 2)).persisted(1, Stored(3, 2, -1))
+
+
+def a_vote_for_itself_that_a_leader_forgets() -> None:
+    ballots(n1=Stored(3, -1, 1)).persisted(1, Stored(3, 1, -1))
+
+
+def two_votes_with_a_new_disk_between() -> None:
+    """S3."""
+    ledger = ballots(n1=Stored(3, -1, 2))
+    ledger.forget(1)
+    ledger.persisted(1, Stored(3, -1, 3))
+
+
+def the_same_vote_with_a_new_disk_between() -> None:
+    ledger = ballots(n1=Stored(3, -1, 2))
+    ledger.forget(1)
+    ledger.persisted(1, Stored(3, -1, 2))
+
+
+def a_granted_vote_that_is_not_durable() -> None:
+    """S3."""
+    ballots(n1=Stored(3)).grants(1, 3, 2)
+
+
+def a_granted_vote_that_is_durable() -> None:
+    ballots(n1=Stored(3, -1, 2)).grants(1, 3, 2)
+
+
+def a_candidate_without_its_own_vote() -> None:
+    """S3."""
+    ballots(n1=Stored(3, -1, 2)).asks_for_vote(1, 3, 2, pre_vote=False)
+
+
+def a_candidate_with_its_own_vote() -> None:
+    ballots(n1=Stored(3, -1, 1)).asks_for_vote(1, 3, 2, pre_vote=False)
+
+
+def a_grant_to_an_older_log() -> None:
+    """S4: the epoch decides before the offset."""
+    ballots().compares((3, 10), (2, 90), 1)
+
+
+def a_grant_to_an_equal_log() -> None:
+    ballots().compares((3, 10), (3, 10), 1)
+
+
+def a_leader_by_half_of_the_votes() -> None:
+    """S17."""
+    ledger = Ballots(frozenset({1, 2, 3, 4}))
+    for node in (1, 2):
+        ledger.persisted(node, Stored(3, -1, 1))
+    ledger.elected(1, 3)
+
+
+def a_leader_by_a_majority() -> None:
+    ledger = ballots(n1=Stored(3, -1, 1), n2=Stored(3, -1, 1))
+    ledger.elected(1, 3)
+
+
+def a_leader_by_the_vote_of_an_observer() -> None:
+    """S17."""
+    ledger = ballots(n1=Stored(3, -1, 1), n4=Stored(3, -1, 1))
+    ledger.elected(1, 3)
+
+
+def an_observer_that_campaigns() -> None:
+    """S18."""
+    ballots(n4=Stored(3)).asks_for_vote(4, 3, 1, pre_vote=True)
+
+
+def a_voter_that_campaigns() -> None:
+    ballots(n3=Stored(3)).asks_for_vote(3, 3, 1, pre_vote=True)
+
+
+def an_observer_that_leads() -> None:
+    """S18."""
+    ballots(n1=Stored(3)).names_leader(1, 3, 4)
+
+
+def an_observer_that_follows() -> None:
+    ballots(n1=Stored(3, 1), n4=Stored(3, 1)).names_leader(4, 3, 1)
+
+
+def a_pre_vote_that_raises_the_epoch() -> None:
+    """S19."""
+    ballots(n1=Stored(3)).asks_for_vote(1, 4, 2, pre_vote=True)
+
+
+def a_pre_vote_in_the_present_epoch() -> None:
+    ballots(n1=Stored(3)).asks_for_vote(1, 3, 2, pre_vote=True)
+
+
+def a_pre_vote_that_changes_what_is_stored() -> None:
+    """S19."""
+    ledger = ballots(n1=Stored(3))
+    ledger.persisted(1, Stored(3, -1, 2))
+    ledger.pre_voted(1, Stored(3))
+
+
+def a_pre_vote_that_changes_nothing() -> None:
+    ballots(n1=Stored(3)).pre_voted(1, Stored(3))
+
+
+def an_answer_that_names_the_leader_of_a_future_epoch() -> None:
+    """S20."""
+    ballots(n1=Stored(3)).names_leader(1, 4, 2)
+
+
+def an_answer_that_names_the_leader_of_a_past_epoch() -> None:
+    ballots(n1=Stored(3)).names_leader(1, 2, 2)
+
+
+BAD: list[tuple[str, Callable[[], None]]] = [
+    ("S1", two_leaders_in_an_epoch),
+    ("S2", an_epoch_that_goes_back),
+    ("S2", a_message_of_an_epoch_that_is_not_stored),
+    ("S2", an_event_that_leaves_memory_ahead_of_disk),
+    ("S3", two_votes_in_an_epoch),
+    ("S3", a_vote_that_is_forgotten),
+    ("S3", two_votes_with_a_new_disk_between),
+    ("S3", a_granted_vote_that_is_not_durable),
+    ("S3", a_candidate_without_its_own_vote),
+    ("S4", a_grant_to_an_older_log),
+    ("S17", a_leader_by_half_of_the_votes),
+    ("S17", a_leader_by_the_vote_of_an_observer),
+    ("S18", an_observer_that_campaigns),
+    ("S18", an_observer_that_leads),
+    ("S19", a_pre_vote_that_raises_the_epoch),
+    ("S19", a_pre_vote_that_changes_what_is_stored),
+    ("S20", an_answer_that_names_the_leader_of_a_future_epoch),
+]
+
+NEAR: list[Callable[[], None]] = [
+    one_leader_in_each_of_two_epochs,
+    an_epoch_that_stays,
+    a_message_of_an_older_epoch,
+    an_event_that_leaves_both_alike,
+    two_votes_in_two_epochs,
+    a_vote_for_itself_that_a_leader_forgets,
+    the_same_vote_with_a_new_disk_between,
+    a_granted_vote_that_is_durable,
+    a_candidate_with_its_own_vote,
+    a_grant_to_an_equal_log,
+    a_leader_by_a_majority,
+    a_voter_that_campaigns,
+    an_observer_that_follows,
+    a_pre_vote_in_the_present_epoch,
+    a_pre_vote_that_changes_nothing,
+    an_answer_that_names_the_leader_of_a_past_epoch,
+]

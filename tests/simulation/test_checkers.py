@@ -1,0 +1,41 @@
+"""Every checker, on histories that break its invariant and on near misses that do not.
+
+A checker that sees nothing lets every simulation pass; one that cries wolf stops them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kraftwire.sim.violation import Violation
+from tests.simulation import elections_made, logs_made
+
+
+@pytest.mark.parametrize(
+    ("invariant", "history"),
+    elections_made.BAD + logs_made.BAD,
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_a_history_that_breaks_an_invariant_is_seen(
+    invariant: str, history: Callable[[], None]
+) -> None:
+    """The last step, and not an earlier one, is what the checker objects to."""
+    with pytest.raises(Violation) as error:
+        history()
+    assert error.value.invariant == invariant
+
+
+@pytest.mark.parametrize(
+    "history", elections_made.NEAR + logs_made.NEAR, ids=lambda history: history.__name__
+)
+def test_a_near_miss_is_let_through(history: Callable[[], None]) -> None:
+    """A false alarm costs as much as a bug: somebody has to understand it."""
+    history()
+
+
+def test_every_safety_invariant_of_the_list_has_a_history() -> None:
+    """S22 is the trace hash, which has a test of its own."""
+    seen = {invariant for invariant, _ in elections_made.BAD + logs_made.BAD}
+    assert seen == {f"S{number}" for number in (*range(1, 14), *range(17, 21))}
