@@ -16,6 +16,7 @@ from kraftwire.decode.links import (
     FAST,
     FAST_MASK,
     FAST_MIX,
+    FAST_STARTS,
     FIN,
     MISSING,
     RST,
@@ -71,7 +72,7 @@ class Capture:
         out = self._outbox.frames
         flow_of = self._flows.get
         unpack, size = FAST.unpack_from, FAST.size
-        mask, mix = FAST_MASK, FAST_MIX
+        mask, mix, begin_of = FAST_MASK, FAST_MIX, FAST_STARTS.get
         read_segment = SegmentReader(self.health).read
         for packet in read_packets(self._source, self.health):
             time_ns, _, data, start, captured, _ = packet
@@ -85,20 +86,24 @@ class Capture:
                     flow is not None
                     and seq == flow.fast_seq
                     and rest & mask == mix
-                    and header >= 0x5000
-                    and not header & 7
                     and total <= captured - 14
+                    and (begin := begin_of(header))
                 ):
-                    end = start + 14 + total
-                    start += 34 + (header >> 10 & 0x3C)
-                    if start < end:
-                        flow.fast_seq = (seq + end - start) & _MASK
-                        flow.feed(data, start, end, time_ns)
+                    count = total + 14 - begin
+                    if count > 0:
+                        flow.fast_seq = (seq + count) & _MASK
+                        begin += start
+                        if count < flow.need:
+                            flow.parts.append(data[begin : begin + count])
+                            flow.need -= count
+                            flow.time_ns = time_ns
+                            continue
+                        flow.feed(data, begin, begin + count, time_ns)
                         if out:
                             yield from out
                             out.clear()
                         continue
-                    if start == end:
+                    if not count:
                         continue
             segment = read_segment(packet)
             if segment is not None:

@@ -92,6 +92,10 @@ def parse_header(data: bytes | bytearray, at: int, *, strict: bool) -> Header | 
     return at, size, kind >> 16, kind & 0xFFFF, correlation_id, raw
 
 
+# No tagged fields in the header, and a null transactional id.
+_NO_TRANSACTION = b"\x00\x00"
+
+
 def _may_be_newer(api_key: int, api_version: int) -> bool:
     """Whether a later release of Kafka could have this API in this version."""
     low, high = messages.API_VERSIONS.get(api_key, (0, 0))
@@ -125,7 +129,9 @@ def produce_acks(data: bytes, at: int, stop: int, api_version: int) -> int | Non
     Shape: `stop` is the end of the request, which may lie behind `data`.
     """
     try:
-        if api_version >= 9:
+        if api_version >= 9 and data.startswith(_NO_TRANSACTION, at):
+            at += len(_NO_TRANSACTION)
+        elif api_version >= 9:
             at = _skip_tags(data, at)
             size, at = _uvarint(data, at)
             at += max(size - 1, 0)

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["FrameReader"]
 
 
+class _FirstOnly(list[bytes]):
+    """The pieces of a frame whose rest is given up: nothing is added to the first one."""
+
+    def append(self, _: bytes, /) -> None:
+        """Forget a piece."""
+
+
 class FrameReader:
     """The part that both directions share.
 
@@ -29,15 +36,12 @@ class FrameReader:
 
     __slots__ = (
         "_missing",
-        "_need",
-        "_parts",
         "_prefix",
         "_request",
         "_reserved",
         "_search",
         "_shed_at",
         "_size",
-        "_time_ns",
         "conversation",
         "flow",
         "is_sure",
@@ -52,12 +56,9 @@ class FrameReader:
         self.is_sure = True
         self.notes: list[CaptureFinding] = []
         self._search: RequestSearch | ResponseSearch | None = None
-        self._need = 0
         self._size = 0
         self._reserved = 0
         self._shed_at = 0
-        self._time_ns = 0
-        self._parts: list[bytes] = []
         self._prefix = b""
         self._missing: list[tuple[int, int]] = []
         self._request: Request | None = None
@@ -71,16 +72,16 @@ class FrameReader:
 
     def feed(self, data: bytes, start: int, end: int, time_ns: int) -> None:
         """Take bytes in order; frames that they complete are handed out."""
-        need = self._need
-        if need:
-            stop = start + need
+        flow = self.flow
+        if flow.need:
+            stop = start + flow.need
             if end < stop:
-                self._parts.append(data[start:end])
-                self._need = stop - end
-                self._time_ns = time_ns
+                flow.parts.append(data[start:end])
+                flow.need = stop - end
+                flow.time_ns = time_ns
                 return
-            self._parts.append(data[start:stop])
-            self._need = 0
+            flow.parts.append(data[start:stop])
+            flow.need = 0
             self._finish(time_ns)
             if stop == end:
                 return
@@ -97,10 +98,11 @@ class FrameReader:
 
     def _begin(self, size: int, first: bytes, request: Request | None, time_ns: int) -> None:
         """Start a frame that goes on in later packets."""
-        self._time_ns = time_ns
+        flow = self.flow
+        flow.time_ns = time_ns
+        flow.need = size - len(first)
+        flow.parts = [first]
         self._size = size
-        self._need = size - len(first)
-        self._parts = [first]
         self._request = request
         if size >= COUNTED_FRAME_SIZE_MIN:
             self._reserve(size)
@@ -110,29 +112,17 @@ class FrameReader:
         if self.conversation.budget.take(size):
             self._reserved = size
             return
-        self._shed_at = len(self._parts[0])
+        flow = self.flow
+        self._shed_at = len(flow.parts[0])
         detail = "the rest is given up: too many bytes wait for more packets"
         self._note("gap", self._shed_at, detail)
-        self.conversation.health.undecoded_bytes += self._need
-        self.flow.feed = self._feed_shed
-
-    def _feed_shed(self, data: bytes, start: int, end: int, time_ns: int) -> None:
-        """Pass over the rest of a frame that does not fit into memory."""
-        stop = start + self._need
-        self._time_ns = time_ns
-        if end < stop:
-            self._need = stop - end
-            return
-        self._need = 0
-        self.flow.feed = self.feed
-        self._finish(time_ns)
-        if stop < end:
-            self.flow.feed(data, stop, end, time_ns)
+        self.conversation.health.undecoded_bytes += flow.need
+        flow.parts = _FirstOnly(flow.parts)
 
     def _finish(self, time_ns: int) -> None:
         """Hand out a frame that came in several packets, or what there is of it."""
-        data = b"".join(self._parts)
-        self._parts = []
+        data = b"".join(self.flow.parts)
+        self.flow.parts = []
         missing = self._missing
         if self._reserved:
             self.conversation.budget.give_back(self._reserved)
@@ -167,16 +157,17 @@ class FrameReader:
             self._search.pieces.add_hole(count, time_ns, truncated=truncated)
             return
         rest = count
-        if self._need:
-            at = self._size - self._need
-            inside = min(count, self._need)
+        flow = self.flow
+        if flow.need:
+            at = self._size - flow.need
+            inside = min(count, flow.need)
             self._note_hole(at, inside, truncated)
             self._missing.append((at, inside))
-            self._parts.append(bytes(inside) if inside < self._need else b"")
-            self._need -= inside
+            flow.parts.append(bytes(inside) if inside < flow.need else b"")
+            flow.need -= inside
             rest -= inside
-            if not self._need:
-                self._finish(time_ns if truncated else self._time_ns)
+            if not flow.need:
+                self._finish(time_ns if truncated else flow.time_ns)
         if rest:
             self._note_hole(None, rest, truncated)
             self._lose()
@@ -262,15 +253,16 @@ class FrameReader:
             else:
                 self._search = None
                 self._report_skipped(search, len(search.pieces.buffer))
-        if self._need:
-            at = self._size - self._need
+        flow = self.flow
+        if flow.need:
+            at = self._size - flow.need
             id = "cut-by-capture-end" if at_capture_end else "cut-by-close"
-            self._note(id, at, f"{self._need} of {self._size} bytes are missing")
+            self._note(id, at, f"{flow.need} of {self._size} bytes are missing")
             if not at_capture_end:
-                self.conversation.health.undecoded_bytes += self._need
-            self._missing.append((at, self._need))
-            self._need = 0
-            self._finish(self._time_ns)
+                self.conversation.health.undecoded_bytes += flow.need
+            self._missing.append((at, flow.need))
+            flow.need = 0
+            self._finish(flow.time_ns)
         elif self._prefix and not at_capture_end:
             self.conversation.health.undecoded_bytes += len(self._prefix)
 

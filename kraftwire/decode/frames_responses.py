@@ -88,7 +88,16 @@ class ResponseReader(FrameReader):
             frame.kind = "sasl-token"
 
     def _hand_out(self, data: bytes, time_ns: int, missing: tuple[tuple[int, int], ...]) -> None:
-        self.conversation.respond(data, self._size, time_ns, missing)
+        conversation = self.conversation
+        pending = conversation.pending
+        if pending and not missing and not conversation.parked:
+            request = pending[0]
+            correlation_id = int.from_bytes(data[:4], "big", signed=True)
+            if request.correlation_id == correlation_id and request.time_ns >= 0:
+                pending.popleft()
+                self.emit(request, data, self._size, time_ns)
+                return
+        conversation.respond(data, self._size, time_ns, missing)
 
     def _new_search(self) -> ResponseSearch:
         return ResponseSearch()

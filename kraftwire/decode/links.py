@@ -16,6 +16,7 @@ __all__ = [
     "FAST",
     "FAST_MASK",
     "FAST_MIX",
+    "FAST_STARTS",
     "FIN",
     "MISSING",
     "RST",
@@ -44,6 +45,13 @@ _VLAN_TAGS = (0x8100, 0x88A8, 0x9100)
 FAST = struct.Struct(">16xHxxIxx12sI4xH")
 FAST_MASK = 0x3FFF00FF
 FAST_MIX = 6
+# TCP's header length and flags, unless SYN, FIN or RST is among them -> where the payload begins.
+FAST_STARTS = {
+    words << 12 | flags: 14 + 20 + 4 * words
+    for words in range(5, 16)
+    for flags in range(1 << 12)
+    if not flags & (FIN | SYN | RST)
+}
 
 _NOT_IP = -1
 _UNSUPPORTED = -2

@@ -50,7 +50,10 @@ class Flow:
 
     Shape: `fast_seq` is the sequence number of the next byte, or -1 while anything is unusual;
     only then do packets come to `accept`, between `check_out` and `check_in`. `feed` is the
-    sink's method for bytes in order; sinks replace it as their state changes.
+    sink's method for bytes in order; sinks replace it as their state changes. Of a frame that goes
+    on in later packets, `parts` are the pieces so far, `need` counts the bytes that are missing and
+    `time_ns` is that of the last piece: a packet with fewer bytes than that is appended in the fast
+    lane, without a call of `feed`.
     """
 
     __slots__ = (
@@ -66,9 +69,12 @@ class Flow:
         "feed",
         "fin_seq",
         "is_finished",
+        "need",
         "next_seq",
+        "parts",
         "sink",
         "syn_seq",
+        "time_ns",
     )
 
     sink: Sink
@@ -81,6 +87,9 @@ class Flow:
         self.syn_seq = _UNKNOWN
         self.fin_seq = _UNKNOWN
         self.is_finished = False
+        self.need = 0
+        self.parts: list[bytes] = []
+        self.time_ns = 0
         self._health = health
         self._held: list[_Held] = []
         self._held_bytes = 0
