@@ -68,10 +68,11 @@ class WireError(KraftwireError):
 
 
 class ApiError(KraftwireError):
-    """A legal request that is refused; `code` is the Kafka error code of the response."""
+    """A legal request that is refused: `code` is Kafka's error code, `detail` says why."""
 
     def __init__(self, code: int, detail: str) -> None:
         self.code = code
+        self.detail = detail
         super().__init__(f"error {code}: {detail}")
 
 
