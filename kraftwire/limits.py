@@ -10,6 +10,7 @@ __all__ = [
     "CLOSED_CONNECTIONS_MAX",
     "CLUES_MAX",
     "CONNECTIONS_MAX",
+    "CONTROLLER_QUEUE_MAX",
     "COUNTED_FRAME_SIZE_MIN",
     "DELIVERY_BYTES",
     "ELEMENT_BYTES_MIN",
@@ -33,6 +34,7 @@ __all__ = [
     "LINGER_PACKETS",
     "MESSAGE_LINE_BYTES_MAX",
     "MESSAGE_READ_BYTES",
+    "OBSERVERS_MAX",
     "PACKET_BYTES_MAX",
     "PARKED_BYTES_MAX",
     "PARKED_FETCHES_MAX",
@@ -286,3 +288,11 @@ FORWARDS_AT_ONCE_MAX = 16
 
 # Who asks the metrics endpoint for something sends less.
 HTTP_REQUEST_SIZE_MAX = 8 * 1024
+
+# Registrations and heartbeats that wait for the active controller; each is a few hundred bytes,
+# and a cluster with more brokers than this has never been seen.
+CONTROLLER_QUEUE_MAX = 10_000
+
+# Observers whose progress a leader keeps. A cluster has some hundreds of brokers; a client that
+# makes up replica ids pushes out whoever has not fetched for longest, which then comes back.
+OBSERVERS_MAX = 4096

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections import deque
 from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
@@ -46,14 +45,13 @@ _VALID = Position(PositionKind.VALID)
 class LogPicture:
     """The log as its owner last changed it.
 
-    Shape: `snapshot` is (end offset, epoch) of the newest one, or None; `flushed_offset` is where
-    the durable part ends; `last_epoch` is that of R-START-5.
+    Shape: `snapshot` is (end offset, epoch) of the newest one, or None; `last_epoch` is that of
+    R-START-5; `flushed_offset` is where the durable part ends, which its owner moves on.
     """
 
     __slots__ = (
         "_bases",
         "_epochs",
-        "_flushes",
         "_serves_snapshots",
         "_starts",
         "end_offset",
@@ -77,7 +75,6 @@ class LogPicture:
         self._bases = array("q")
         self._epochs: list[int] = []
         self._starts: list[int] = []
-        self._flushes: deque[tuple[int, int]] = deque()
         self.last_epoch = self._last_epoch()
         self.append(image.batches, image.end_offset)
 
@@ -132,30 +129,8 @@ class LogPicture:
         del starts[keep:], self._epochs[keep:]
         self.end_offset = end
         self.flushed_offset = min(self.flushed_offset, end)
-        self._flushes = deque((asked, min(good, end)) for asked, good in self._flushes)
         self.last_epoch = self._last_epoch()
         return end
-
-    def flush_requested(self) -> int:
-        """Note that a flush up to the log's end was asked for; returns that end."""
-        self._flushes.append((self.end_offset, self.end_offset))
-        return self.end_offset
-
-    def flushed(self, end_offset: int) -> None:
-        """Note that a flush was carried out.
-
-        Order: once for each `flush_requested`, in the same order. What was cut and written anew
-        after the request does not count as durable.
-        """
-        good = min(end_offset, self.end_offset)
-        flushes = self._flushes
-        while flushes:
-            asked, capped = flushes.popleft()
-            if asked == end_offset:
-                good = min(good, capped)
-                break
-        if good > self.flushed_offset:
-            self.flushed_offset = good
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
         """(Epoch, end offset) of the newest epoch not above this one (R-FET-8)."""

@@ -155,30 +155,6 @@ def test_batches_must_continue_the_log() -> None:
         log().append([(24, 4)], 30)
 
 
-def test_a_flush_counts_up_to_where_it_was_asked() -> None:
-    """What was appended after the request is not known to be durable."""
-    picture = log()
-    picture.append([(25, 4)], 30)
-    assert picture.flush_requested() == 30
-    picture.append([(30, 4)], 40)
-    picture.flushed(30)
-    assert picture.flushed_offset == 30
-
-
-def test_a_late_flush_does_not_vouch_for_what_replaced_a_cut_part() -> None:
-    """The flush of a part that was cut says nothing of the bytes that stand there now."""
-    picture = log()
-    picture.append([(25, 4)], 30)
-    picture.flush_requested()
-    picture.truncate(25)
-    picture.append([(25, 5)], 30)
-    picture.flush_requested()
-    picture.flushed(30)
-    assert picture.flushed_offset == 25
-    picture.flushed(30)
-    assert picture.flushed_offset == 30
-
-
 class Naive:
     """The epoch of every offset in a list, and the batch that it stands in."""
 
