@@ -237,6 +237,7 @@ def to_resigned(state: RaftState, reason: str, preferred: list[ReplicaKey]) -> N
         others,
     )
     _become(state, new, reason)
+    state.listeners.resigned()
 
 
 def to_follower(

@@ -1,0 +1,1 @@
+"""Text scenarios of the Raft core."""

@@ -1,0 +1,401 @@
+"""A few Raft cores in one process, on virtual time: every message and effect under a test's hand.
+
+The simulator of the package hunts with random faults over real files; this is the small one for
+scenarios that a person reads. Logs and quorum states are plain Python values; what was not flushed
+is lost in a crash.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from kraftwire.raft import effects, events
+from kraftwire.raft.batches import control_records
+from kraftwire.raft.config import RaftConfig, RaftTimers
+from kraftwire.raft.core import RaftCore
+from kraftwire.raft.effects import ElectionState
+from kraftwire.raft.ports import LogImage, StoredState
+from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.records import RecordBatch, read_batches
+from kraftwire.wire.message import Message
+
+__all__ = ["Cluster", "Disk", "Replica", "directory_id", "voter_set"]
+
+LISTENER = "CONTROLLER"
+SOFTWARE = "kraftwire"
+
+
+def directory_id(node_id: int) -> bytes:
+    """The directory id of a node in these clusters."""
+    return bytes(14) + bytes((1, node_id))
+
+
+def endpoint(node_id: int) -> Endpoint:
+    """Where a node of these clusters can be reached."""
+    return Endpoint(LISTENER, f"node{node_id}", 9000 + node_id)
+
+
+def voter_set(ids: list[int]) -> VoterSet:
+    """A static voter set: no directory ids."""
+    return VoterSet.of(*(Voter(ReplicaKey(one), (endpoint(one),)) for one in ids))
+
+
+@dataclass
+class Disk:
+    """What a node finds when it starts. Shape: `batches` are bytes; the first `flushed` survive."""
+
+    batches: list[bytes] = field(default_factory=list)
+    flushed: int = 0
+    election: ElectionState = field(default_factory=ElectionState)
+
+    @property
+    def end_offset(self) -> int:
+        """The log end offset."""
+        return RecordBatch(self.batches[-1]).last_offset + 1 if self.batches else 0
+
+    def append(self, data: bytes) -> None:
+        """Write batches."""
+        self.batches += [bytes(batch.raw) for batch in read_batches(data)]
+
+    def truncate(self, end_offset: int) -> None:
+        """Cut, durably."""
+        self.batches = [one for one in self.batches if RecordBatch(one).last_offset < end_offset]
+        self.flushed = len(self.batches)
+
+    def flush(self, end_offset: int) -> None:
+        """Make durable."""
+        whole = [one for one in self.batches if RecordBatch(one).last_offset < end_offset]
+        self.flushed = max(self.flushed, len(whole))
+
+    def crash(self) -> None:
+        """Lose what was not flushed."""
+        del self.batches[self.flushed :]
+
+    def image(self) -> LogImage:
+        """What a core is told."""
+        parsed = [RecordBatch(one) for one in self.batches]
+        return LogImage(
+            end_offset=self.end_offset,
+            batches=[(one.base_offset, one.partition_leader_epoch) for one in parsed],
+            control=[(one.base_offset, bytes(one.raw)) for one in parsed if one.is_control],
+        )
+
+    def read(self, part: effects.LogSlice) -> bytes:
+        """The batches of a slice."""
+        found, size = [], 0
+        for data in self.batches:
+            batch = RecordBatch(data)
+            if batch.last_offset < part.offset or batch.base_offset >= part.end_offset:
+                continue
+            if found and size + len(data) > part.max_bytes:
+                break
+            found.append(data)
+            size += len(data)
+        return b"".join(found)
+
+
+@dataclass
+class Replica:
+    """A running node."""
+
+    id: int
+    core: RaftCore
+    disk: Disk
+    high_watermark: int = -1
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A request under way: who asked whom, and what takes the answer."""
+
+    sender: int
+    target: int
+    timeout_ms: int
+    answer: Callable[[Message | None], None]
+
+
+class Cluster:
+    """Nodes, the messages between them, and virtual time. Units: milliseconds.
+
+    Shape: `trace` collects a line for every change of role and, with `verbose`, every message.
+    """
+
+    def __init__(
+        self,
+        voters: list[int],
+        observers: list[int] | None = None,
+        *,
+        seed: int = 1,
+        timers: RaftTimers | None = None,
+    ) -> None:
+        """Nodes that are not running yet."""
+        self.voters = voters
+        self.observers = observers or []
+        self.timers = timers or RaftTimers()
+        self.random = Random(seed)
+        self.now = 0
+        self.latency_ms = 1
+        self.trace: list[str] = []
+        self.verbose = False
+        self.disks = {one: Disk() for one in voters + self.observers}
+        self.replicas: dict[int, Replica] = {}
+        self.software = dict.fromkeys(voters + self.observers, SOFTWARE)
+        self.blocked: set[tuple[int, int]] = set()
+        self.drop: Callable[[int, int, Message], bool] = lambda *_: False
+        self.results: dict[int, effects.Effect] = {}
+        self.notes: list[tuple[int, str]] = []
+        self.flush_delay_ms = 0
+        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._serial = 0
+        self._runs: dict[int, int] = {}
+        self._asked: dict[int, _Asked] = {}
+        self.replies: dict[int, Message] = {}
+
+    # ---- nodes
+
+    def start(self, *ids: int) -> None:
+        """Start nodes from what is on their disks."""
+        for node_id in ids:
+            disk = self.disks[node_id]
+            self._runs[node_id] = self._runs.get(node_id, 0) + 1
+            config = self.config(node_id)
+            stored = StoredState(disk.election, disk.image())
+            core = RaftCore(config, stored, Random(self.random.random()))
+            self.replicas[node_id] = Replica(node_id, core, disk)
+            self._say(node_id, "starts")
+            self._carry_out(node_id, core.start(self.now))
+
+    def config(self, node_id: int) -> RaftConfig:
+        """What a node is told at its start."""
+        return RaftConfig(
+            key=ReplicaKey(node_id, directory_id(node_id)),
+            cluster_id="cluster",
+            voters=voter_set(self.voters),
+            endpoints=(endpoint(node_id),),
+            timers=self.timers,
+            handover="auto" if self.software[node_id] == SOFTWARE else "never",
+        )
+
+    def kill(self, node_id: int) -> None:
+        """End a node without warning; what it did not flush is gone."""
+        del self.replicas[node_id]
+        self.disks[node_id].crash()
+        self._say(node_id, "is killed")
+
+    def stop(self, node_id: int) -> None:
+        """Ask a node to leave in good order."""
+        self.handle(node_id, events.ShutdownRequested())
+
+    def append(self, node_id: int, *values: bytes, expected: int | None = None) -> int:
+        """Have a node's state machine append records; returns the token of its result."""
+        self._serial += 1
+        token, epoch = self._serial, self.core(node_id).epoch
+        self.handle(node_id, events.AppendRequested(token, epoch, values, expected))
+        return token
+
+    def core(self, node_id: int) -> RaftCore:
+        """The core of a running node."""
+        return self.replicas[node_id].core
+
+    def leaders(self) -> list[int]:
+        """Who thinks to lead now."""
+        return [one for one, replica in self.replicas.items() if replica.core.role == "leader"]
+
+    # ---- network
+
+    def cut(self, first: list[int], second: list[int]) -> None:
+        """Let nothing pass between two groups."""
+        for one in first:
+            for other in second:
+                self.blocked |= {(one, other), (other, one)}
+
+    def heal(self) -> None:
+        """Let everything pass again."""
+        self.blocked.clear()
+        self.drop = lambda *_: False
+
+    # ---- time
+
+    def handle(self, node_id: int, event: events.Event) -> None:
+        """Hand an event to a node now and carry out what it asks for."""
+        self._carry_out(node_id, self.core(node_id).handle(event, self.now))
+
+    def run(self, duration_ms: int) -> None:
+        """Let time pass."""
+        self.run_until(lambda: False, duration_ms)
+
+    def run_until(self, condition: Callable[[], bool], limit_ms: int = 60_000) -> bool:
+        """Let time pass until something holds; returns whether it came to hold."""
+        end = self.now + limit_ms
+        while not condition():
+            at = self._next_time()
+            if at is None or at > end:
+                self.now = end
+                return condition()
+            self.now = max(self.now, at)
+            self._step()
+        return True
+
+    def _next_time(self) -> int | None:
+        due = [replica.core.deadline_ms for replica in self.replicas.values()]
+        times = [at for at in due if at is not None]
+        if self._events:
+            times.append(self._events[0][0])
+        return min(times, default=None)
+
+    def _step(self) -> None:
+        if self._events and self._events[0][0] <= self.now:
+            heapq.heappop(self._events)[2]()
+            return
+        for node_id, replica in list(self.replicas.items()):
+            due = replica.core.deadline_ms
+            if due is not None and due <= self.now:
+                self.handle(node_id, events.TimerExpired())
+                return
+
+    def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
+        self._serial += 1
+        heapq.heappush(self._events, (self.now + delay_ms, self._serial, action))
+
+    # ---- effects
+
+    def _carry_out(self, node_id: int, found: list[effects.Effect]) -> None:
+        for effect in found:
+            self._carry_out_one(node_id, effect)
+
+    def _carry_out_one(self, node_id: int, effect: effects.Effect) -> None:
+        replica, disk = self.replicas.get(node_id), self.disks[node_id]
+        if replica is None:
+            return
+        match effect:
+            case effects.PersistQuorumState(state):
+                disk.election = state
+            case effects.AppendToLog(_, _, data):
+                disk.append(bytes(data))
+            case effects.TruncateLog(end_offset):
+                disk.truncate(end_offset)
+            case effects.FlushLog(end_offset, generation):
+                self._flush_later(node_id, end_offset, generation)
+            case effects.SendRequest():
+                self._send(node_id, effect)
+            case effects.SendReply():
+                self._reply(effect)
+            case effects.HighWatermarkAdvanced(offset):
+                replica.high_watermark = offset
+            case effects.AppendAccepted(token) | effects.AppendRefused(token):
+                self.results[token] = effect
+            case effects.DeliverCommitted(listener_id, _, end_offset):
+                event = events.ListenerConsumed(listener_id, end_offset)
+                self._later(0, lambda: self._event(node_id, event))
+            case effects.RoleChanged(old, new, epoch, leader_id, reason):
+                leader = f" of {leader_id}" if new == "follower" else ""
+                self._say(node_id, f"{old} -> {new}{leader}, epoch {epoch}: {reason}")
+            case effects.Note(_, text):
+                self.notes.append((node_id, text))
+                if self.verbose:
+                    self._say(node_id, text)
+            case effects.ShutdownFinished(graceful):
+                self._say(node_id, "stopped" if graceful else "stopped late")
+                del self.replicas[node_id]
+
+    def _event(self, node_id: int, event: events.Event) -> None:
+        if node_id in self.replicas:
+            self.handle(node_id, event)
+
+    def _flush_later(self, node_id: int, end_offset: int, generation: int) -> None:
+        run = self._runs[node_id]
+
+        def flushed() -> None:
+            if node_id in self.replicas and self._runs[node_id] == run:
+                self.disks[node_id].flush(end_offset)
+                self.handle(node_id, events.LogFlushed(end_offset, generation))
+
+        self._later(self.flush_delay_ms, flushed)
+
+    def _send(self, sender: int, effect: effects.SendRequest) -> None:
+        target = effect.destination.port - 9000
+        run = self._runs[sender]
+
+        def answer(response: Message | None) -> None:
+            if sender not in self.replicas or self._runs[sender] != run:
+                return
+            if response is None:
+                self.handle(sender, events.RequestFailed(effect.request_id, 8))
+            else:
+                self.handle(sender, events.ResponseReceived(effect.request_id, response))
+
+        if not self._passes(sender, target, effect.message):
+            self._later(effect.timeout_ms, lambda: answer(None))
+            return
+        if target not in self.replicas:
+            self._later(self.latency_ms, lambda: answer(None))
+            return
+        self._later(self.latency_ms, lambda: self._deliver(sender, target, effect, answer))
+
+    def _passes(self, sender: int, target: int, message: Message) -> bool:
+        return (sender, target) not in self.blocked and not self.drop(sender, target, message)
+
+    def _deliver(
+        self,
+        sender: int,
+        target: int,
+        effect: effects.SendRequest,
+        answer: Callable[[Message | None], None],
+    ) -> None:
+        if target not in self.replicas:
+            answer(None)
+            return
+        if self.verbose:
+            self._say(sender, f"{effect.message.NAME} to {target}")
+        self._serial += 1
+        token = self._serial
+        version = type(effect.message).VERSIONS.high
+        event = events.RequestReceived(
+            token, version, effect.message, LISTENER, self.software[sender]
+        )
+        self._asked[token] = _Asked(sender, target, effect.timeout_ms, answer)
+        self.handle(target, event)
+
+    def _reply(self, effect: effects.SendReply) -> None:
+        """Carry an answer back, with the records it asks for read at this moment."""
+        message = effect.message
+        asked = self._asked.pop(effect.token, None)
+        if asked is None:
+            # A request that a test handed in itself.
+            self.replies[effect.token] = message
+            return
+        if effect.records is not None:
+            data = self.disks[asked.target].read(effect.records)
+            message.responses[0].partitions[0].records = data  # type: ignore[attr-defined]
+        if self._passes(asked.target, asked.sender, message):
+            self._later(self.latency_ms, lambda: asked.answer(message))
+        else:
+            self._later(asked.timeout_ms, lambda: asked.answer(None))
+
+    def ask(self, node_id: int, message: Message, version: int | None = None) -> Message:
+        """Hand a request to a node as a stranger; returns the answer, which must come at once."""
+        self._serial += 1
+        token = self._serial
+        chosen = type(message).VERSIONS.high if version is None else version
+        self.handle(node_id, events.RequestReceived(token, chosen, message, LISTENER))
+        return self.replies.pop(token)
+
+    def _say(self, node_id: int, text: str) -> None:
+        self.trace.append(f"{self.now:>6} {node_id}: {text}")
+
+    def log_of(self, node_id: int) -> list[tuple[int, int, str]]:
+        """(Base offset, epoch, what) of every batch of a node's log."""
+        found = []
+        for data in self.disks[node_id].batches:
+            batch = RecordBatch(data)
+            if batch.is_control:
+                what = ",".join(
+                    getattr(kind, "name", str(kind)) for _, kind, _ in control_records(data)
+                )
+            else:
+                what = ",".join((one.value or b"").decode() for one in batch.records())
+            found.append((batch.base_offset, batch.partition_leader_epoch, what))
+        return found

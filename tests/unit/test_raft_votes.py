@@ -1,0 +1,159 @@
+"""Granting votes: the checks in their order, and who gets a vote."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
+from kraftwire.messages.vote_response import VoteResponse
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.raft.effects import ElectionState
+from kraftwire.raft.voters import ReplicaKey
+from tests.support.raft_cluster import Cluster, directory_id
+
+TOPIC = "__cluster_metadata"
+
+
+def ask_for_vote(
+    cluster: Cluster,
+    *,
+    epoch: int,
+    candidate: int = 2,
+    last: tuple[int, int] = (0, 0),
+    pre_vote: bool = False,
+    **fields: object,
+) -> VoteResponse:
+    """Ask node 1 for a vote as a candidate whose log ends at (epoch, offset) `last`."""
+    partition = PartitionData(
+        replica_epoch=epoch,
+        replica_id=candidate,
+        replica_directory_id=directory_id(candidate) if candidate >= 0 else bytes(16),
+        voter_directory_id=cast("bytes", fields.get("voter_directory_id", bytes(16))),
+        last_offset_epoch=last[0],
+        last_offset=last[1],
+        pre_vote=pre_vote,
+    )
+    topic = TopicData(topic_name=cast("str", fields.get("topic", TOPIC)), partitions=[partition])
+    request = VoteRequest(
+        cluster_id=cast("str", fields.get("cluster_id", "cluster")),
+        voter_id=cast("int", fields.get("voter_id", -1)),
+        topics=[topic],
+    )
+    return cast("VoteResponse", cluster.ask(1, request))
+
+
+def lone_node(election: ElectionState | None = None) -> Cluster:
+    """Node 1 of three, alone."""
+    cluster = Cluster([1, 2, 3])
+    if election is not None:
+        cluster.disks[1].election = election
+    cluster.start(1)
+    return cluster
+
+
+def outcome(response: VoteResponse) -> tuple[int, int, bool]:
+    """Error code of the partition, its epoch, and whether the vote was granted."""
+    partition = response.topics[0].partitions[0]
+    return partition.error_code, partition.leader_epoch, partition.vote_granted
+
+
+def test_a_foreign_cluster_id_is_refused_before_anything_else() -> None:
+    """R-VOTE-4: another cluster's candidate must not even raise the epoch (KAFKA-12440)."""
+    cluster = lone_node()
+    response = ask_for_vote(cluster, epoch=9, cluster_id="other")
+    assert response.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
+    assert cluster.core(1).epoch == 0
+
+
+def test_an_unknown_topic_is_an_invalid_request() -> None:
+    """R-VOTE-4: the answer has no partition to carry an error."""
+    response = ask_for_vote(lone_node(), epoch=9, topic="other")
+    assert response.error_code == ErrorCode.INVALID_REQUEST
+    assert response.topics == []
+
+
+@pytest.mark.parametrize(
+    ("last", "pre_vote", "is_legal"),
+    [((4, 1), False, True), ((5, 1), False, False), ((5, 1), True, True), ((6, 1), True, False)],
+)
+def test_a_log_may_not_be_newer_than_the_epoch_asked_for(
+    last: tuple[int, int], pre_vote: bool, is_legal: bool
+) -> None:
+    """A pre-vote names the current epoch, in which the log may end; a vote the next one."""
+    cluster = lone_node()
+    error, _, _ = outcome(ask_for_vote(cluster, epoch=5, last=last, pre_vote=pre_vote))
+    assert error == (ErrorCode.NONE if is_legal else ErrorCode.INVALID_REQUEST)
+    assert cluster.core(1).epoch == (5 if is_legal else 0)
+
+
+def test_an_older_epoch_is_fenced() -> None:
+    """R-VOTE-4: the answer says which epoch it is."""
+    cluster = lone_node(ElectionState(7))
+    assert outcome(ask_for_vote(cluster, epoch=6)) == (ErrorCode.FENCED_LEADER_EPOCH, 7, False)
+
+
+def test_a_vote_for_somebody_else_keeps_the_higher_epoch() -> None:
+    """R-VOTE-4: the epoch rises before the voter key is looked at."""
+    cluster = lone_node()
+    response = ask_for_vote(cluster, epoch=3, voter_id=2)
+    assert outcome(response) == (ErrorCode.INVALID_VOTER_KEY, 3, False)
+    wrong_directory = {"voter_id": 1, "voter_directory_id": directory_id(9)}
+    response = ask_for_vote(cluster, epoch=3, **wrong_directory)
+    assert outcome(response) == (ErrorCode.INVALID_VOTER_KEY, 3, False)
+
+
+def test_a_vote_is_durable_before_it_is_given() -> None:
+    """D1, S3: whoever restarts must not vote twice in an epoch."""
+    cluster = lone_node()
+    assert outcome(ask_for_vote(cluster, epoch=3)) == (ErrorCode.NONE, 3, True)
+    assert cluster.disks[1].election == ElectionState(3, -1, ReplicaKey(2, directory_id(2)))
+    cluster.kill(1)
+    cluster.start(1)
+    assert outcome(ask_for_vote(cluster, epoch=3, candidate=3)) == (ErrorCode.NONE, 3, False)
+
+
+def test_the_same_candidate_gets_its_vote_again() -> None:
+    """R-VOTE-6: its first answer may have been lost, and its log does not matter any more."""
+    cluster = lone_node()
+    ask_for_vote(cluster, epoch=3, last=(2, 5))
+    assert outcome(ask_for_vote(cluster, epoch=3, last=(0, 0)))[2]
+
+
+def test_no_vote_while_a_leader_is_known() -> None:
+    """R-VOTE-6: an epoch has one leader; asking again cannot make another."""
+    cluster = lone_node(ElectionState(3, leader_id=2))
+    assert cluster.core(1).role == "follower"
+    assert not outcome(ask_for_vote(cluster, epoch=3, candidate=3))[2]
+
+
+def test_a_pre_vote_changes_nothing_durable() -> None:
+    """S19: whoever only asks must not disturb anybody."""
+    cluster = lone_node(ElectionState(3))
+    before = cluster.disks[1].election
+    assert outcome(ask_for_vote(cluster, epoch=3, pre_vote=True)) == (ErrorCode.NONE, 3, True)
+    assert cluster.disks[1].election == before
+    assert cluster.core(1).voted is None
+
+
+def test_an_older_log_gets_no_vote() -> None:
+    """S4: what is committed must be in the next leader's log."""
+    cluster = Cluster([1, 2, 3])
+    cluster.start(1, 2, 3)
+    cluster.run_until(lambda: bool(cluster.leaders()))
+    leader = cluster.leaders()[0]
+    cluster.append(leader, b"a")
+    cluster.run(100)
+    epoch, end = cluster.core(1).last_epoch, cluster.core(1).end_offset
+    for last, granted in (((epoch, end - 1), False), ((epoch - 1, end + 9), False)):
+        found = ask_for_vote(cluster, epoch=cluster.core(1).epoch + 1, last=last, candidate=2)
+        assert outcome(found)[2] is granted
+
+
+def test_a_node_without_the_start_of_its_log_does_not_vote() -> None:
+    """It cannot judge what is committed before its log begins."""
+    cluster = lone_node()
+    cluster.core(1)._state.snapshot_needed = True
+    assert not outcome(ask_for_vote(cluster, epoch=3, pre_vote=True))[2]
+    assert not outcome(ask_for_vote(cluster, epoch=3))[2]
