@@ -64,6 +64,16 @@ class ControllerImage:
     endpoints: tuple[Endpoint, ...]
     features: dict[str, tuple[int, int]]
 
+    @staticmethod
+    def of(record: RegisterControllerRecord) -> ControllerImage:
+        """What a record says."""
+        return ControllerImage(
+            record.controller_id,
+            record.incarnation_id,
+            tuple(Endpoint(e.name, e.host, e.port) for e in record.end_points),
+            _ranges(record.features),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerImage:
@@ -207,7 +217,7 @@ class MetadataImage:
             case ConfigRecord():
                 self._apply_config(message)
             case RegisterControllerRecord():
-                self._apply_controller(message)
+                self.controllers[message.controller_id] = ControllerImage.of(message)
             case RegisterBrokerRecord():
                 self._apply_broker(offset, message)
             case BrokerRegistrationChangeRecord():
@@ -232,14 +242,6 @@ class MetadataImage:
             values.pop(record.name, None)
         else:
             values[record.name] = record.value
-
-    def _apply_controller(self, record: RegisterControllerRecord) -> None:
-        self.controllers[record.controller_id] = ControllerImage(
-            record.controller_id,
-            record.incarnation_id,
-            tuple(Endpoint(e.name, e.host, e.port) for e in record.end_points),
-            _ranges(record.features),
-        )
 
     def _apply_broker(self, offset: int, record: RegisterBrokerRecord) -> None:
         cordoned = record.cordoned_log_dirs

@@ -1,0 +1,65 @@
+"""What the log of a new cluster begins with: the records of bootstrap.checkpoint, or our own.
+
+Formatting a directory leaves that file, and the first active controller writes its records into
+the log. Where nothing was formatted, metadata.version alone is finalized: groups, transactions
+and the rest of what features are about do not exist here.
+
+Source: Kafka's `BootstrapDirectory`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from base64 import urlsafe_b64encode
+from pathlib import Path
+
+from kraftwire.errors import StorageError, WireError
+from kraftwire.messages.feature_level_record import FeatureLevelRecord
+from kraftwire.node.controller_steps import VersionedRecord
+from kraftwire.node.handlers.versions import SUPPORTED_FEATURES
+from kraftwire.node.image import METADATA_VERSION
+from kraftwire.records.metadata import decode_metadata
+from kraftwire.records.reader import read_batches
+
+__all__ = ["BOOTSTRAP_FILE", "new_cluster_id", "read_bootstrap"]
+
+BOOTSTRAP_FILE = "bootstrap.checkpoint"
+
+
+def new_cluster_id() -> str:
+    """A random cluster id in Kafka's form, never one that reads like an option."""
+    while True:
+        text = urlsafe_b64encode(secrets.token_bytes(16)).decode("ascii")[:22]
+        if not text.startswith("-"):
+            return text
+
+
+def read_bootstrap(log_dir: str) -> list[VersionedRecord]:
+    """The records that a formatted directory asks for, or those for one without the file.
+
+    Raises: StorageError for a file that cannot be read.
+    """
+    path = Path(log_dir, BOOTSTRAP_FILE)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        level = SUPPORTED_FEATURES[METADATA_VERSION][1]
+        return [(FeatureLevelRecord(name=METADATA_VERSION, feature_level=level), 0)]
+    except OSError as error:
+        raise StorageError(error.strerror or "cannot be read", file=str(path)) from error
+    try:
+        return _read_records(data)
+    except WireError as error:
+        raise StorageError(f"no bootstrap records: {error}", file=str(path)) from error
+
+
+def _read_records(data: bytes) -> list[VersionedRecord]:
+    found: list[VersionedRecord] = []
+    for batch in read_batches(data):
+        if batch.is_control:
+            continue
+        for record in batch.records():
+            decoded = decode_metadata(record.value)
+            if decoded.message is not None and decoded.version is not None:
+                found.append((decoded.message, decoded.version))
+    return found

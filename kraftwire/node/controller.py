@@ -1,0 +1,239 @@
+"""The active controller of a quorum of kraftwire nodes: one queue of changes, written in order.
+
+Owns the life of that role: from the leadership on it writes the bootstrap records if the log has
+none, then registrations, fencing and a NoOpRecord per idle interval, each committed and replayed
+before the next is decided. On every other node, and where voters of another make could do better,
+it refuses with NOT_CONTROLLER. What is decided stands in `controller_steps`.
+
+Source: Kafka's `QuorumController`; KAFKA-20839 for a bootstrap that was cut short.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import trio
+
+from kraftwire.errors import ApiError, WireError
+from kraftwire.limits import CONTROLLER_QUEUE_MAX
+from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
+from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
+from kraftwire.messages.no_op_record import NoOpRecord
+from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraftwire.node import controller_steps as steps
+from kraftwire.node.context import Context
+from kraftwire.node.controller_steps import Result, VersionedRecord
+from kraftwire.node.logs import log
+from kraftwire.node.waiting import Outcome
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.records.batch import RecordBatch
+from kraftwire.records.metadata import encode_metadata
+from kraftwire.wire.message import Message
+
+__all__ = ["Controller"]
+
+# Decides with the image as it is when its turn comes.
+Step = Callable[[], Result]
+Waiting = tuple[Step, Outcome[Message | ApiError]]
+
+
+def _not_active() -> ApiError:
+    return ApiError(ErrorCode.NOT_CONTROLLER, "this node is not the active controller")
+
+
+class Controller:
+    """A commit listener that follows the log everywhere and writes where it leads.
+
+    Order: the driver feeds `handle_commit` and `handle_leader_change`; `run` is a task beside it.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        bootstrap: Sequence[VersionedRecord],
+        new_cluster_id: Callable[[], str] | None = None,
+    ) -> None:
+        """Follow the image of a context.
+
+        Shape: `bootstrap` is what the log of a new cluster begins with. `new_cluster_id` is given
+        where the log is to tell the cluster's id, and makes one if nobody has any.
+        """
+        self._context = context
+        self._bootstrap = bootstrap
+        self._new_cluster_id = new_cluster_id
+        self._sessions = steps.Sessions(context.config.session_timeout_ms)
+        self._epoch: int | None = None
+        self._queue: deque[Waiting] = deque()
+        self._wake = trio.Event()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this node leads the quorum and no voter of another make is there."""
+        return self._epoch is not None and not self._context.raft.foreign_voters
+
+    def handle_commit(self, batches: Sequence[RecordBatch]) -> None:
+        """Replay committed batches."""
+        for batch in batches:
+            self._context.image.replay(batch)
+        self._notify()
+
+    def handle_leader_change(self, leader_id: int, epoch: int, end_offset: int) -> None:
+        """Take up or lay down the role. Shape: nothing was committed at or above `end_offset`."""
+        is_leader = leader_id == self._context.key.id
+        self._epoch = epoch if is_leader else None
+        log("info", "leader-change", leader=leader_id, epoch=epoch, end_offset=end_offset)
+        self._notify()
+
+    async def register_controller(self, request: ControllerRegistrationRequest) -> Message:
+        """Register a controller. Raises: ApiError NOT_CONTROLLER, as all that follow."""
+        return await self._ask(
+            lambda: steps.register_controller(self._context.image, request)
+        )
+
+    async def register_broker(self, request: BrokerRegistrationRequest) -> Message:
+        """Register a broker."""
+        context = self._context
+        return await self._ask(
+            lambda: steps.register_broker(
+                context.image,
+                self._sessions,
+                request,
+                cluster_id=context.raft.cluster_id,
+                next_offset=context.raft.end_offset,
+                now_ms=context.now_ms(),
+            )
+        )
+
+    async def heartbeat(self, request: BrokerHeartbeatRequest) -> Message:
+        """Take a broker's heartbeat."""
+        context = self._context
+        return await self._ask(
+            lambda: steps.heartbeat(context.image, self._sessions, request, context.now_ms())
+        )
+
+    async def unregister_broker(self, request: UnregisterBrokerRequest) -> Message:
+        """Forget a broker."""
+        return await self._ask(lambda: steps.unregister_broker(self._context.image, request))
+
+    async def run(self) -> None:
+        """Write what there is to write, one change after the other, while the node runs."""
+        while True:
+            epoch = self._epoch
+            if epoch is None or not self.is_active:
+                self._refuse_all()
+                await self._wait(None)
+                continue
+            try:
+                await self._lead(epoch)
+            except ApiError as error:
+                log("warning", "controller-stopped", epoch=epoch, reason=error)
+                self._refuse_all()
+                if self._epoch == epoch:
+                    # As in Kafka, whoever cannot write gives way to somebody who may.
+                    self._context.resign(epoch)
+                    self._epoch = None
+
+    async def _ask(self, step: Step) -> Message:
+        """Queue a step and wait for its answer."""
+        if not self.is_active:
+            raise _not_active()
+        if len(self._queue) >= CONTROLLER_QUEUE_MAX:
+            raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "too many requests wait for the controller")
+        outcome = Outcome[Message | ApiError]()
+        self._queue.append((step, outcome))
+        self._notify()
+        answer = await outcome.wait()
+        if isinstance(answer, ApiError):
+            raise answer
+        return answer
+
+    async def _lead(self, epoch: int) -> None:
+        """Be the active controller of an epoch until it is over."""
+        context = self._context
+        await self._activate(epoch)
+        self._sessions.renew_all(context.image, context.now_ms())
+        idle_ms = context.config.idle_interval_ms
+        idle_due_ms = context.now_ms() + idle_ms
+        while self._epoch == epoch and self.is_active:
+            now_ms = context.now_ms()
+            if self._queue:
+                await self._serve(epoch)
+            elif expired := steps.expire(context.image, self._sessions, now_ms):
+                ids = [record.broker_id for record, _ in expired]  # type: ignore[attr-defined]
+                log("info", "brokers-fenced", brokers=ids)
+                await self._write(epoch, expired)
+            elif idle_ms and now_ms >= idle_due_ms:
+                await self._write(epoch, [(NoOpRecord(), 0)])
+                idle_due_ms = max(idle_due_ms + idle_ms, context.now_ms())
+            else:
+                expiry_ms = self._sessions.next_expiry_ms(context.image)
+                due = [idle_due_ms] if idle_ms else []
+                due += [] if expiry_ms is None else [expiry_ms]
+                await self._wait(min(due, default=None))
+
+    async def _activate(self, epoch: int) -> None:
+        """Write what a log needs before anything else is decided."""
+        context = self._context
+        cluster_id = None
+        if self._new_cluster_id is not None and context.image.cluster_id is None:
+            cluster_id = context.raft.cluster_id or self._new_cluster_id()
+        records = steps.activate(context.image, self._bootstrap, cluster_id)
+        if records:
+            log("info", "bootstrap", epoch=epoch, records=len(records))
+            await self._write(epoch, records, base_offset=context.raft.end_offset)
+        log("info", "controller-active", epoch=epoch)
+
+    async def _serve(self, epoch: int) -> None:
+        """Decide the oldest request, write, answer."""
+        step, outcome = self._queue.popleft()
+        try:
+            result = step()
+            if result.records:
+                await self._write(epoch, result.records, base_offset=result.base_offset)
+        except WireError as error:
+            outcome.set(ApiError(ErrorCode.INVALID_REQUEST, str(error)))
+            return
+        except ApiError as error:
+            outcome.set(error)
+            # Whatever else is wrong, such as a registration that fits no batch, is its sender's.
+            if error.code == ErrorCode.NOT_CONTROLLER:
+                raise
+            return
+        if result.response is not None:
+            outcome.set(result.response)
+
+    async def _write(
+        self, epoch: int, records: Sequence[VersionedRecord], base_offset: int | None = None
+    ) -> None:
+        """Append records as one batch and wait until they are committed and in the image.
+
+        Raises: ApiError NOT_CONTROLLER if the leadership ends before.
+        """
+        values = [encode_metadata(record, version) for record, version in records]
+        context = self._context
+        last = await context.append(values, epoch=epoch, expected_end_offset=base_offset)
+        await context.committed(last, epoch=epoch)
+        while context.image.highest_offset < last:
+            if self._epoch != epoch:
+                raise _not_active()
+            await self._wait(None)
+
+    def _refuse_all(self) -> None:
+        """Nobody is to wait for an answer that this node cannot give any more."""
+        while self._queue:
+            self._queue.popleft()[1].set(_not_active())
+
+    def _notify(self) -> None:
+        self._wake.set()
+
+    async def _wait(self, until_ms: int | None) -> None:
+        """Wait for news, or until a time."""
+        self._wake = trio.Event()
+        if until_ms is None:
+            await self._wake.wait()
+            return
+        with trio.move_on_after(max(0, until_ms - self._context.now_ms()) / 1000):
+            await self._wake.wait()

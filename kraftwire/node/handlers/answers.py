@@ -1,0 +1,178 @@
+"""What several handlers share: the quorum's topic, who leads, the words of refusals.
+
+Owns no API. Error texts are our own: they say what this node is and what it is not.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TypeVar
+
+from kraftwire.errors import check
+from kraftwire.node.context import Context, Request
+from kraftwire.node.image import TOPIC_RESOURCE
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.session import SOFTWARE_NAME
+from kraftwire.raft.voters import Endpoint
+from kraftwire.wire.message import Message
+
+__all__ = [
+    "NOT_CONTROLLER_TEXT",
+    "NO_AUTHORIZER_TEXT",
+    "NO_TOPICS_TEXT",
+    "OPERATIONS_UNKNOWN",
+    "body",
+    "broker_as_controller",
+    "broker_error",
+    "cluster_operations",
+    "config_refusal",
+    "epoch_error",
+    "is_active",
+    "is_passed_on",
+    "is_quorum_topic",
+    "is_topic_name",
+    "leader_of_topic",
+    "refusal",
+    "replicas_of_topic",
+    "topic_operations",
+    "topic_refusal",
+]
+
+NO_TOPICS_TEXT = "this quorum keeps its own metadata log only: nobody can make or change topics"
+NO_AUTHORIZER_TEXT = "no authorizer is configured here"
+NOT_CONTROLLER_TEXT = "this node is not the active controller"
+
+# Bits by number of the operation: 3 read, 8 describe, 9 cluster action, 10 describe configs.
+OPERATIONS_UNKNOWN = -(1 << 31)
+_TOPIC_OPERATIONS = 1 << 3 | 1 << 8 | 1 << 10
+_CLUSTER_OPERATIONS = 1 << 8 | 1 << 9 | 1 << 10
+
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+M = TypeVar("M", bound=Message)
+
+
+def body(request: Request, cls: type[M]) -> M:
+    """The request's message as what the API key says it is."""
+    message = request.message
+    check(isinstance(message, cls), f"{cls.NAME} expected, not {message.NAME}")
+    return message  # type: ignore[return-value]
+
+
+def is_active(context: Context) -> bool:
+    """Whether this node is the active controller."""
+    return context.controller.is_active
+
+
+def refusal(request: Request, context: Context) -> tuple[ErrorCode, str]:
+    """How a change is refused: elsewhere on a controller listener, for good by the active one.
+
+    Source: Kafka's `QuorumController` answers NOT_CONTROLLER unless it is active.
+    """
+    if not request.from_client_listener and not is_active(context):
+        return ErrorCode.NOT_CONTROLLER, NOT_CONTROLLER_TEXT
+    return ErrorCode.POLICY_VIOLATION, NO_TOPICS_TEXT
+
+
+def topic_refusal(request: Request, context: Context, name: str) -> tuple[ErrorCode, str]:
+    """How a change of an existing topic is refused: other topics than the quorum's are unknown."""
+    code, text = refusal(request, context)
+    if code != ErrorCode.NOT_CONTROLLER and name != context.config.topic.name:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}"
+    return code, text
+
+
+def config_refusal(
+    request: Request, context: Context, kind: int, name: str
+) -> tuple[ErrorCode, str]:
+    """How a change of a resource's configurations is refused."""
+    if kind == TOPIC_RESOURCE:
+        return topic_refusal(request, context, name)
+    code, text = refusal(request, context)
+    if code != ErrorCode.NOT_CONTROLLER:
+        text = "this quorum does not change configurations"
+    return code, text
+
+
+def is_quorum_topic(context: Context, name: str | None, topic_id: bytes = bytes(16)) -> bool:
+    """Whether a topic of a request is the quorum's: by name, or by id where there is no name."""
+    topic = context.config.topic
+    return name == topic.name if name else topic_id == topic.topic_id
+
+
+def is_topic_name(name: str) -> bool:
+    """Whether a topic could have this name. Source: Kafka's `Topic.validate`."""
+    return name not in (".", "..") and _TOPIC_NAME.fullmatch(name) is not None
+
+
+def leader_of_topic(request: Request, context: Context) -> Endpoint | None:
+    """Where clients find the leader of the quorum's topic: its broker's listener of this name."""
+    broker = context.image.brokers.get(context.raft.leader_id)
+    if broker is None or broker.is_fenced:
+        return None
+    return broker.endpoint(request.listener)
+
+
+def topic_operations(is_asked: bool) -> int:
+    """What a client may do with the quorum's topic, as a set of bits."""
+    return _TOPIC_OPERATIONS if is_asked else OPERATIONS_UNKNOWN
+
+
+def cluster_operations(is_asked: bool) -> int:
+    """What a client may do with the cluster, as a set of bits."""
+    return _CLUSTER_OPERATIONS if is_asked else OPERATIONS_UNKNOWN
+
+
+def broker_as_controller(request: Request, context: Context) -> int:
+    """The broker that clients send requests for the controller to: the leader if it is one.
+
+    Shape: -1 if there is no broker with this listener. Source: Kafka answers with any broker,
+    because a broker forwards such requests.
+    """
+    if leader_of_topic(request, context) is not None:
+        return context.raft.leader_id
+    brokers = [b.id for b in context.image.alive_brokers if b.endpoint(request.listener)]
+    own = context.key.id
+    return own if own in brokers else min(brokers, default=-1)
+
+
+def replicas_of_topic(context: Context) -> tuple[list[int], list[int]]:
+    """The voters as replicas of the quorum's topic, and those without a broker to read from."""
+    replicas = [voter.key.id for voter in context.raft.voters]
+    alive = {broker.id for broker in context.image.alive_brokers}
+    return replicas, [replica for replica in replicas if replica not in alive]
+
+
+def epoch_error(context: Context, current_leader_epoch: int) -> ErrorCode:
+    """What is wrong with asking this node, by the leader epoch that a client believes in.
+
+    Shape: -1 skips the comparison; only a leader is the right node. Source: KIP-320.
+    """
+    raft = context.raft
+    if 0 <= current_leader_epoch < raft.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if current_leader_epoch > raft.epoch:
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    is_leader = raft.leader_id == context.key.id and raft.role == "leader"
+    return ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def is_passed_on(request: Request) -> bool:
+    """Whether the leader is to answer in place of this node.
+
+    Shape: clients of a broker expect that, peers ask whom they mean. On a listener for both, a
+    node or client of ours is a peer, so that no request goes round in circles.
+    """
+    if not request.from_client_listener:
+        return False
+    return not (request.from_controller_listener and request.software == SOFTWARE_NAME)
+
+
+def broker_error(context: Context, broker_id: int, broker_epoch: int) -> ErrorCode:
+    """What keeps a broker's request from being looked at by this node."""
+    if not is_active(context):
+        return ErrorCode.NOT_CONTROLLER
+    broker = context.image.brokers.get(broker_id)
+    if broker is None or broker.epoch != broker_epoch:
+        return ErrorCode.STALE_BROKER_EPOCH
+    return ErrorCode.NONE

@@ -1,0 +1,86 @@
+"""ApiVersions, versions 0 to 4: what this listener speaks, and the features of the cluster.
+
+Supported levels are those of the software, finalized ones those of the committed records. A range
+that begins at 0 is hidden below version 4, whose clients cannot read it (KAFKA-17011). A client
+that asks in a newer version gets `unsupported_version` in the layout of version 0 (KIP-511).
+
+Source: KIP-35, KIP-511, KIP-584; R-SRV-2, R-SRV-3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from kraftwire.messages.api_versions_request import ApiVersionsRequest
+from kraftwire.messages.api_versions_response import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from kraftwire.node.context import Context, Request
+from kraftwire.node.handlers.answers import body
+from kraftwire.node.handlers.versions import SUPPORTED_FEATURES, offered
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.versions import API_VERSIONS_KEY
+
+__all__ = ["handle", "unsupported_version"]
+
+KRAFT_VERSION = "kraft.version"
+
+# From this version on a request names its software, and an answer has features.
+_WITH_FEATURES = 3
+_WITH_ZERO_RANGES = 4
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+async def handle(request: Request, context: Context) -> ApiVersionsResponse:
+    """Name APIs, versions and features."""
+    if request.version >= _WITH_FEATURES and not _is_named(body(request, ApiVersionsRequest)):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    versions = offered(
+        is_controller=request.from_controller_listener, is_client=request.from_client_listener
+    )
+    response = ApiVersionsResponse(api_keys=_ranges(versions))
+    if request.version >= _WITH_FEATURES:
+        _add_features(response, request.version, context)
+    return response
+
+
+def unsupported_version() -> ApiVersionsResponse:
+    """The answer to a version that is too new, to be written in the layout of version 0."""
+    versions = offered(is_controller=True, is_client=False)
+    return ApiVersionsResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        api_keys=_ranges({API_VERSIONS_KEY: versions[API_VERSIONS_KEY]}),
+    )
+
+
+def _ranges(versions: Mapping[int, tuple[int, int]]) -> list[ApiVersion]:
+    return [
+        ApiVersion(api_key=key, min_version=low, max_version=high)
+        for key, (low, high) in versions.items()
+    ]
+
+
+def _is_named(message: ApiVersionsRequest) -> bool:
+    names = (message.client_software_name, message.client_software_version)
+    return all(_SOFTWARE.fullmatch(name) for name in names)
+
+
+def _add_features(response: ApiVersionsResponse, version: int, context: Context) -> None:
+    response.supported_features = [
+        SupportedFeatureKey(name=name, min_version=low, max_version=high)
+        for name, (low, high) in SUPPORTED_FEATURES.items()
+        if low or version >= _WITH_ZERO_RANGES
+    ]
+    finalized = dict(context.image.features)
+    if context.raft.kraft_version:
+        finalized[KRAFT_VERSION] = context.raft.kraft_version
+    response.finalized_features_epoch = context.image.highest_offset
+    response.finalized_features = [
+        FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+        for name, level in sorted(finalized.items())
+    ]

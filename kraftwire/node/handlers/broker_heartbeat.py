@@ -1,0 +1,26 @@
+"""BrokerHeartbeat, versions 0 to 2: a broker lives; it is unfenced, fenced or let go.
+
+NOT_CONTROLLER unless this node is the active controller; STALE_BROKER_EPOCH for a broker that is
+not registered with this epoch.
+
+Source: KIP-631; Kafka's `BrokerHeartbeatManager`.
+"""
+
+from __future__ import annotations
+
+from kraftwire.errors import ApiError
+from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftwire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kraftwire.node.context import Context, Request
+from kraftwire.node.handlers.answers import body
+from kraftwire.wire.message import Message
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Message:
+    """Answer once a change that follows is committed."""
+    try:
+        return await context.controller.heartbeat(body(request, BrokerHeartbeatRequest))
+    except ApiError as error:
+        return BrokerHeartbeatResponse(error_code=error.code)

@@ -1,0 +1,33 @@
+"""DescribeQuorum, versions 0 to 2: the leader's view of the quorum.
+
+A listener for clients passes the request on to the leader, as Kafka's brokers do. A controller's
+listener answers itself, with NOT_LEADER_OR_FOLLOWER and what it knows where it does not lead.
+
+Source: KIP-595, KIP-836, KIP-853; Kafka's `KafkaApis.handleDescribeQuorumRequest`.
+"""
+
+from __future__ import annotations
+
+from kraftwire.errors import ApiError
+from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest
+from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
+from kraftwire.node.context import Context, Request
+from kraftwire.node.handlers.answers import body, is_passed_on
+from kraftwire.wire.message import Message
+
+__all__ = ["handle"]
+
+_WITH_MESSAGE = 2
+
+
+async def handle(request: Request, context: Context) -> Message:
+    """Describe, or let the leader describe."""
+    message = body(request, DescribeQuorumRequest)
+    leader_id = context.raft.leader_id
+    if not is_passed_on(request) or leader_id in (-1, context.key.id):
+        return await context.raft_request(request)
+    try:
+        return await context.forward(message, request.version)
+    except ApiError as error:
+        text = error.detail if request.version >= _WITH_MESSAGE else None
+        return DescribeQuorumResponse(error_code=error.code, error_message=text)

@@ -1,0 +1,204 @@
+"""Fetch, versions 4 to 18: committed batches of the quorum's topic for consumers.
+
+A consumer has no replica id (-1). It gets whole batches below the high watermark, control batches
+included, from the leader only. Sessions are answered without one (session id 0), as Kafka does
+when its cache is full; going on with a session is FETCH_SESSION_ID_NOT_FOUND. Topics have names
+below version 13 and ids from there on. A replica's fetch is refused per partition here; on a
+controller's listener it is the Raft core's, and below version 13, which names no topic by id, it
+is INVALID_REQUEST.
+
+Source: KIP-74 (limits), KIP-227 (sessions), KIP-320 (epochs), KIP-951 (leader in errors).
+"""
+
+from __future__ import annotations
+
+from kraftwire.limits import CLIENT_FETCH_BYTES_MAX
+from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraftwire.messages.fetch_response import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from kraftwire.node.context import Context, Request
+from kraftwire.node.handlers.answers import body, epoch_error, is_quorum_topic, leader_of_topic
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.wire.message import Message
+
+__all__ = ["handle", "handle_replica", "replica_id"]
+
+_WITH_SESSIONS = 7
+_WITH_CURRENT_LEADER = 12
+_WITH_TOPIC_IDS = 13
+_WITH_REPLICA_STATE = 15
+_WITH_NODE_ENDPOINTS = 16
+
+_NEW_SESSION = 0
+_NO_SESSION = -1
+_READ_COMMITTED = 1
+
+_ASK_FOR_LEADER = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_LEADER_EPOCH,
+)
+
+
+def replica_id(request: Request) -> int:
+    """Who fetches: a replica, or -1 for a consumer."""
+    message = body(request, FetchRequest)
+    if request.version < _WITH_REPLICA_STATE:
+        return message.replica_id
+    state = message.replica_state
+    return -1 if state is None else state.replica_id
+
+
+async def handle_replica(request: Request, context: Context) -> Message | None:
+    """Let the core answer what names its topic by id, as all replicas of today do."""
+    if request.version < _WITH_TOPIC_IDS:
+        error = ErrorCode.INVALID_REQUEST if request.version >= _WITH_SESSIONS else 0
+        return FetchResponse(error_code=error)
+    return await context.raft_request(request)
+
+
+async def handle(request: Request, context: Context) -> FetchResponse:
+    """Read, waiting for enough bytes as long as the consumer allows."""
+    message = body(request, FetchRequest)
+    if request.version >= _WITH_SESSIONS and message.session_epoch not in (
+        _NEW_SESSION,
+        _NO_SESSION,
+    ):
+        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    deadline_ms = context.now_ms() + max(message.max_wait_ms, 0)
+    while True:
+        high_watermark = context.raft.high_watermark
+        response = _Reader(request, context).read()
+        left_ms = deadline_ms - context.now_ms()
+        if left_ms <= 0 or _is_enough(response, message.min_bytes):
+            return response
+        await context.wait_high_watermark(high_watermark, left_ms)
+
+
+def _is_enough(response: FetchResponse, min_bytes: int) -> bool:
+    """Whether a response says something already: bytes or an error, or there is nothing to wait
+    for."""
+    partitions = [p for topic in response.responses for p in topic.partitions]
+    size = sum(len(partition.records or b"") for partition in partitions)
+    is_news = any(p.error_code or p.diverging_epoch for p in partitions)
+    return is_news or not partitions or size >= min_bytes
+
+
+class _Reader:
+    """One pass over the partitions of a request, within its limit of bytes."""
+
+    def __init__(self, request: Request, context: Context) -> None:
+        self.request = request
+        self.context = context
+        self.message = body(request, FetchRequest)
+        self.is_replica = replica_id(request) >= 0
+        self.left = min(max(self.message.max_bytes, 0), CLIENT_FETCH_BYTES_MAX)
+        self.is_first = True
+
+    def read(self) -> FetchResponse:
+        """Answer every partition."""
+        response = FetchResponse(
+            responses=[
+                FetchableTopicResponse(
+                    topic=topic.topic,
+                    topic_id=topic.topic_id,
+                    partitions=[self._partition(topic, p) for p in topic.partitions],
+                )
+                for topic in self.message.topics
+            ]
+        )
+        self._add_endpoints(response)
+        return response
+
+    def _partition(self, topic: FetchTopic, partition: FetchPartition) -> PartitionData:
+        error = self._error(topic, partition)
+        if error:
+            return self._failed(partition, error)
+        raft = self.context.raft
+        is_committed = self.message.isolation_level == _READ_COMMITTED
+        answer = PartitionData(
+            partition_index=partition.partition,
+            high_watermark=raft.high_watermark,
+            last_stable_offset=raft.high_watermark,
+            log_start_offset=raft.start_offset,
+            aborted_transactions=[] if is_committed else None,
+            records=b"",
+        )
+        if raft.high_watermark < 0:
+            answer.error_code = ErrorCode.OFFSET_NOT_AVAILABLE
+        elif not raft.start_offset <= partition.fetch_offset <= raft.high_watermark:
+            answer.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
+        elif (diverging := self._divergence(partition)) is not None:
+            answer.diverging_epoch = diverging
+        else:
+            answer.records = self._records(partition)
+        return answer
+
+    def _error(self, topic: FetchTopic, partition: FetchPartition) -> ErrorCode:
+        if self.is_replica:
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        is_by_name = self.request.version < _WITH_TOPIC_IDS
+        name = topic.topic if is_by_name else None
+        if not is_quorum_topic(self.context, name, topic.topic_id):
+            if is_by_name:
+                return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        if partition.partition:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return epoch_error(self.context, partition.current_leader_epoch)
+
+    def _failed(self, partition: FetchPartition, error: ErrorCode) -> PartitionData:
+        answer = PartitionData(
+            partition_index=partition.partition,
+            error_code=error,
+            high_watermark=-1,
+            last_stable_offset=-1,
+            log_start_offset=-1,
+            records=b"",
+        )
+        if error in _ASK_FOR_LEADER and self.request.version >= _WITH_CURRENT_LEADER:
+            raft = self.context.raft
+            answer.current_leader = LeaderIdAndEpoch(
+                leader_id=raft.leader_id, leader_epoch=raft.epoch
+            )
+        return answer
+
+    def _divergence(self, partition: FetchPartition) -> EpochEndOffset | None:
+        """Where the log leaves that of a consumer which says what epoch it read last."""
+        fetched = partition.last_fetched_epoch
+        if self.request.version < _WITH_CURRENT_LEADER or fetched < 0:
+            return None
+        high_watermark = self.context.raft.high_watermark
+        epoch, end = self.context.image.epoch_end(fetched, high_watermark)
+        if epoch == fetched and end >= partition.fetch_offset:
+            return None
+        return EpochEndOffset(epoch=epoch, end_offset=end)
+
+    def _records(self, partition: FetchPartition) -> bytes:
+        """The batches from the offset on; the first of all may exceed every limit."""
+        limit = min(self.left, max(partition.partition_max_bytes, 0))
+        if limit <= 0 and not self.is_first:
+            return b""
+        data = self.context.read_committed(partition.fetch_offset, limit)
+        if not self.is_first and len(data) > limit:
+            return b""
+        self.left -= len(data)
+        self.is_first = self.is_first and not data
+        return data
+
+    def _add_endpoints(self, response: FetchResponse) -> None:
+        """Say where the leader is, if an answer names it (KIP-951)."""
+        if self.request.version < _WITH_NODE_ENDPOINTS:
+            return
+        is_named = any(p.current_leader for t in response.responses for p in t.partitions)
+        endpoint = leader_of_topic(self.request, self.context) if is_named else None
+        if endpoint is not None:
+            node = NodeEndpoint(
+                node_id=self.context.raft.leader_id, host=endpoint.host, port=endpoint.port
+            )
+            response.node_endpoints = [node]

@@ -1,0 +1,46 @@
+"""FindCoordinator, versions 0 to 6: refused, as no group and no transaction has a place here.
+
+The codes are final ones: a client that is told to try again later would do so for ever.
+
+Source: KIP-699 (several keys in one request).
+"""
+
+from __future__ import annotations
+
+from kraftwire.messages.find_coordinator_request import FindCoordinatorRequest
+from kraftwire.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from kraftwire.node.context import Context, Request
+from kraftwire.node.handlers.answers import body
+from kraftwire.protocol.error_codes import ErrorCode
+
+__all__ = ["handle"]
+
+_WITH_KEYS = 4
+_WITH_MESSAGE = 1
+
+# Groups, transactions, share groups.
+_CODES = {
+    0: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    1: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    2: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+}
+_TEXT = "this quorum has no coordinators: read its topic by assignment"
+
+
+async def handle(request: Request, _: Context) -> FindCoordinatorResponse:
+    """Refuse every key."""
+    message = body(request, FindCoordinatorRequest)
+    code = _CODES.get(message.key_type, ErrorCode.INVALID_REQUEST)
+    if request.version < _WITH_KEYS:
+        text = _TEXT if request.version >= _WITH_MESSAGE else ""
+        return FindCoordinatorResponse(
+            error_code=code, error_message=text, node_id=-1, host="", port=-1
+        )
+    return FindCoordinatorResponse(
+        coordinators=[
+            Coordinator(
+                key=key, node_id=-1, host="", port=-1, error_code=code, error_message=_TEXT
+            )
+            for key in message.coordinator_keys
+        ]
+    )

@@ -1,0 +1,139 @@
+"""Metadata, versions 0 to 13: the registered brokers and the quorum's topic.
+
+Differs from Kafka: the quorum's topic is listed, as an internal topic with one partition whose
+leader and leader epoch are those of the quorum, so that ordinary consumers can read it. Nothing is
+ever created. Brokers are those of the committed records that are not fenced.
+
+Source: Kafka's `KRaftMetadataCache.getTopicMetadata`; KIP-516 for topics named by id.
+"""
+
+from __future__ import annotations
+
+from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftwire.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kraftwire.node.context import Context, Request
+from kraftwire.node.handlers.answers import (
+    OPERATIONS_UNKNOWN,
+    body,
+    broker_as_controller,
+    cluster_operations,
+    is_topic_name,
+    leader_of_topic,
+    replicas_of_topic,
+    topic_operations,
+)
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.wire.fast import ZERO_UUID
+
+__all__ = ["handle"]
+
+# Version 0 knows no null: there an empty list asks for all topics.
+_WITH_NULL_TOPICS = 1
+# Below it a client takes LISTENER_NOT_FOUND for an unknown error.
+_WITH_LISTENER_NOT_FOUND = 6
+_CLUSTER_OPERATIONS = range(8, 11)
+
+
+async def handle(request: Request, context: Context) -> MetadataResponse:
+    """List brokers, cluster id and topics."""
+    message = body(request, MetadataRequest)
+    brokers = [
+        MetadataResponseBroker(
+            node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+        )
+        for broker in context.image.alive_brokers
+        if (endpoint := broker.endpoint(request.listener))
+    ]
+    response = MetadataResponse(
+        brokers=brokers,
+        cluster_id=context.raft.cluster_id,
+        controller_id=broker_as_controller(request, context),
+        topics=_topics(request, context, message),
+    )
+    if request.version in _CLUSTER_OPERATIONS:
+        response.cluster_authorized_operations = cluster_operations(
+            message.include_cluster_authorized_operations
+        )
+    return response
+
+
+def _topics(
+    request: Request, context: Context, message: MetadataRequest
+) -> list[MetadataResponseTopic]:
+    asked = message.topics
+    is_operations_asked = message.include_topic_authorized_operations
+    if asked is None or (not asked and request.version < _WITH_NULL_TOPICS):
+        return [_quorum_topic(request, context, is_operations_asked)]
+    topics = []
+    # As in Kafka, a request that names any topic by id is about ids only.
+    if any(topic.topic_id != ZERO_UUID for topic in asked):
+        asked = [topic for topic in asked if topic.topic_id != ZERO_UUID]
+    for topic in asked:
+        if _is_quorum_topic(context, topic):
+            topics.append(_quorum_topic(request, context, is_operations_asked))
+        else:
+            topics.append(_unknown(topic))
+    return topics
+
+
+def _is_quorum_topic(context: Context, topic: MetadataRequestTopic) -> bool:
+    known = context.config.topic
+    if topic.topic_id != ZERO_UUID:
+        return topic.topic_id == known.topic_id
+    return topic.name == known.name
+
+
+def _unknown(topic: MetadataRequestTopic) -> MetadataResponseTopic:
+    if topic.topic_id != ZERO_UUID:
+        code, name = ErrorCode.UNKNOWN_TOPIC_ID, None
+    else:
+        name = topic.name or ""
+        is_name = is_topic_name(name)
+        code = (
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_name else ErrorCode.INVALID_TOPIC_EXCEPTION
+        )
+    return MetadataResponseTopic(
+        error_code=code,
+        name=name,
+        topic_id=topic.topic_id,
+        topic_authorized_operations=OPERATIONS_UNKNOWN,
+    )
+
+
+def _quorum_topic(
+    request: Request, context: Context, is_operations_asked: bool
+) -> MetadataResponseTopic:
+    topic = context.config.topic
+    replicas, offline = replicas_of_topic(context)
+    partition = MetadataResponsePartition(
+        error_code=_partition_error(request, context),
+        leader_id=-1,
+        leader_epoch=context.raft.epoch,
+        replica_nodes=replicas,
+        isr_nodes=[replica for replica in replicas if replica not in offline],
+        offline_replicas=offline,
+    )
+    if not partition.error_code:
+        partition.leader_id = context.raft.leader_id
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=True,
+        partitions=[partition],
+        topic_authorized_operations=topic_operations(is_operations_asked),
+    )
+
+
+def _partition_error(request: Request, context: Context) -> int:
+    if leader_of_topic(request, context) is not None:
+        return ErrorCode.NONE
+    broker = context.image.brokers.get(context.raft.leader_id)
+    is_reachable_elsewhere = broker is not None and not broker.is_fenced
+    if is_reachable_elsewhere and request.version >= _WITH_LISTENER_NOT_FOUND:
+        return ErrorCode.LISTENER_NOT_FOUND
+    return ErrorCode.LEADER_NOT_AVAILABLE

@@ -1,0 +1,116 @@
+"""The configurations of a node and of the quorum's topic, as clients are told of them.
+
+Owns the way back from a `NodeConfig` to names and texts of properties.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kraftwire.node.config import NodeConfig
+from kraftwire.node.config_keys import KEYS
+from kraftwire.raft.voters import Endpoint
+
+__all__ = [
+    "DYNAMIC_BROKER",
+    "DYNAMIC_DEFAULT_BROKER",
+    "STRING",
+    "ConfigValue",
+    "node_values",
+    "topic_values",
+]
+
+# Where a value comes from. Source: Kafka's `DescribeConfigsResponse.ConfigSource`.
+DYNAMIC_BROKER = 2
+DYNAMIC_DEFAULT_BROKER = 3
+STATIC_BROKER = 4
+DEFAULT = 5
+
+# Kinds of values. Source: Kafka's `DescribeConfigsResponse.ConfigType`.
+BOOLEAN = 1
+STRING = 2
+INT = 3
+LONG = 5
+LIST = 7
+_KINDS = {"bool": BOOLEAN, "text": STRING, "choice": STRING, "int": INT, "list": LIST}
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigValue:
+    """One configuration. Shape: `kind` and `source` are the protocol's numbers."""
+
+    name: str
+    text: str | None
+    kind: int
+    source: int
+
+
+def node_values(config: NodeConfig) -> list[ConfigValue]:
+    """What a node was started with, by name."""
+    timers = config.timers
+    quorum = "controller.quorum."
+    voters = ",".join(
+        f"{voter.key.id}@{_address(endpoint)}"
+        for voter in config.voters
+        if (endpoint := voter.endpoint(config.listener_name))
+    )
+    bound = [Endpoint(item.name, item.host, item.port) for item in config.listeners]
+    values: dict[str, object] = {
+        "advertised.listeners": _listeners(config.advertised),
+        "broker.heartbeat.interval.ms": config.heartbeat_interval_ms,
+        "broker.rack": config.rack,
+        "broker.session.timeout.ms": config.session_timeout_ms,
+        "controller.listener.names": ",".join(config.controller_listeners),
+        f"{quorum}append.linger.ms": timers.append_linger_ms,
+        f"{quorum}bootstrap.servers": ",".join(map(_address, config.bootstrap_servers)),
+        f"{quorum}election.backoff.max.ms": timers.election_backoff_max_ms,
+        f"{quorum}election.timeout.ms": timers.election_timeout_ms,
+        f"{quorum}fetch.max.bytes": config.fetch_max_bytes,
+        f"{quorum}fetch.timeout.ms": timers.fetch_timeout_ms,
+        f"{quorum}request.timeout.ms": timers.request_timeout_ms,
+        f"{quorum}retry.backoff.ms": timers.retry_backoff_ms,
+        f"{quorum}voters": voters,
+        "inter.broker.listener.name": config.inter_broker_listener,
+        "kraftwire.leader.handover": config.handover,
+        "listeners": _listeners(bound),
+        "log.dirs": ",".join(config.log_dirs),
+        "metadata.log.dir": config.metadata_log_dir,
+        "metadata.log.segment.bytes": config.segment_max_bytes,
+        "metadata.log.segment.ms": config.segment_max_ms,
+        "metadata.max.idle.interval.ms": config.idle_interval_ms,
+        "node.id": config.node_id,
+        "process.roles": ",".join(sorted(config.roles)),
+        "request.timeout.ms": config.request_timeout_ms,
+    }
+    return [_value(name, value) for name, value in values.items()]
+
+
+def topic_values(config: NodeConfig) -> list[ConfigValue]:
+    """The rules that the quorum's topic is kept by: never compacted, never compressed."""
+    values: dict[str, tuple[object, int]] = {
+        "cleanup.policy": ("delete", LIST),
+        "compression.type": ("uncompressed", STRING),
+        "max.message.bytes": (config.batch_max_bytes, INT),
+        "retention.bytes": (-1, LONG),
+        "retention.ms": (-1, LONG),
+        "segment.bytes": (config.segment_max_bytes, INT),
+        "segment.ms": (config.segment_max_ms, LONG),
+    }
+    return [ConfigValue(n, str(value), kind, STATIC_BROKER) for n, (value, kind) in values.items()]
+
+
+def _value(name: str, value: object) -> ConfigValue:
+    key = KEYS.get(name)
+    default = None if key is None else key.default
+    source = DEFAULT if value in (default, "") else STATIC_BROKER
+    kind = STRING if key is None else _KINDS[key.kind]
+    return ConfigValue(name, None if value is None else str(value), kind, source)
+
+
+def _address(endpoint: Endpoint) -> str:
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return f"{host}:{endpoint.port}"
+
+
+def _listeners(endpoints: tuple[Endpoint, ...] | list[Endpoint]) -> str:
+    return ",".join(f"{endpoint.listener}://{_address(endpoint)}" for endpoint in endpoints)

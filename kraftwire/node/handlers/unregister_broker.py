@@ -1,0 +1,29 @@
+"""UnregisterBroker, version 0: a broker is forgotten.
+
+A listener for clients passes the request on to the leader; elsewhere it is NOT_CONTROLLER unless
+this node is the active controller.
+
+Source: KIP-631.
+"""
+
+from __future__ import annotations
+
+from kraftwire.errors import ApiError
+from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraftwire.messages.unregister_broker_response import UnregisterBrokerResponse
+from kraftwire.node.context import Context, Request
+from kraftwire.node.handlers.answers import body, is_active, is_passed_on
+from kraftwire.wire.message import Message
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Message:
+    """Answer once the broker is gone."""
+    message = body(request, UnregisterBrokerRequest)
+    try:
+        if is_passed_on(request) and not is_active(context):
+            return await context.forward(message, request.version)
+        return await context.controller.unregister_broker(message)
+    except ApiError as error:
+        return UnregisterBrokerResponse(error_code=error.code, error_message=error.detail)
