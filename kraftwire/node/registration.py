@@ -1,0 +1,246 @@
+"""How a node makes itself known: registrations of its controller and its broker, heartbeats.
+
+Owns the registering side only; the active controller's is in `controller`. A controller registers
+anew whenever the log says something else of it than it is; a broker registers once per start,
+then sends heartbeats. Where voters of another make lead the cluster no broker of ours registers:
+it would be given partitions to host.
+
+Source: Kafka's `ControllerRegistrationManager` and `BrokerLifecycleManager`.
+"""
+
+from __future__ import annotations
+
+import trio
+
+from kraftwire.errors import ApiError
+from kraftwire.messages import broker_registration_request as broker_schema
+from kraftwire.messages import controller_registration_request as controller_schema
+from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftwire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
+from kraftwire.messages.broker_registration_response import BrokerRegistrationResponse
+from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
+from kraftwire.messages.controller_registration_response import ControllerRegistrationResponse
+from kraftwire.node.context import Context
+from kraftwire.node.handlers.versions import SUPPORTED_FEATURES
+from kraftwire.node.image import ControllerImage
+from kraftwire.node.logs import log
+from kraftwire.protocol.error_codes import ErrorCode, error_name
+from kraftwire.raft.voters import Endpoint
+from kraftwire.wire.message import Message
+
+__all__ = ["Registration"]
+
+_PLAINTEXT = 0
+
+# Level of metadata.version from which on controllers are registered (3.7-IV0).
+_WITH_CONTROLLERS = 15
+
+# Units: seconds. A fenced broker asks often, so that a node is of use soon after its start.
+_BACKOFF_MIN = 0.05
+_BACKOFF_MAX = 2.0
+_FENCED_INTERVAL = 0.1
+_LEAVE_TIMEOUT = 2.0
+
+
+class Registration:
+    """A node's part in being registered.
+
+    Order: `app` runs `await Registration(context, incarnation_id).run()` as a task of its own once
+    the listeners are bound, and calls `leave` before the core is asked to shut down.
+    """
+
+    def __init__(self, context: Context, incarnation_id: bytes) -> None:
+        """Register as a process of its own. Shape: `incarnation_id` is new for every start."""
+        self._context = context
+        self._incarnation_id = incarnation_id
+        self._broker_epoch: int | None = None
+        self._is_leaving = False
+        self._backoff = _BACKOFF_MIN
+
+    async def run(self) -> None:
+        """Keep controller and broker registered for as long as the node runs."""
+        config = self._context.config
+        async with trio.open_nursery() as nursery:
+            if config.is_controller:
+                nursery.start_soon(self._register_controller)
+            if config.is_broker:
+                nursery.start_soon(self._be_broker)
+
+    async def leave(self) -> None:
+        """Tell the active controller that this broker stops, so that it is fenced at once."""
+        self._is_leaving = True
+        if self._broker_epoch is None:
+            return
+        with trio.move_on_after(_LEAVE_TIMEOUT):
+            try:
+                await self._heartbeat(self._broker_epoch)
+            except ApiError as error:
+                log("debug", "broker-left-unheard", reason=error)
+
+    async def _register_controller(self) -> None:
+        backoff = _BACKOFF_MIN
+        while True:
+            if not self._is_controller_due():
+                await self._wait_for_news()
+                continue
+            answer = await self._send(self._controller_request())
+            if isinstance(answer, ControllerRegistrationResponse) and not answer.error_code:
+                log("info", "controller-registered")
+                backoff = _BACKOFF_MIN
+                await self._wait_for_news()
+                continue
+            await trio.sleep(backoff)
+            backoff = min(backoff * 2, _BACKOFF_MAX)
+
+    def _is_controller_due(self) -> bool:
+        """Whether the log lacks this controller as it is."""
+        image = self._context.image
+        if (image.metadata_version or 0) < _WITH_CONTROLLERS or self._context.raft.leader_id < 0:
+            return False
+        own = ControllerImage(
+            self._context.key.id,
+            self._incarnation_id,
+            self._endpoints(is_controller=True),
+            dict(SUPPORTED_FEATURES),
+        )
+        return image.controllers.get(own.id) != own
+
+    def _controller_request(self) -> ControllerRegistrationRequest:
+        return ControllerRegistrationRequest(
+            controller_id=self._context.key.id,
+            incarnation_id=self._incarnation_id,
+            listeners=[
+                controller_schema.Listener(
+                    name=e.listener, host=e.host, port=e.port, security_protocol=_PLAINTEXT
+                )
+                for e in self._endpoints(is_controller=True)
+            ],
+            features=[
+                controller_schema.Feature(
+                    name=name, min_supported_version=low, max_supported_version=high
+                )
+                for name, (low, high) in SUPPORTED_FEATURES.items()
+            ],
+        )
+
+    async def _be_broker(self) -> None:
+        """Register, send heartbeats, and start again when the controller forgot this broker."""
+        while not self._is_leaving:
+            if not self._is_broker_due():
+                await self._wait_for_news()
+                continue
+            answer = await self._send(self._broker_request())
+            if isinstance(answer, BrokerRegistrationResponse) and not answer.error_code:
+                self._broker_epoch = answer.broker_epoch
+                self._backoff = _BACKOFF_MIN
+                log("info", "broker-registered", broker_epoch=answer.broker_epoch)
+                await self._beat(answer.broker_epoch)
+            else:
+                await self._back_off()
+
+    def _is_broker_due(self) -> bool:
+        raft = self._context.raft
+        is_known = self._context.image.metadata_version is not None and raft.cluster_id is not None
+        return is_known and raft.leader_id >= 0 and not raft.foreign_voters
+
+    def _broker_request(self) -> BrokerRegistrationRequest:
+        context = self._context
+        return BrokerRegistrationRequest(
+            broker_id=context.key.id,
+            cluster_id=context.raft.cluster_id or "",
+            incarnation_id=self._incarnation_id,
+            listeners=[
+                broker_schema.Listener(
+                    name=e.listener, host=e.host, port=e.port, security_protocol=_PLAINTEXT
+                )
+                for e in self._endpoints(is_controller=False)
+            ],
+            features=[
+                broker_schema.Feature(
+                    name=name, min_supported_version=low, max_supported_version=high
+                )
+                for name, (low, high) in SUPPORTED_FEATURES.items()
+            ],
+            rack=context.config.rack,
+            log_dirs=[context.key.directory_id],
+        )
+
+    async def _beat(self, broker_epoch: int) -> None:
+        """Send heartbeats until the epoch is a stale one."""
+        was_fenced = True
+        while not self._is_leaving:
+            try:
+                answer = await self._heartbeat(broker_epoch)
+            except ApiError:
+                await self._back_off()
+                continue
+            if answer.error_code == ErrorCode.STALE_BROKER_EPOCH:
+                log("info", "broker-epoch-stale", broker_epoch=broker_epoch)
+                self._broker_epoch = None
+                return
+            if answer.error_code:
+                await self._back_off()
+                continue
+            self._backoff = _BACKOFF_MIN
+            if answer.is_fenced != was_fenced:
+                was_fenced = answer.is_fenced
+                log("info", "broker-fenced" if was_fenced else "broker-unfenced")
+            interval = self._context.config.heartbeat_interval_ms / 1000
+            await trio.sleep(min(interval, _FENCED_INTERVAL) if was_fenced else interval)
+
+    async def _heartbeat(self, broker_epoch: int) -> BrokerHeartbeatResponse:
+        """One heartbeat. Raises: ApiError if no controller can be asked."""
+        context = self._context
+        request = BrokerHeartbeatRequest(
+            broker_id=context.key.id,
+            broker_epoch=broker_epoch,
+            current_metadata_offset=context.image.highest_offset,
+            want_shut_down=self._is_leaving,
+        )
+        if context.controller.is_active:
+            answer = await context.controller.heartbeat(request)
+        else:
+            answer = await context.forward(request)
+        if not isinstance(answer, BrokerHeartbeatResponse):
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{answer.NAME} for a heartbeat")
+        return answer
+
+    async def _send(
+        self, request: ControllerRegistrationRequest | BrokerRegistrationRequest
+    ) -> Message | None:
+        """The active controller's answer, None without one; failures are logged."""
+        context = self._context
+        try:
+            if not context.controller.is_active:
+                answer: Message = await context.forward(request)
+            elif isinstance(request, BrokerRegistrationRequest):
+                answer = await context.controller.register_broker(request)
+            else:
+                answer = await context.controller.register_controller(request)
+        except ApiError as error:
+            log("debug", "registration-failed", request=request.NAME, reason=error)
+            return None
+        code = getattr(answer, "error_code", ErrorCode.UNKNOWN_SERVER_ERROR)
+        if code not in (ErrorCode.NONE, ErrorCode.NOT_CONTROLLER):
+            log("warning", "registration-refused", request=request.NAME, error=error_name(code))
+        return answer
+
+    def _endpoints(self, *, is_controller: bool) -> tuple[Endpoint, ...]:
+        """The advertised endpoints of the listeners for peers, or of those for clients."""
+        names = {
+            listener.name
+            for listener in self._context.config.listeners
+            if (listener.is_controller if is_controller else listener.is_client)
+        }
+        return tuple(e for e in self._context.endpoints if e.listener in names)
+
+    async def _wait_for_news(self) -> None:
+        """Wait until more is committed, or a while."""
+        high_watermark = self._context.raft.high_watermark
+        await self._context.wait_high_watermark(high_watermark, 1000)
+        await trio.sleep(_BACKOFF_MIN)
+
+    async def _back_off(self) -> None:
+        await trio.sleep(self._backoff)
+        self._backoff = min(self._backoff * 2, _BACKOFF_MAX)
