@@ -109,7 +109,7 @@ def handle_begin_request(state: RaftState, event: RequestReceived) -> None:
     ):
         # The transition stays: the epoch has this leader, whoever was meant (R-BEG-2).
         error = ErrorCode.INVALID_VOTER_KEY
-    reply = answers.begin_quorum_epoch(state, event.listener, error)
+    reply = answers.begin_quorum_epoch(state, answers.asked_on(event), error)
     state.emit(SendReply(event.token, reply))
 
 
@@ -154,7 +154,7 @@ def handle_end_request(state: RaftState, event: RequestReceived) -> None:
         role.fetch_deadline_ms = state.now + _backoff(state, partition)
         # The leader is gone by its own word, so pre-votes against it are welcome (KAFKA-20895).
         role.has_fetched = False
-    reply = answers.end_quorum_epoch(state, event.listener, error)
+    reply = answers.end_quorum_epoch(state, answers.asked_on(event), error)
     state.emit(SendReply(event.token, reply))
 
 

@@ -23,11 +23,13 @@ from kraftwire.messages.vote_response import TopicData as VoteTopic
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.config import TopicPartition
+from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.state import RaftState
 from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.message import Message
 
 __all__ = [
+    "asked_on",
     "begin_quorum_epoch",
     "cluster_id_differs",
     "end_quorum_epoch",
@@ -59,6 +61,12 @@ def endpoints_of(nodes: Sequence[Any], node_id: int, listener: str) -> tuple[End
         if node.node_id == node_id and node.host and node.port:
             return (Endpoint(listener, node.host, node.port),)
     return ()
+
+
+def asked_on(event: RequestReceived) -> str:
+    """The listener whose addresses an answer may hold: none in version 0, which lacks the field
+    (R-VOTE-9)."""
+    return event.listener if event.version else ""
 
 
 def leader_address(state: RaftState, listener: str) -> Endpoint | None:

@@ -107,7 +107,7 @@ def _vote_request(state: RaftState, voter_id: int) -> VoteRequest:
 def handle_vote_request(state: RaftState, event: RequestReceived) -> None:
     """Answer a Vote request; a granted vote is durable before the answer leaves (D1, S3)."""
     request = cast("VoteRequest", event.message)
-    state.emit(SendReply(event.token, _answer(state, request, event.listener)))
+    state.emit(SendReply(event.token, _answer(state, request, answers.asked_on(event))))
 
 
 def _answer(state: RaftState, request: VoteRequest, listener: str) -> VoteResponse:

@@ -99,7 +99,6 @@ def _fetch_request(state: RaftState) -> FetchRequest:
     )
     return FetchRequest(
         cluster_id=state.cluster_id,
-        replica_id=config.key.id,
         replica_state=ReplicaState(replica_id=config.key.id),
         max_wait_ms=config.timers.fetch_max_wait_ms,
         max_bytes=config.fetch_max_bytes,

@@ -23,12 +23,12 @@ __all__ = ["MessageChecks", "diverging_epoch_of", "is_pre_vote"]
 
 def is_pre_vote(message: Message) -> bool:
     """Whether a message asks for a pre-vote."""
-    return type(message) is VoteRequest and message.topics[0].partitions[0].pre_vote
+    return message.__class__ is VoteRequest and message.topics[0].partitions[0].pre_vote
 
 
 def diverging_epoch_of(event: Event | None) -> int | None:
     """The leader epoch of a Fetch answer that says where logs diverge; None for all else."""
-    if type(event) is not ResponseReceived or type(event.message) is not FetchResponse:
+    if type(event) is not ResponseReceived or event.message.__class__ is not FetchResponse:
         return None
     partition = event.message.responses[0].partitions[0]
     diverging, leader = partition.diverging_epoch, partition.current_leader
@@ -60,13 +60,13 @@ class MessageChecks:
 
     def request(self, node: int, message: Message) -> None:
         """A request is about to leave."""
-        check = self._requests.get(type(message))
+        check = self._requests.get(message.__class__)
         if check is not None:
             check(node, message)
 
     def reply(self, node: int, message: Message) -> None:
         """An answer is about to leave."""
-        check = self._replies.get(type(message))
+        check = self._replies.get(message.__class__)
         if check is not None:
             check(node, message)
 

@@ -207,7 +207,7 @@ class Machine:
         if self.is_paused:
             self._backlog.append((self.run, call, message))
             return
-        if type(message) is VoteRequest:
+        if message.__class__ is VoteRequest:
             asked = message.topics[0].partitions[0]
             self.vote_before = self.cluster.ballots.vote_of(self.id, asked.replica_epoch)
         self.guard(process.receive, call, message)

@@ -195,7 +195,7 @@ class Network:
 
 
 def _is_pre_vote(message: Message) -> bool:
-    return type(message) is VoteRequest and message.topics[0].partitions[0].pre_vote
+    return message.__class__ is VoteRequest and message.topics[0].partitions[0].pre_vote
 
 
 def _recoded(message: Message, version: int) -> Message:

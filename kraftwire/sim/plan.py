@@ -193,8 +193,8 @@ def _timers(random: Random) -> dict[str, int]:
         return {}
     return {
         "election_timeout_ms": random.choice((300, 1000, 2000)),
-        "fetch_timeout_ms": random.choice((600, 2000, 3000)),
-        "request_timeout_ms": random.choice((500, 2000)),
+        "fetch_timeout_ms": random.choice((1000, 2000, 3000)),
+        "request_timeout_ms": random.choice((1000, 2000)),
         "append_linger_ms": random.choice((0, 5, 25, 100)),
         "election_backoff_max_ms": random.choice((0, 100, 1000)),
     }

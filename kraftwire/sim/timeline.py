@@ -62,7 +62,7 @@ def show(thing: Any) -> str:
 
 
 def _show_message(message: Message) -> str:
-    shower = _SHOWERS.get(type(message))
+    shower = _SHOWERS.get(message.__class__)
     return shower(message) if shower else repr(message)
 
 
