@@ -13,6 +13,9 @@ import trio
 from kraftwire import messages
 from kraftwire.errors import ApiError
 from kraftwire.limits import FORWARDS_AT_ONCE_MAX
+from kraftwire.messages.fetch_request import FetchRequest
+from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
+from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.node.config import NodeConfig
 from kraftwire.node.context import Request
 from kraftwire.node.controller import Controller
@@ -26,7 +29,7 @@ from kraftwire.raft.events import ResignRequested
 from kraftwire.raft.voters import Endpoint, ReplicaKey, VoterSet
 from kraftwire.wire.message import Message
 
-__all__ = ["Forwarder", "NodeContext", "View"]
+__all__ = ["Forwarder", "NodeContext", "View", "replica_of"]
 
 Answer = Callable[[Request], Awaitable[Message | None]]
 
@@ -40,7 +43,7 @@ class View:
 
     def note_software(self, replica_id: int, software: str) -> None:
         """A replica's connection named its software."""
-        if software:
+        if replica_id >= 0 and software:
             self._software[replica_id] = software
 
     @property
@@ -112,6 +115,20 @@ class View:
     def cluster_id(self) -> str | None:
         """The cluster's id, None while it is unknown."""
         return self._core.cluster_id
+
+
+def replica_of(message: Message) -> int:
+    """The replica that sends a raft request of its own accord, -1 if it is none."""
+    match message:
+        case FetchRequest():
+            state = message.replica_state
+            tagged = state.replica_id if state is not None else -1
+            return tagged if tagged >= 0 else message.replica_id
+        case VoteRequest() if message.topics and message.topics[0].partitions:
+            return message.topics[0].partitions[0].replica_id
+        case UpdateRaftVoterRequest():
+            return message.voter_id
+    return -1
 
 
 class Forwarder:

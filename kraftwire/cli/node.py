@@ -1,0 +1,42 @@
+"""`kraftwire node start`: run a node in the foreground."""
+
+from __future__ import annotations
+
+import click
+
+__all__ = ["node"]
+
+
+@click.group()
+def node() -> None:
+    """Run a node of a quorum."""
+
+
+@node.command()
+@click.option(
+    "--config",
+    "path",
+    required=True,
+    metavar="FILE",
+    help="Properties file: a server.properties, or one of the README of Kafka's raft module.",
+)
+@click.option(
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a property in place of what the file says; may be given several times.",
+)
+def start(path: str, overrides: tuple[str, ...]) -> int:
+    """Start a node and run it until SIGTERM or SIGINT.
+
+    A line on standard error for each listener tells that it accepts connections; the node's log
+    follows there. With process.roles in the file the log directory has to be formatted first, with
+    kraftwire storage format; without it the node formats the directory itself.
+    """
+    from kraftwire.node.config import load
+
+    config = load(path, overrides)
+    from kraftwire.node.app import run
+
+    return run(config)

@@ -1,0 +1,360 @@
+"""A node from its lock file to its last flush: puts the parts together, starts and stops them.
+
+Owns the order of start and end. Storage comes first, then the sockets, then the core: a node that
+cannot have either must not have voted. At the end the core leaves the quorum in good order before
+the sockets close.
+
+Source: Kafka's `KafkaRaftServer` and `ControllerServer`.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+
+import trio
+
+from kraftwire import __version__
+from kraftwire.errors import KraftwireError, UsageError
+from kraftwire.log.files import Files, LocalFiles
+from kraftwire.node import handlers
+from kraftwire.node.bootstrap import new_cluster_id, read_bootstrap
+from kraftwire.node.capture import CaptureFile
+from kraftwire.node.config import ConnectionLimits, Listener, NodeConfig
+from kraftwire.node.connection import Connection, ConnectionStats, Service
+from kraftwire.node.context import CommitListener, Request
+from kraftwire.node.controller import Controller
+from kraftwire.node.driver import Driver
+from kraftwire.node.handlers.versions import offered
+from kraftwire.node.link import Link, LinkStats
+from kraftwire.node.listener import Acceptor, bind
+from kraftwire.node.logs import RateLimit, log, set_up
+from kraftwire.node.metrics import Sample, raft_samples, render, serve_http
+from kraftwire.node.peers import Peers
+from kraftwire.node.services import Forwarder, NodeContext, replica_of
+from kraftwire.node.storage import Storage
+from kraftwire.raft.config import RaftConfig
+from kraftwire.raft.core import RaftCore
+from kraftwire.raft.events import ClusterIdKnown, ShutdownRequested
+from kraftwire.raft.voters import Endpoint, ReplicaKey
+from kraftwire.records.batch import RecordBatch
+from kraftwire.wire.message import Message
+
+__all__ = ["Node", "run"]
+
+# Beyond the core's own time for leaving, something else must be wrong.
+SHUTDOWN_GRACE_SECONDS = 5.0
+
+
+def run(config: NodeConfig) -> int:
+    """Run a node until SIGTERM or SIGINT; returns the exit code.
+
+    Raises: UsageError and StorageError, if the node cannot start or has to stop.
+    """
+    set_up(config.log_level, config.node_id)
+    for warning in config.warnings:
+        log("warning", "config", text=warning)
+    try:
+        trio.run(_run_until_signal, config)
+    except BaseExceptionGroup as group:
+        raise _first(group) from group
+    return 0
+
+
+async def _run_until_signal(config: NodeConfig) -> None:
+    stop = trio.Event()
+    node = Node(config)
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_stop_on_signal, signals, stop, nursery.cancel_scope)
+            await node.run(stop)
+            nursery.cancel_scope.cancel()
+
+
+async def _stop_on_signal(
+    signals: AsyncIterator[int], stop: trio.Event, scope: trio.CancelScope
+) -> None:
+    """The first signal stops the node in good order, a second one at once."""
+    async for number in signals:
+        name = signal.Signals(number).name
+        if stop.is_set():
+            log("warning", "stopped-at-once", signal=name)
+            scope.cancel()
+        log("info", "stopping", signal=name)
+        stop.set()
+
+
+class Node:
+    """One node. Order: `run` once.
+
+    Shape: `extra_listeners` follow the log besides the controller; `ready` is set once all
+    listeners accept connections.
+    """
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        *,
+        files: Files | None = None,
+        extra_listeners: Sequence[CommitListener] = (),
+    ) -> None:
+        self.config = config
+        self.ready = trio.Event()
+        self.core: RaftCore
+        self.driver: Driver
+        self.context: NodeContext
+        self.endpoints: tuple[Endpoint, ...] = ()
+        self._files = files or LocalFiles()
+        self._extra_listeners = extra_listeners
+        self._connection_stats = ConnectionStats()
+        self._link_stats = LinkStats()
+        self._capture: CaptureFile | None = None
+
+    async def run(self, stop: trio.Event) -> None:
+        """Be a node until `stop` is set. Raises: UsageError, StorageError, InvariantError."""
+        config = self.config
+        mode = "raft-readme" if config.is_raft_readme else "kafka"
+        log("info", "starting", version=__version__, mode=mode, config=config.path)
+        self._garbage = RateLimit(trio.current_time)
+        if config.capture_file:
+            self._capture = CaptureFile(config.capture_file)
+        storage = Storage.open(config, self._files)
+        try:
+            sockets = [
+                (listener, await bind(listener, config.limits.backlog))
+                for listener in config.listeners
+            ]
+            self.endpoints = _bound(config, sockets)
+            self._build(storage)
+            await self._serve(sockets, stop)
+            self.driver.close()
+        finally:
+            storage.close()
+            if self._capture:
+                self._capture.close()
+        log("info", "stopped", graceful=self.driver.was_graceful)
+
+    def _build(self, storage: Storage) -> None:
+        """The core, the task that drives it, and what looks at both."""
+        config = self.config
+        key = ReplicaKey(config.node_id, storage.directory_id)
+        self.core = RaftCore(
+            self._raft_config(key, storage.cluster_id), storage.stored_state(), random.Random()
+        )
+        self._peers = Peers(
+            self._link_maker(f"raft-client-{config.node_id}"),
+            lambda answer: self.driver.submit(answer),
+            self._link_stats,
+        )
+        self.driver = Driver(
+            self.core,
+            storage.log,
+            lambda state: storage.persist(state, self.core.kraft_version, self.core.voters),
+            self._peers,
+            wall_ms=int(time.time() * 1000),
+        )
+        forwarder = Forwarder(self._link_maker(str(config.node_id)), config.request_timeout_ms)
+        self.context = NodeContext(config, key, self.core, self.driver, forwarder)
+        self.context.endpoints = self.endpoints
+        self.context.answer = self._answer
+        self.context.controller = Controller(
+            self.context,
+            bootstrap=read_bootstrap(config.metadata_log_dir),
+            new_cluster_id=new_cluster_id if config.is_raft_readme else None,
+        )
+        self.driver.add_listener(_StateMachine(self.context, self.driver, storage))
+        for listener in self._extra_listeners:
+            self.driver.add_listener(listener)
+
+    def _raft_config(self, key: ReplicaKey, cluster_id: str | None) -> RaftConfig:
+        config = self.config
+        own = [e for e in self.endpoints if e.listener in config.controller_listeners]
+        return RaftConfig(
+            key=key,
+            cluster_id=cluster_id,
+            voters=config.voters,
+            topic=config.topic,
+            listener=config.listener_name,
+            endpoints=tuple(own) if config.is_controller else (),
+            bootstrap_servers=config.bootstrap_servers,
+            timers=config.timers,
+            fetch_max_bytes=config.fetch_max_bytes,
+            batch_max_bytes=config.batch_max_bytes,
+            can_be_voter=config.is_controller,
+            handover=config.handover,
+            describe_leader_last_fetch=config.describe_leader_last_fetch,
+        )
+
+    def _link_maker(self, client_id: str) -> Callable[[], Link]:
+        tap = self._capture.tap if self._capture else None
+        return lambda: Link(client_id, stats=self._link_stats, garbage=self._garbage, tap=tap)
+
+    async def _serve(
+        self,
+        sockets: list[tuple[Listener, list[trio.SocketListener]]],
+        stop: trio.Event,
+    ) -> None:
+        """Run all tasks until the node has left the quorum."""
+        config = self.config
+        acceptor = self._acceptor(config.limits)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._peers.run)
+            nursery.start_soon(self.driver.run)
+            nursery.start_soon(self.context.controller.run)
+            for listener, listening in sockets:
+                versions = offered(
+                    is_controller=listener.is_controller, is_client=listener.is_client
+                )
+                service = Service(listener, versions, self._answer)
+                nursery.start_soon(acceptor.run, listening, self._server_of(service))
+            if config.prometheus is not None:
+                await self._start_metrics(nursery, *config.prometheus)
+            self._announce()
+            await stop.wait()
+            await self._leave()
+            nursery.cancel_scope.cancel()
+
+    def _acceptor(self, limits: ConnectionLimits) -> Acceptor:
+        def count() -> None:
+            self._connection_stats.refused += 1
+
+        return Acceptor(limits, on_refused=count, refusals=self._garbage)
+
+    def _server_of(self, service: Service) -> Callable[[trio.SocketStream, str], Awaitable[None]]:
+        stats = self._connection_stats
+
+        async def serve(stream: trio.SocketStream, peer: str) -> None:
+            tap = self._capture.tap(stream, True) if self._capture else None
+            connection = Connection(
+                stream,
+                service,
+                self.config.limits,
+                stats=stats,
+                garbage=self._garbage,
+                peer=peer,
+                tap=tap,
+            )
+            stats.accepted += 1
+            stats.open += 1
+            try:
+                await connection.serve()
+            finally:
+                stats.open -= 1
+
+        return serve
+
+    async def _answer(self, request: Request) -> Message | None:
+        """Let the right handler answer a request."""
+        if request.from_controller_listener and request.software:
+            self.context.raft.note_software(replica_of(request.message), request.software)
+        handler = handlers.route(request)
+        return None if handler is None else await handler(request, self.context)
+
+    def _announce(self) -> None:
+        """A line per listener tells whoever started the node that it can be connected to."""
+        for endpoint in self.endpoints:
+            address = f"{endpoint.host}:{endpoint.port}"
+            text = f"ready node={self.config.node_id} listener={endpoint.listener}"
+            print(f"{text} address={address}", file=sys.stderr, flush=True)
+        self.ready.set()
+
+    async def _leave(self) -> None:
+        """Let the core leave the quorum, for as long as it may take."""
+        self.driver.submit(ShutdownRequested())
+        patience = self.config.timers.shutdown_timeout_ms / 1000 + SHUTDOWN_GRACE_SECONDS
+        with trio.move_on_after(patience) as scope:
+            await self.driver.shutdown_finished.wait()
+        if scope.cancelled_caught:
+            self.driver.was_graceful = False
+
+    async def _start_metrics(self, nursery: trio.Nursery, host: str, port: int) -> None:
+        place = Listener("kraftwire.prometheus.listener", host, port, False, False)
+        for listening in await bind(place, self.config.limits.backlog):
+
+            async def serve(stream: trio.SocketStream) -> None:
+                await serve_http(stream, lambda: render(self.samples()))
+
+            nursery.start_soon(trio.serve_listeners, serve, [listening])
+        log("info", "metrics", address=f"{host}:{port}")
+
+    def samples(self) -> Iterator[Sample]:
+        """All counters and gauges, as they are now."""
+        yield from raft_samples(self.core.metrics())
+        stats = self._connection_stats
+        yield _gauge("connections", "Connections that peers and clients have open", stats.open)
+        yield _counter("connections_accepted", "Connections accepted", stats.accepted)
+        yield _counter("connections_refused", "Connections above a limit", stats.refused)
+        for name, count in stats.requests.items():
+            yield _counter("requests", "Requests by API", count, ("api", name))
+        for cause, count in stats.closed.items():
+            yield _counter(
+                "connections_closed", "Connections by cause of end", count, ("cause", cause)
+            )
+        links = self._link_stats
+        yield _counter("peer_connects", "Attempts to connect to another node", links.connects)
+        yield _counter("peer_connect_failures", "Attempts that failed", links.connect_failures)
+        yield _counter(
+            "peer_disconnects", "Exchanges that a lost connection ended", links.disconnects
+        )
+        yield _counter("peer_timeouts", "Requests without an answer in time", links.timeouts)
+        yield _counter("peer_bad_answers", "Answers that cannot be read", links.bad_answers)
+        yield _counter("log_flushes", "Flushes of the log", self.driver.flush_count)
+
+
+class _StateMachine:
+    """The controller, and the cluster id where the log tells it (raft-README mode)."""
+
+    def __init__(self, context: NodeContext, driver: Driver, storage: Storage) -> None:
+        self._context = context
+        self._driver = driver
+        self._storage = storage
+
+    def handle_commit(self, batches: Sequence[RecordBatch]) -> None:
+        self._context.controller.handle_commit(batches)
+        cluster_id = self._context.image.cluster_id
+        if cluster_id is not None and self._storage.cluster_id is None:
+            self._storage.keep_cluster_id(cluster_id)
+            self._driver.submit(ClusterIdKnown(cluster_id))
+            log("info", "cluster-id", cluster_id=cluster_id)
+
+    def handle_leader_change(self, leader_id: int, epoch: int, end_offset: int) -> None:
+        self._context.controller.handle_leader_change(leader_id, epoch, end_offset)
+
+
+def _bound(
+    config: NodeConfig, sockets: list[tuple[Listener, list[trio.SocketListener]]]
+) -> tuple[Endpoint, ...]:
+    """What is advertised, with the ports that the system chose where it was to choose."""
+    endpoints = []
+    for listener, listening in sockets:
+        endpoint = config.endpoint(listener.name)
+        assert endpoint is not None
+        port = endpoint.port or listening[0].socket.getsockname()[1]
+        endpoints.append(Endpoint(endpoint.listener, endpoint.host, port))
+    return tuple(endpoints)
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error to report of several: what ended the node on purpose comes before all else."""
+    leaves = list(_leaves(group))
+    ours = [error for error in leaves if isinstance(error, KraftwireError)]
+    return next(iter([e for e in ours if not isinstance(e, UsageError)] or ours or leaves))
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
+
+
+def _gauge(name: str, about: str, value: float) -> Sample:
+    return Sample(f"kraftwire_{name}", "gauge", about, value)
+
+
+def _counter(name: str, about: str, value: float, *labels: tuple[str, str]) -> Sample:
+    return Sample(f"kraftwire_{name}", "counter", about, value, labels)

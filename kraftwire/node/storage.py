@@ -1,0 +1,183 @@
+"""What a node keeps on disk, opened: the lock, meta.properties, quorum state and log.
+
+Owns the two ways to start (R-START-1): in Kafka mode a directory has to be formatted, for this node
+and for one cluster; in raft-README mode a node formats its directory at its first start, and adds
+the cluster's id once the quorum has one.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kraftwire.errors import UsageError
+from kraftwire.log.files import Files, Lock
+from kraftwire.log.meta_properties import (
+    MetaProperties,
+    read_meta_properties,
+    write_meta_properties,
+)
+from kraftwire.log.metadata_log import MetadataLog
+from kraftwire.log.names import (
+    LOCK_FILE,
+    META_PROPERTIES_FILE,
+    QUORUM_STATE_FILE,
+    join,
+    partition_directory,
+)
+from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
+from kraftwire.log.settings import LogSettings
+from kraftwire.node.config import NodeConfig
+from kraftwire.raft.effects import ElectionState
+from kraftwire.raft.ports import LogImage, StoredState
+from kraftwire.raft.voters import ReplicaKey, VoterSet
+from kraftwire.wire.fast import ZERO_UUID
+
+__all__ = ["Storage"]
+
+
+class Storage:
+    """A node's open files; `open` is the way in."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        files: Files,
+        *,
+        meta: MetaProperties,
+        log: MetadataLog,
+        locks: list[Lock],
+    ) -> None:
+        self.log = log
+        self._files = files
+        self._meta_path = join(config.metadata_log_dir, META_PROPERTIES_FILE)
+        self._meta = meta
+        self._locks = locks
+        partition = partition_directory(config.metadata_log_dir, config.topic.name)
+        self._state_file = QuorumStateFile(files, join(partition, QUORUM_STATE_FILE))
+
+    @classmethod
+    def open(cls, config: NodeConfig, files: Files) -> Storage:
+        """Lock and open a node's directories.
+
+        Raises: UsageError if they are not formatted for this node, with the command that would
+        do it; StorageError if another process has them or what is in them cannot be trusted.
+        """
+        directories = list(dict.fromkeys((config.metadata_log_dir, *config.log_dirs)))
+        locks: list[Lock] = []
+        try:
+            for directory in directories:
+                if config.is_raft_readme or files.exists(directory):
+                    files.mkdir(directory)
+                    locks.append(files.lock(join(directory, LOCK_FILE)))
+            metas = [_read_meta(config, files, directory) for directory in directories]
+            _check_one_cluster(directories, metas)
+            settings = LogSettings(
+                segment_bytes=config.segment_max_bytes, segment_ms=config.segment_max_ms
+            )
+            topic = config.topic
+            log = MetadataLog.open(
+                files, config.metadata_log_dir, settings, topic.name, topic.topic_id
+            )
+        except BaseException:
+            for lock in locks:
+                lock.close()
+            raise
+        return cls(config, files, meta=metas[0], log=log, locks=locks)
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster's id, None as long as the quorum has none."""
+        return self._meta.cluster_id
+
+    @property
+    def directory_id(self) -> bytes:
+        """The id of the directory of the metadata log."""
+        return self._meta.directory_id
+
+    def stored_state(self) -> StoredState:
+        """What the core starts from."""
+        stored = self._state_file.read() or QuorumState()
+        voted = None
+        if stored.voted_id >= 0:
+            voted = ReplicaKey(stored.voted_id, stored.voted_directory_id)
+        log = self.log
+        image = LogImage(
+            start_offset=log.start_offset,
+            end_offset=log.end_offset,
+            batches=log.batches(),
+            control=log.control(),
+            snapshot=log.snapshot,
+        )
+        return StoredState(ElectionState(stored.epoch, stored.leader_id, voted), image)
+
+    def persist(self, state: ElectionState, kraft_version: int, voters: VoterSet) -> None:
+        """Write the quorum state, durably (D1)."""
+        voted = state.voted
+        stored = QuorumState(
+            epoch=state.epoch,
+            leader_id=state.leader_id,
+            voted_id=voted.id if voted else -1,
+            voted_directory_id=voted.directory_id if voted else ZERO_UUID,
+        )
+        self._state_file.write(stored, kraft_version, [voter.key.id for voter in voters])
+
+    def keep_cluster_id(self, cluster_id: str) -> None:
+        """Store the id that the quorum has chosen."""
+        self._meta = replace(self._meta, cluster_id=cluster_id)
+        write_meta_properties(self._files, self._meta_path, self._meta)
+
+    def close(self) -> None:
+        """Close the log and give up the locks."""
+        try:
+            self.log.close()
+        finally:
+            for lock in self._locks:
+                lock.close()
+
+
+def _read_meta(config: NodeConfig, files: Files, directory: str) -> MetaProperties:
+    """The meta.properties of a directory, written first where that is this node's own business."""
+    path = join(directory, META_PROPERTIES_FILE)
+    meta = read_meta_properties(files, path) if files.exists(path) else None
+    if meta is None:
+        if not config.is_raft_readme:
+            raise UsageError(
+                f"{directory} is not formatted: run kraftwire storage format "
+                f"--config {config.path} --cluster-id ID"
+            )
+        meta = MetaProperties(None, config.node_id, _new_directory_id())
+        write_meta_properties(files, path, meta)
+    if meta.node_id != config.node_id:
+        raise UsageError(
+            f"{path} belongs to node {meta.node_id}, and {config.path} is that of node "
+            f"{config.node_id}: correct node.id or log.dirs, or format another directory with "
+            f"kraftwire storage format --config {config.path} --cluster-id ID"
+        )
+    if meta.directory_id == ZERO_UUID:
+        meta = replace(meta, directory_id=_new_directory_id())
+        write_meta_properties(files, path, meta)
+    return meta
+
+
+def _check_one_cluster(directories: Sequence[str], metas: Sequence[MetaProperties]) -> None:
+    """All directories of a node have to be formatted for one cluster."""
+    for directory, meta in zip(directories, metas, strict=True):
+        if meta.cluster_id != metas[0].cluster_id:
+            raise UsageError(
+                f"{directory} belongs to cluster {meta.cluster_id}, {directories[0]} to cluster "
+                f"{metas[0].cluster_id}: a node's directories have to be of one cluster"
+            )
+
+
+def _new_directory_id() -> bytes:
+    """A random directory id, whose text does not read like an option."""
+    while True:
+        directory_id = secrets.token_bytes(16)
+        if directory_id[0] >> 2 != _DASH and directory_id != ZERO_UUID:
+            return directory_id
+
+
+# The six bits that base64 writes as "-" in the alphabet for file names.
+_DASH = 62
