@@ -1,0 +1,112 @@
+"""What state machines are told, in which order."""
+
+from __future__ import annotations
+
+from kraftwire.raft.effects import DeliverCommitted, Effect, LeaderChanged
+from kraftwire.raft.listeners import Listeners
+
+
+def listeners(next_offset: int = 0) -> Listeners:
+    """One state machine, 7."""
+    registered = Listeners()
+    registered.register(7, next_offset)
+    return registered
+
+
+def test_committed_batches_are_delivered_one_piece_at_a_time() -> None:
+    """R-LIS-3: the next delivery begins where the state machine really is."""
+    told = listeners(3)
+    assert list(told.serve(-1)) == []
+    assert list(told.serve(10)) == [DeliverCommitted(7, 3, 10)]
+    assert list(told.serve(20)) == []
+    told.consumed(7, 8)
+    assert list(told.serve(20)) == [DeliverCommitted(7, 8, 20)]
+    told.consumed(7, 20)
+    assert list(told.serve(20)) == []
+
+
+def test_a_state_machine_cannot_claim_more_than_it_was_given() -> None:
+    """Nor go back, nor count twice: what is delivered continues without gap or repetition."""
+    told = listeners(3)
+    told.consumed(7, 99)
+    told.consumed(8, 99)
+    assert list(told.serve(10)) == [DeliverCommitted(7, 3, 10)]
+    told.consumed(7, 99)
+    assert list(told.serve(15)) == [DeliverCommitted(7, 10, 15)]
+    told.consumed(7, 2)
+    assert list(told.serve(15)) == [DeliverCommitted(7, 10, 15)]
+
+
+def test_registering_twice_does_nothing() -> None:
+    """R-LIS-7."""
+    told = listeners(3)
+    told.register(7, 0)
+    assert list(told.serve(10)) == [DeliverCommitted(7, 3, 10)]
+
+
+def test_followers_hear_of_a_leader_at_once_and_behind_the_batches() -> None:
+    """R-LIS-6: the order within a step is batches first."""
+    told = listeners()
+    told.leader_changed(2, 5, 10, False)
+    assert list(told.serve(10)) == [DeliverCommitted(7, 0, 10), LeaderChanged(7, 2, 5, 10)]
+    assert list(told.serve(10)) == []
+
+
+def test_a_leader_hears_of_itself_once_it_has_everything_older() -> None:
+    """R-LIS-6, KAFKA-15345: its LeaderChange record at 10 must be consumed."""
+    told = listeners()
+    told.leader_changed(1, 5, 10, True)
+    assert list(told.serve(-1)) == []
+    assert list(told.serve(11)) == [DeliverCommitted(7, 0, 11)]
+    told.consumed(7, 10)
+    assert list(told.serve(11)) == [DeliverCommitted(7, 10, 11)]
+    told.consumed(7, 11)
+    assert list(told.serve(11)) == [LeaderChanged(7, 1, 5, 11)]
+
+
+def test_nobody_hears_of_a_leadership_that_is_over() -> None:
+    """R-LIS-6: as Resigned nothing is fired, even if the state machine comes to that offset."""
+    told = listeners()
+    told.leader_changed(1, 5, 10, True)
+    told.serve(11)
+    told.resigned()
+    told.consumed(7, 11)
+    assert list(told.serve(-1)) == []
+    told.leader_changed(-1, 6, 11, False)
+    assert list(told.serve(-1)) == [LeaderChanged(7, -1, 6, 11)]
+
+
+def test_an_epoch_has_two_calls_at_most() -> None:
+    """R-LIS-6: nobody known yet, then somebody; repetitions and older epochs are not told."""
+    told = listeners()
+    calls: list[Effect] = []
+    for leader_id, epoch in ((-1, 4), (-1, 4), (2, 4), (2, 4), (-1, 4), (3, 3), (-1, 5), (3, 5)):
+        told.leader_changed(leader_id, epoch, 0, False)
+        calls += told.serve(-1)
+    heard = [(c.leader_id, c.epoch) for c in calls if isinstance(c, LeaderChanged)]
+    assert heard == [(-1, 4), (2, 4), (-1, 5), (3, 5)]
+
+
+def test_a_late_state_machine_hears_the_present_leader_only() -> None:
+    """What was before is in the log."""
+    told = Listeners()
+    told.leader_changed(2, 4, 0, False)
+    told.leader_changed(3, 6, 9, False)
+    told.register(8, 0)
+    assert list(told.serve(-1)) == [LeaderChanged(8, 3, 6, 9)]
+
+
+def test_an_empty_quorum_without_leader_is_not_news() -> None:
+    """Epoch 0 without a leader is what everybody starts from."""
+    told = listeners()
+    told.leader_changed(-1, 0, 0, False)
+    assert list(told.serve(-1)) == []
+
+
+def test_each_state_machine_has_its_own_pace() -> None:
+    """A slow one holds up nobody."""
+    told = listeners()
+    told.register(8, 5)
+    assert list(told.serve(9)) == [DeliverCommitted(7, 0, 9), DeliverCommitted(8, 5, 9)]
+    told.consumed(8, 9)
+    assert list(told.serve(12)) == [DeliverCommitted(8, 9, 12)]

@@ -1,0 +1,88 @@
+"""Fetch requests at rest: who is woken when, and in which order."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kraftwire.limits import PARKED_FETCHES_MAX
+from kraftwire.messages.fetch_request import FetchRequest
+from kraftwire.messages.fetch_response import FetchResponse
+from kraftwire.raft.events import RequestReceived
+from kraftwire.raft.parked import ParkedFetch, ParkedFetches
+
+
+def fetch(token: int, offset: int = 10, deadline_ms: int = 500) -> ParkedFetch:
+    """A request with an empty answer."""
+    event = RequestReceived(token, 18, FetchRequest())
+    return ParkedFetch(token, offset, deadline_ms, event, FetchResponse())
+
+
+def parked(*fetches: ParkedFetch) -> ParkedFetches:
+    """These requests at rest."""
+    resting = ParkedFetches()
+    for each in fetches:
+        assert resting.park(each)
+    return resting
+
+
+def tokens(fetches: list[ParkedFetch]) -> list[int]:
+    """Which requests they are."""
+    return [each.token for each in fetches]
+
+
+def test_nothing_at_rest_sets_no_timer() -> None:
+    """An idle leader sleeps."""
+    resting = ParkedFetches()
+    assert resting.next_deadline_ms is None
+    assert resting.wake_all() == resting.expired(10_000) == resting.wake_at_or_below(9) == []
+    assert not resting
+
+
+def test_growth_wakes_those_at_or_below_the_new_end_in_order_of_arrival() -> None:
+    """R-FET-14 (a)."""
+    resting = parked(fetch(3, 10), fetch(1, 12), fetch(2, 11))
+    assert tokens(resting.wake_at_or_below(11)) == [3, 2]
+    assert tokens(resting.wake_all()) == [1]
+
+
+def test_time_wakes_those_whose_time_is_up() -> None:
+    """R-FET-14 (d); the timer is then that of the next one."""
+    late, soon, as_soon = (fetch(n, deadline_ms=at) for n, at in ((1, 300), (2, 200), (3, 200)))
+    resting = parked(late, soon, as_soon)
+    assert resting.next_deadline_ms == 200
+    assert resting.expired(199) == []
+    assert tokens(resting.expired(200)) == [2, 3]
+    assert resting.next_deadline_ms == 300
+    assert tokens(resting.expired(999)) == [1]
+    assert resting.next_deadline_ms is None
+
+
+def test_there_is_a_limit() -> None:
+    """Beyond it a request is answered at once, and the memory stays bounded."""
+    resting = parked(*map(fetch, range(PARKED_FETCHES_MAX)))
+    assert not resting.park(fetch(-1))
+    assert len(resting) == PARKED_FETCHES_MAX
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=20), st.data())
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_everybody_is_woken_once_and_in_order(
+    requests: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    """Against a plain list, whatever the order of growth and time."""
+    resting = ParkedFetches()
+    model: list[tuple[int, int, int]] = []
+    for token, (offset, deadline) in enumerate(requests):
+        resting.park(fetch(token, offset, deadline))
+        model.append((token, offset, deadline))
+        border = data.draw(st.integers(0, 9))
+        if data.draw(st.booleans()):
+            assert tokens(resting.expired(border)) == [t for t, _, d in model if d <= border]
+            model = [each for each in model if each[2] > border]
+        else:
+            woken = resting.wake_at_or_below(border)
+            assert tokens(woken) == [t for t, o, _ in model if o <= border]
+            model = [each for each in model if each[1] > border]
+        assert resting.next_deadline_ms == min((d for _, _, d in model), default=None)
+        assert len(resting) == len(model)
