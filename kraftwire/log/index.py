@@ -3,8 +3,11 @@
 Shape: an entry of the offset index is (last offset of a batch relative to the segment, position of
 that batch), of the time index (largest timestamp so far, relative last offset of its batch). The
 files of the active segment have their full size in advance; what follows the entries is zeros. It
-is cut off when the segment or the log is closed. Nothing here is synced: the log is the truth, and
-indexes are made anew where they disagree with it.
+is cut off when the segment or the log is closed.
+
+Order: entries are written behind a flush of what they point to, never before, so that an entry in
+the file proves that the log was durable that far (D11). The files themselves are hardly ever
+synced: the log is the truth, and indexes are made anew where they disagree with it.
 
 Source: Kafka's `AbstractIndex`, `OffsetIndex`, `TimeIndex`.
 """
@@ -32,6 +35,7 @@ class Index:
         self.count = 0
         self.count_max = size_max // entry.size
         self.last: tuple[int, int] | None = None
+        self._waiting: list[tuple[int, int]] = []
 
     @property
     def is_full(self) -> bool:
@@ -53,21 +57,44 @@ class Index:
         return entries
 
     def adopt(self, entries: list[tuple[int, int]]) -> None:
-        """Take stored entries, or the first of them, for what the index holds."""
+        """Take the entries that are in the file for what the index holds."""
         self.count = len(entries)
         self.last = entries[-1] if entries else None
+        self._waiting = []
 
     def append(self, first: int, second: int) -> None:
-        """Write an entry behind the last one."""
-        self._file.pwrite(self._entry.pack(first, second), self.count * self._entry.size)
+        """Add an entry behind the last one; `write` brings it into the file."""
+        self._waiting.append((first, second))
         self.count += 1
         self.last = first, second
 
+    def write(self, count: int) -> None:
+        """Bring entries into the file that are not there yet, so that it has so many."""
+        waiting = self._waiting
+        start = self.count - len(waiting)
+        if count <= start:
+            return
+        entries = waiting[: count - start]
+        data = b"".join(self._entry.pack(*entry) for entry in entries)
+        self._file.pwrite(data, start * self._entry.size)
+        del waiting[: len(entries)]
+
     def rewrite(self, entries: list[tuple[int, int]]) -> None:
-        """Replace all entries."""
+        """Replace all entries in the file."""
         self._file.truncate(0)
         self._file.pwrite(b"".join(self._entry.pack(*entry) for entry in entries), 0)
         self.adopt(entries)
+
+    def cut(self, offset: int, part: int) -> None:
+        """Drop the entries from a relative offset on, durably: the log is cut next.
+
+        Shape: `part` says which half of an entry is the offset.
+        """
+        entries = self.stored()
+        kept = [entry for entry in entries if entry[part] < offset]
+        self._file.truncate(len(kept) * self._entry.size)
+        self._file.fdatasync()
+        self.adopt(kept)
 
     def extend(self) -> None:
         """Give the file of an active segment its full size."""

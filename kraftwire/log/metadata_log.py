@@ -69,9 +69,7 @@ class MetadataLog:
 
     def _start(self) -> None:
         """Make durable what was found, so that everything in the log counts as flushed."""
-        active = self._segments[-1]
-        active.activate()
-        active.file.fdatasync()
+        self._segments[-1].activate()
         self._files.fsync_dir(self.directory)
         self._store_epochs(self._epochs)
 
@@ -144,8 +142,8 @@ class MetadataLog:
         The old one is durable before that: a segment behind a torn one would look like damage.
         """
         old = self._segments[-1]
+        old.sync()
         old.deactivate()
-        old.file.fdatasync()
         self._write_producer_snapshot()
         segment = Segment(self._files, self.directory, self.end_offset, self._settings)
         segment.activate()
@@ -171,7 +169,7 @@ class MetadataLog:
         epochs = [entry for entry in self._epochs if entry[1] < end_offset]
         try:
             for segment in dirty:
-                segment.file.fdatasync()
+                segment.sync()
             self._store_epochs(epochs)
         except StorageError as error:
             self._failure = error
@@ -208,20 +206,18 @@ class MetadataLog:
         """Cut the copies before the log itself: at every start the log must not lack what they
         name."""
         segment = next(s for s in reversed(self._segments) if s.base_offset <= end_offset)
-        number = segment.batches.containing(end_offset)
-        if end_offset >= segment.end_offset:
-            number, cut_at = len(segment.batches), segment.size
-            end = segment.end_offset
+        if end_offset < segment.end_offset:
+            number = segment.batches.containing(end_offset)
+            end = segment.batches.offset(number)
         else:
-            cut_at, end = segment.batches.positions[number], segment.batches.offset(number)
+            number, end = len(segment.batches), segment.end_offset
         self._epochs = [entry for entry in self._epochs if entry[1] < end]
         self._store_epochs(list(self._epochs))
         self._remove_producer_snapshots(end)
         while self._segments[-1] is not segment:
             self._remove(self._segments.pop())
-        segment.cut(cut_at)
+        segment.cut(number)
         segment.activate()
-        segment.file.fdatasync()
         self._dirty = [dirty for dirty in self._dirty if dirty in self._segments]
         self.end_offset = segment.end_offset
         self.flushed_offset = min(self.flushed_offset, self.end_offset)

@@ -2,8 +2,11 @@
 
 The end of the last segment may be torn: written, but never flushed, so never acknowledged. That is
 cut off. Anything else that is wrong means that flushed records are lost, and then this replica must
-not vote with what is left: it refuses to start. What tells the two apart is all on disk: a good
-batch or a segment behind the damage, an epoch or a producer snapshot that begins behind the end.
+not vote with what is left: it refuses to start. What tells the two apart is all on disk. Index
+entries, epochs, producer snapshots and segments are made only behind a flush of what was before
+them, so if one of them lies behind the damage or the end, then flushed records are missing. Where
+none does, but a good batch follows, the damage counts as torn only if it has a hole: sectors of
+zeros, as a power failure leaves them when sectors reach the disk out of order.
 
 Source: rules R-START-2, R-START-5; KAFKA-14240, KAFKA-13098, KAFKA-16541.
 """
@@ -11,6 +14,7 @@ Source: rules R-START-2, R-START-5; KAFKA-14240, KAFKA-13098, KAFKA-16541.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kraftwire.errors import StorageError
@@ -24,7 +28,7 @@ from kraftwire.log.names import (
     join,
     offset_name,
 )
-from kraftwire.log.scan import Damage, SegmentScan, find_later_batch
+from kraftwire.log.scan import Damage, SegmentScan, find_later_batch, has_hole
 from kraftwire.log.segment import SUFFIXES, Segment
 from kraftwire.log.settings import LogSettings
 
@@ -134,40 +138,25 @@ def _judge(segment: Segment, scan: SegmentScan, damage: Damage, following: int |
     """Refuse a damage among flushed records; a torn end is left to `_check_end`."""
     what = f"{damage.problem} where offset {damage.offset} should begin"
     if following is not None:
-        raise _refusal(
-            segment.path, damage.position, f"{what}; a segment from offset {following} follows"
-        )
-    if not damage.torn:
-        raise _refusal(
-            segment.path, damage.position, f"{what}; its checksum is right, so it was not torn"
-        )
-    later = find_later_batch(segment.file, scan)
-    if later:
-        raise _refusal(
-            segment.path,
-            damage.position,
-            f"{what}; a good batch of offset {later[1]} follows at byte {later[0]}",
-        )
+        why = f"a segment from offset {following} follows"
+    elif has_hole(segment.file, damage):
+        return
+    elif damage.is_whole:
+        why = "its checksum is right, so it was not torn"
+    elif later := find_later_batch(segment.file, scan):
+        why = f"a good batch of offset {later[1]} follows at byte {later[0]}"
+    else:
+        return
+    raise _refusal(segment.path, damage.position, f"{what}; {why}")
 
 
 def _check_end(found: Recovered, names: list[str]) -> None:
     """Refuse an end that other files contradict, then cut what is torn."""
     last = found.segments[-1]
-    for epoch, start in found.epochs_stored or ():
-        if start > last.end_offset:
-            raise _refusal(
-                last.path,
-                last.size,
-                f"ends at offset {last.end_offset}, but epoch {epoch} began at offset {start}",
-            )
-    for name in names:
-        offset = base_offset_of(name, "snapshot")
-        if offset is not None and offset > last.end_offset:
-            raise _refusal(
-                last.path,
-                last.size,
-                f"ends at offset {last.end_offset}, but {name} was written at offset {offset}",
-            )
+    for what, offset in _evidence(found, names):
+        if offset > last.end_offset:
+            problem = f"the log ends at offset {last.end_offset}, but {what} at offset {offset}"
+            raise _refusal(last.path, last.size, problem)
     torn = last.file.size() - last.size
     if torn:
         _LOG.warning(
@@ -175,7 +164,23 @@ def _check_end(found: Recovered, names: list[str]) -> None:
             last.path, torn, last.end_offset,
         )
         last.file.truncate(last.size)
-        last.file.fdatasync()
+    # What is made from the log next must not say more than is durable.
+    last.file.fdatasync()
+
+
+def _evidence(found: Recovered, names: list[str]) -> Iterator[tuple[str, int]]:
+    """What proves that the log was durable up to an offset."""
+    for epoch, start in found.epochs_stored or ():
+        yield f"epoch {epoch} began", start
+    for name in names:
+        offset = base_offset_of(name, "snapshot")
+        if offset is not None:
+            yield f"{name} was written", offset
+    last = found.segments[-1]
+    entries = last.offsets.stored()
+    # A rotten entry is no evidence: both halves must point behind the end.
+    if entries and entries == sorted(set(entries)) and entries[-1][1] >= last.size:
+        yield "the index has a record", last.base_offset + entries[-1][0] + 1
 
 
 def _check_start(directory: str, found: Recovered) -> None:

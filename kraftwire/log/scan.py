@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from crc32c import crc32c
 
@@ -13,23 +14,25 @@ from kraftwire.log.files import File
 from kraftwire.records.batch import CONTROL, CRC_START, HEADER_SIZE, LOG_OVERHEAD
 from kraftwire.records.reader import BatchReader
 
-__all__ = ["Damage", "SegmentScan", "find_later_batch", "scan_segment"]
+__all__ = ["Damage", "SegmentScan", "find_later_batch", "has_hole", "scan_segment"]
 
 _MAGIC = 2
+_SECTOR_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
     """The first batch that cannot be right.
 
-    Shape: `position` is where it begins, `offset` the base offset that it should have. `torn` is
-    False if a power failure during a write cannot have left it so: its checksum is right.
+    Shape: `position` is where it begins, `end` where it says that it ends, as far as that can be;
+    `offset` is the base offset that it should have. `is_whole` if its checksum is right.
     """
 
     position: int
+    end: int
     offset: int
     problem: str
-    torn: bool = True
+    is_whole: bool = False
 
 
 @dataclass(slots=True)
@@ -60,9 +63,10 @@ def scan_segment(file: File, base_offset: int, last_epoch: int = -1) -> SegmentS
         _scan_chunk(scan, buffer, start)
         if scan.damage:
             return scan
-    if scan.size < scan.file_size:
+    if not scan.damage and scan.size < scan.file_size:
         left = scan.file_size - scan.size
-        scan.damage = Damage(scan.size, scan.end_offset, f"a batch ends after {left} bytes")
+        problem = f"a batch ends after {left} bytes"
+        scan.damage = Damage(scan.size, scan.file_size, scan.end_offset, problem)
     return scan
 
 
@@ -86,26 +90,28 @@ def _scan_chunk(scan: SegmentScan, buffer: bytes, start: int) -> None:
     position, limit = 0, len(buffer) - HEAD_SIZE
     add, unpack = scan.batches.add, HEAD.unpack_from
     offset, epoch = scan.end_offset, scan.last_epoch
+    problem = ""
+    is_whole = False
     while position <= limit:
         base, length, its_epoch, magic, crc, attributes, delta, _, timestamp = unpack(
             buffer, position
         )
         end = position + LOG_OVERHEAD + length
         if magic != _MAGIC or length < HEADER_SIZE - LOG_OVERHEAD or delta < 0:
-            scan.damage = Damage(start + position, offset, "no header of a batch")
+            end = position + HEADER_SIZE
+            problem = "no header of a batch"
             break
         if end > len(buffer):
             if start + end > scan.file_size:
                 left = scan.file_size - start - position
                 problem = f"a batch of {end - position} bytes ends after {left}"
-                scan.damage = Damage(start + position, offset, problem)
             break
         if crc32c(view[position + CRC_START : end]) != crc:
-            scan.damage = Damage(start + position, offset, "the checksum of a batch is wrong")
+            problem = "the checksum of a batch is wrong"
             break
         if base != offset or its_epoch < epoch:
             problem = f"a batch claims offset {base} of epoch {its_epoch}, after epoch {epoch}"
-            scan.damage = Damage(start + position, offset, problem, torn=False)
+            is_whole = True
             break
         add(base, start + position, its_epoch, bool(attributes & CONTROL))
         offset, epoch = base + delta + 1, its_epoch
@@ -115,6 +121,20 @@ def _scan_chunk(scan: SegmentScan, buffer: bytes, start: int) -> None:
             scan.first_timestamp = timestamp
         position = end
     scan.size, scan.end_offset, scan.last_epoch = start + position, offset, epoch
+    if problem:
+        stop = min(start + end, scan.file_size)
+        scan.damage = Damage(scan.size, stop, offset, problem, is_whole)
+
+
+def has_hole(file: File, damage: Damage) -> bool:
+    """Whether a sector of a damaged batch, or the batch's part of it, is all zeros.
+
+    So looks a write of which a power failure let only some sectors through, in any order.
+    """
+    data = file.pread(damage.end - damage.position, damage.position)
+    first = _SECTOR_BYTES - damage.position % _SECTOR_BYTES
+    bounds = [0, *range(first, len(data), _SECTOR_BYTES), len(data)]
+    return any(not any(data[low:high]) for low, high in pairwise(bounds))
 
 
 def find_later_batch(file: File, scan: SegmentScan) -> tuple[int, int] | None:

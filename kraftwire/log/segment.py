@@ -138,20 +138,60 @@ class Segment:
         self.offsets.extend()
         self.times.extend()
 
+    def sync(self) -> None:
+        """Make the log file durable, then bring into the indexes what points to it.
+
+        Order: may run in a thread beside `append`, so what to index is decided first.
+        """
+        offsets, times = self.offsets.count, self.times.count
+        self.file.fdatasync()
+        self.offsets.write(offsets)
+        self.times.write(times)
+
     def deactivate(self) -> None:
-        """Note the largest timestamp, give back the room in the indexes, and cut what follows
-        the last batch."""
-        if self.max_timestamp_offset >= self.base_offset:
-            self._index_time()
+        """Note the largest timestamp and give back the room in the indexes.
+
+        Order: behind `sync`.
+        """
+        self._index_time()
+        self.offsets.write(self.offsets.count)
+        self.times.write(self.times.count)
         self.offsets.trim()
         self.times.trim()
 
-    def cut(self, position: int) -> None:
-        """Cut the log file at a batch's position and read it again; not synced."""
-        self.file.truncate(position)
-        self._take(scan_segment(self.file, self.base_offset))
+    def cut(self, count: int) -> None:
+        """Keep only so many batches, durably.
+
+        Order: the indexes first, or they would prove after a crash that records are missing.
+        """
+        batches = self.batches
+        if count >= len(batches):
+            return
+        end = batches.offsets[count]
+        self.offsets.cut(end, 0)
+        self.times.cut(end, 1)
+        self.size = batches.positions[count]
+        self.end_offset = batches.offset(count)
+        self.file.truncate(self.size)
+        self.file.fdatasync()
+        batches.cut(count)
         self._unindexed = 0
-        self.check_indexes()
+        self._find_largest_timestamp()
+
+    def _find_largest_timestamp(self) -> None:
+        """Find it behind the last entry of the time index, which holds the largest so far."""
+        largest, offset = self.times.last or (_NO_TIMESTAMP, 0)
+        first = max(self.batches.containing(self.base_offset + offset), 0)
+        for position in self.batches.positions[first:]:
+            head = self._head(position)
+            if head[8] > largest:
+                largest, offset = head[8], head[0] + head[6] - self.base_offset
+        self.max_timestamp, self.max_timestamp_offset = largest, self.base_offset + offset
+        if not len(self.batches):
+            self.first_timestamp = _NO_TIMESTAMP
+
+    def _head(self, position: int) -> tuple[int, ...]:
+        return HEAD.unpack(self.file.pread(HEAD_SIZE, position))
 
     def check_indexes(self) -> bool:
         """Take the stored index entries over if they are true of the log, else make them anew."""
@@ -189,7 +229,7 @@ class Segment:
             position = self.batches.positions[
                 self.batches.containing(self.base_offset + offset)
             ]
-            if HEAD.unpack(self.file.pread(HEAD_SIZE, position))[8] != timestamp:
+            if self._head(position)[8] != timestamp:
                 return number
             before = timestamp, offset
         return len(entries)
@@ -200,9 +240,9 @@ class Segment:
         times: list[tuple[int, int]] = []
         unindexed, largest, largest_offset = 0, _NO_TIMESTAMP, 0
         positions = self.batches.positions
-        for number, position in enumerate(positions):
-            last = self.batches.offsets[number] + self._delta(position)
-            timestamp = HEAD.unpack(self.file.pread(HEAD_SIZE, position))[8]
+        for position, end in zip(positions, [*positions[1:], self.size], strict=True):
+            head = self._head(position)
+            last, timestamp = head[0] + head[6] - self.base_offset, head[8]
             if timestamp > largest:
                 largest, largest_offset = timestamp, last
             if unindexed > self._settings.index_interval_bytes:
@@ -210,15 +250,9 @@ class Segment:
                 if largest > (times[-1][0] if times else _NO_TIMESTAMP):
                     times.append((largest, largest_offset))
                 unindexed = 0
-            unindexed += (
-                positions[number + 1] if number + 1 < len(positions) else self.size
-            ) - position
+            unindexed += end - position
         self.offsets.rewrite(offsets)
         self.times.rewrite(times)
-
-    def _delta(self, position: int) -> int:
-        delta: int = HEAD.unpack(self.file.pread(HEAD_SIZE, position))[6]
-        return delta
 
     def close(self) -> None:
         """Give up the files as they are."""
