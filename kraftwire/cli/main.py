@@ -26,9 +26,21 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "kraftwire.cli.message:message",
         "Translate messages between bytes and JSON, one per line.",
     ),
+    "node": (
+        "kraftwire.cli.node:node",
+        "Run a node of a quorum.",
+    ),
+    "quorum": (
+        "kraftwire.cli.quorum:quorum",
+        "Describe and watch the metadata quorum, add and remove controllers.",
+    ),
     "schema": (
         "kraftwire.cli.schema:schema",
         "Show messages, their byte layout, and what changed between versions.",
+    ),
+    "sim": (
+        "kraftwire.cli.sim:sim",
+        "Simulate whole clusters on virtual time, and check what must hold in them.",
     ),
 }
 

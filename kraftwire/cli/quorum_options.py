@@ -1,0 +1,172 @@
+"""How `kraftwire quorum` reaches a cluster: options before or after the subcommand, and a file.
+
+Owns the connection options and `--command-config`; a connection option of the subcommand wins over
+the same one before it.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import click
+
+from kraftwire.client import Admin
+from kraftwire.errors import UsageError
+from kraftwire.log.properties import parse_properties
+
+__all__ = ["Connection", "TerseError", "connection_options", "join_options", "read_config"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+TIMEOUT_S = 60.0
+# Kafka's own keys, in milliseconds; the parameters of Admin that they set are in seconds.
+_SECONDS = {
+    "request.timeout.ms": "request_timeout_s",
+    "retry.backoff.ms": "retry_backoff_s",
+    "retry.backoff.max.ms": "retry_backoff_max_s",
+}
+_TIMEOUT_KEY = "default.api.timeout.ms"
+
+
+class TerseError(click.ClickException):
+    """What kafka-metadata-quorum refuses with exit code 1 and one line."""
+
+    exit_code = 1
+
+
+@dataclass
+class Connection:
+    """Where to connect, and until when. Units: `timeout_s` seconds for the whole command."""
+
+    bootstrap_server: str | None = None
+    bootstrap_controller: str | None = None
+    config: dict[str, str] = field(default_factory=dict)
+    config_path: str | None = None
+    timeout_s: float = TIMEOUT_S
+    _started: float = field(default_factory=time.monotonic)
+
+    def admin(self, *, timeout_s: float | None = None) -> Admin:
+        """A client with the time that is left, or the time given.
+
+        Raises: UsageError for addresses that are none.
+        """
+        if timeout_s is None:
+            # A call that starts too late fails at once, but not without having been tried.
+            timeout_s = max(0.1, self._started + self.timeout_s - time.monotonic())
+        options: dict[str, Any] = {
+            name: _milliseconds(self.config, key) / 1000
+            for key, name in _SECONDS.items()
+            if key in self.config
+        }
+        if "client.id" in self.config:
+            options["client_id"] = self.config["client.id"]
+        return Admin(
+            bootstrap_servers=self.bootstrap_server,
+            bootstrap_controllers=self.bootstrap_controller,
+            timeout_s=timeout_s,
+            on_retry=self._say_retry(),
+            **options,
+        )
+
+    def _say_retry(self) -> Callable[[str], None] | None:
+        """Tell a person at a terminal why it takes so long, each problem once."""
+        if not sys.stderr.isatty():
+            return None
+        said: set[str] = set()
+
+        def say(problem: str) -> None:
+            if problem not in said:
+                said.add(problem)
+                click.echo(f"kraftwire quorum: trying again: {problem}", err=True)
+
+        return say
+
+
+_OPTIONS = (
+    click.option(
+        "--bootstrap-server",
+        metavar="HOST:PORT,...",
+        help="Brokers to connect to; one that answers is enough.",
+    ),
+    click.option(
+        "--bootstrap-controller",
+        metavar="HOST:PORT,...",
+        help="Controllers to connect to, instead of brokers.",
+    ),
+    click.option(
+        "--command-config",
+        metavar="FILE",
+        help="Properties of the client; for add-controller, those of the controller.",
+    ),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help="Give up after so long; 60 by default.",
+    ),
+)
+
+
+def connection_options(function: _Function) -> _Function:
+    """Give a command the connection options."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def join_options(before: dict[str, Any], after: dict[str, Any]) -> Connection:
+    """The connection that the options before and after a subcommand's name ask for.
+
+    Raises: TerseError unless exactly one kind of address is given; UsageError for a configuration
+    that cannot be used.
+    """
+    names = ("bootstrap_server", "bootstrap_controller", "command_config", "timeout")
+    chosen = {n: before.get(n) if after.get(n) is None else after[n] for n in names}
+    server, controller = chosen["bootstrap_server"], chosen["bootstrap_controller"]
+    path = chosen["command_config"]
+    config = read_config(path) if path else {}
+    if server and controller:
+        raise TerseError(
+            "argument --bootstrap-server: not allowed with argument --bootstrap-controller."
+        )
+    if not server and not controller:
+        raise TerseError(
+            "one of the arguments --bootstrap-server --bootstrap-controller is required."
+        )
+    _check_protocol(config)
+    timeout_s = chosen["timeout"]
+    if timeout_s is None:
+        has_key = _TIMEOUT_KEY in config
+        timeout_s = _milliseconds(config, _TIMEOUT_KEY) / 1000 if has_key else TIMEOUT_S
+    return Connection(server, controller, config, path, timeout_s)
+
+
+def read_config(path: str) -> dict[str, str]:
+    """The properties of a file; of a repeated key the last one.
+
+    Raises: TerseError if there is no such file; OSError if it cannot be read.
+    """
+    try:
+        with open(path, encoding="iso-8859-1") as file:
+            text = file.read()
+    except FileNotFoundError as error:
+        raise TerseError(f"Properties file {path} does not exist.") from error
+    return {entry.key: entry.value.strip() for entry in parse_properties(text, path)}
+
+
+def _check_protocol(config: dict[str, str]) -> None:
+    protocol = config.get("security.protocol", "PLAINTEXT")
+    if protocol.upper() != "PLAINTEXT":
+        text = f"security.protocol={protocol}: this client speaks PLAINTEXT only"
+        raise UsageError(text)
+
+
+def _milliseconds(config: dict[str, str], key: str) -> int:
+    text = config[key]
+    if not text.isascii() or not text.isdecimal() or int(text) == 0:
+        raise UsageError(f"{key}: expected milliseconds above 0, found {text!r}")
+    return int(text)

@@ -1,0 +1,221 @@
+"""`kraftwire quorum` next to kafka-metadata-quorum, on the same quorum of real Kafka nodes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kraftwire.client import Admin
+from tests.support.java import run_kafka_tool
+from tests.support.kafka_process import KafkaCluster, KafkaNode, free_ports
+
+TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
+
+# Without idle records, offsets stand still between two looks.
+QUIET = {"metadata.max.idle.interval.ms": 0}
+
+
+@dataclass(frozen=True)
+class Kafka:
+    """A dynamic quorum of three, one of them also a broker, and a controller that is no voter."""
+
+    cluster: KafkaCluster
+    extra: KafkaNode
+
+    @property
+    def bootstrap_server(self) -> list[str]:
+        """Option and value."""
+        return ["--bootstrap-server", self.cluster.bootstrap_servers]
+
+    @property
+    def bootstrap_controller(self) -> list[str]:
+        """Option and value, all three."""
+        return ["--bootstrap-controller", self.cluster.bootstrap_controllers]
+
+    @property
+    def extra_directory_id(self) -> str:
+        """Chosen when the fourth controller's directory was formatted."""
+        text = (self.extra.log_dir / "meta.properties").read_text()
+        found = re.search(r"^directory\.id=(.+)$", text, re.MULTILINE)
+        assert found is not None, text
+        return found[1]
+
+    @property
+    def extra_config(self) -> list[str]:
+        """What add-controller reads."""
+        return ["--command-config", str(self.extra.folder / "server.properties")]
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    """Four nodes that all tests of this module share."""
+    folder = tmp_path_factory.mktemp("kafka")
+    ports = free_ports(5)
+    listeners = [{"CONTROLLER": port} for port in ports[:3]]
+    listeners[2]["PLAINTEXT"] = ports[3]
+    nodes = [
+        KafkaNode(number, folder / f"node-{number}", each, QUIET)
+        for number, each in enumerate(listeners, 1)
+    ]
+    with KafkaCluster(nodes, is_dynamic=True) as cluster:
+        peers = {"controller.quorum.bootstrap.servers": cluster.bootstrap_controllers}
+        extra = KafkaNode(4, folder / "node-4", {"CONTROLLER": ports[4]}, QUIET | peers)
+        extra.format(cluster.cluster_id, "--no-initial-controllers")
+        extra.start()
+        try:
+            extra.wait_ready()
+            yield Kafka(cluster, extra)
+        finally:
+            extra.kill()
+
+
+def ours(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run our command."""
+    command = [sys.executable, "-m", "kraftwire", "quorum", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def theirs(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Kafka's tool, which takes connection options in front only."""
+    return run_kafka_tool(TOOL, *arguments, check=False)
+
+
+def masked(output: str) -> str:
+    """An output without what changes from one moment to the next."""
+    output = re.sub(r"\b\d{13}\b", "<timestamp>", output)
+    output = re.sub(r"\d+ ms ago *", "<ms ago>", output)
+    return re.sub(r"(MaxFollowerLagTimeMs: +)\d+", r"\1<ms>", output)
+
+
+@pytest.mark.parametrize("through", ["bootstrap_server", "bootstrap_controller"])
+@pytest.mark.parametrize(
+    "view",
+    [["--status"], ["--replication"], ["--replication", "--human-readable"]],
+    ids=["status", "replication", "human readable"],
+)
+def test_describe_prints_what_kafkas_tool_prints(
+    kafka: Kafka, through: str, view: list[str]
+) -> None:
+    """Scripts that read the tool's columns must not notice which one they call."""
+    connection = getattr(kafka, through)
+    expected = theirs(*connection, "describe", *view)
+    found = ours(*connection, "describe", *view)
+    assert expected.returncode == 0, expected.stderr
+    assert (found.returncode, found.stderr) == (0, "")
+    assert masked(found.stdout) == masked(expected.stdout)
+    assert "\n4 " in found.stdout or '"id": 4' in found.stdout
+
+
+def test_connection_options_may_follow_the_subcommand(kafka: Kafka) -> None:
+    """Kafka's tool insists on the order; nobody remembers it."""
+    before = ours(*kafka.bootstrap_controller, "describe", "--describe", "status")
+    after = ours("describe", "--status", *kafka.bootstrap_controller)
+    assert masked(before.stdout) == masked(after.stdout) != ""
+
+
+def test_controllers_are_added_and_removed_as_by_kafkas_tool(kafka: Kafka) -> None:
+    """Both tools change the same voters, say the same, and refuse the same."""
+    add = ["add-controller"]
+    remove = ["remove-controller", "-i", "4", "-d", kafka.extra_directory_id]
+    through = [*kafka.bootstrap_controller, *kafka.extra_config]
+    dry = [ours(*through, *add, "--dry-run").stdout, theirs(*through, *add, "--dry-run").stdout]
+    assert dry[0] == dry[1] != ""
+    added = ours(*through, *add)
+    assert added.returncode == 0, added.stderr
+    again = ours(*through, *add), theirs(*through, *add)
+    assert [each.returncode for each in again] == [1, 1]
+    detail = re.search(r"DuplicateVoterException: (The voter .*?) is already", again[1].stderr)
+    assert detail is not None
+    assert detail[1] in again[0].stderr
+    assert len(again[0].stderr.splitlines()) == 1
+    removed = theirs(*kafka.bootstrap_server, *remove)
+    assert removed.returncode == 0, removed.stderr
+    assert theirs(*through, *add).stdout == added.stdout
+    removed_by_us = ours(*kafka.bootstrap_server, *remove)
+    assert (removed_by_us.returncode, removed_by_us.stdout) == (0, removed.stdout)
+    missing = ours(*kafka.bootstrap_controller, *remove)
+    assert missing.returncode == 1
+    assert "VOTER_NOT_FOUND" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        pytest.param(
+            ["--bootstrap-controller", "{server}", "describe", "--status"],
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of "
+            "type CONTROLLER",
+            id="a broker taken for a controller",
+        ),
+        pytest.param(
+            ["--bootstrap-server", "{controllers}", "describe", "--status"],
+            "The node does not support METADATA",
+            id="a controller taken for a broker",
+        ),
+        pytest.param(
+            ["--bootstrap-server", "{server}", "add-controller"],
+            "You must supply the configuration file of the controller you are adding when using "
+            "add-controller.",
+            id="nothing to add",
+        ),
+        pytest.param(
+            ["--bootstrap-server", "{server}", "describe"],
+            "One of --status or --replication must be specified with describe sub-command",
+            id="no view",
+        ),
+        pytest.param(
+            ["--bootstrap-server", "{server}", "describe", "--status", "--human-readable"],
+            "The option --human-readable is only supported along with --replication",
+            id="a readable status",
+        ),
+    ],
+)
+def test_mistakes_are_called_by_the_same_words(
+    kafka: Kafka, arguments: list[str], text: str
+) -> None:
+    """Whoever looks an error up finds what was written about Kafka's tool."""
+    values = {
+        "server": kafka.cluster.bootstrap_servers,
+        "controllers": kafka.cluster.bootstrap_controllers,
+    }
+    filled = [argument.format(**values) for argument in arguments]
+    expected, found = theirs(*filled), ours(*filled)
+    assert (found.returncode, found.stdout) == (expected.returncode, expected.stdout) == (1, "")
+    assert text in expected.stderr
+    assert text in found.stderr
+    assert len(found.stderr.splitlines()) == 1
+
+
+def test_the_client_describes_nodes_features_and_topics(kafka: Kafka) -> None:
+    """The calls behind no command of ours, through brokers and through controllers."""
+    through_brokers = Admin(bootstrap_servers=kafka.cluster.bootstrap_servers, timeout_s=30)
+    through_controllers = Admin(
+        bootstrap_controllers=kafka.cluster.bootstrap_controllers, timeout_s=30
+    )
+    brokers = through_brokers.describe_cluster()
+    controllers = through_controllers.describe_cluster()
+    assert brokers.cluster_id == controllers.cluster_id == kafka.cluster.cluster_id
+    assert [node.id for node in brokers.nodes] == [3]
+    assert {node.id for node in controllers.nodes} == {1, 2, 3, 4}
+    assert controllers.controller_id == through_brokers.describe_quorum().leader_id
+    for admin in (through_brokers, through_controllers):
+        assert admin.describe_features().finalized["kraft.version"] == 1
+    assert through_brokers.list_topics() == []
+
+
+def test_a_static_quorum_looks_the_same_in_both_tools(tmp_path: Path) -> None:
+    """Its voters have no directory ids in the log, which the columns have to cope with."""
+    broker, controller = free_ports(2)
+    node = KafkaNode(1, tmp_path, {"PLAINTEXT": broker, "CONTROLLER": controller}, QUIET)
+    with KafkaCluster([node], is_dynamic=False) as cluster:
+        connection = ["--bootstrap-controller", cluster.bootstrap_controllers]
+        for view in ("--status", "--replication"):
+            expected = theirs(*connection, "describe", view)
+            assert expected.returncode == 0, expected.stderr
+            assert masked(ours(*connection, "describe", view).stdout) == masked(expected.stdout)
