@@ -178,6 +178,9 @@ def _truncate(state: RaftState, diverging: EpochEndOffset, sent: Sent) -> bool:
     state.flush_generation += 1
     state.log.truncate(end)
     state.history.truncate(end)
+    if state.log.flushed_offset < state.log.end_offset:
+        # The flush under way belongs to the time before the cut and will not count.
+        flush(state)
     return True
 
 
