@@ -1,0 +1,190 @@
+"""A node for handlers and the controller: no sockets, no core, a log in memory.
+
+Owns a `Context` whose appends are committed at once, unless a test holds them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kraftwire.errors import ApiError
+from kraftwire.node.config import Listener, NodeConfig
+from kraftwire.node.context import Request
+from kraftwire.node.controller import Controller
+from kraftwire.node.controller_steps import VersionedRecord
+from kraftwire.node.image import MetadataImage
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.records.batch import RecordBatch
+from kraftwire.records.builder import BatchHeader, build_columns
+from kraftwire.records.control import ControlType, control_key
+from kraftwire.records.metadata import decode_metadata, encode_metadata
+from kraftwire.records.reader import read_batches
+from kraftwire.wire.message import Message
+
+__all__ = ["RaftStub", "StubNode", "batch_of", "control_batch"]
+
+CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAg"
+
+
+def batch_of(
+    records: Sequence[VersionedRecord], base_offset: int, *, epoch: int = 1, timestamp: int = 1000
+) -> RecordBatch:
+    """A committed batch of metadata records."""
+    return raw_batch([encode_metadata(m, v) for m, v in records], base_offset, epoch, timestamp)
+
+
+def raw_batch(
+    values: Sequence[bytes], base_offset: int, epoch: int = 1, timestamp: int = 1000
+) -> RecordBatch:
+    """A committed batch of any values."""
+    header = BatchHeader(base_offset=base_offset, partition_leader_epoch=epoch)
+    count = len(values)
+    return RecordBatch(build_columns([timestamp] * count, [None] * count, values, header=header))
+
+
+def control_batch(base_offset: int, *, epoch: int = 1, timestamp: int = 1000) -> RecordBatch:
+    """A batch with one control record."""
+    header = BatchHeader(
+        base_offset=base_offset, partition_leader_epoch=epoch, is_control=True
+    )
+    key = control_key(ControlType.LEADER_CHANGE)
+    return RecordBatch(build_columns([timestamp], [key], [b"\0\0"], header=header))
+
+
+@dataclass
+class RaftStub:
+    """What a core shows."""
+
+    role: str = "leader"
+    epoch: int = 1
+    leader_id: int = 1
+    leader_endpoint: Endpoint | None = None
+    high_watermark: int = 0
+    start_offset: int = 0
+    end_offset: int = 0
+    epoch_start_offset: int = 0
+    voters: VoterSet = field(default_factory=VoterSet)
+    is_voter: bool = True
+    kraft_version: int = 0
+    cluster_id: str | None = CLUSTER_ID
+    foreign_voters: frozenset[int] = frozenset()
+
+
+def config_of(node_id: int = 1, **more: object) -> NodeConfig:
+    """A combined node with a listener for clients and one for peers."""
+    client = Listener("PLAINTEXT", "127.0.0.1", 9090 + node_id, False, True)
+    peer = Listener("CONTROLLER", "127.0.0.1", 9190 + node_id, True, False)
+    listeners = (client, peer)
+    values: dict[str, object] = {
+        "path": "node.properties",
+        "node_id": node_id,
+        "roles": frozenset(("broker", "controller")),
+        "listeners": listeners,
+        "advertised": tuple(Endpoint(e.name, e.host, e.port) for e in listeners),
+        "controller_listeners": ("CONTROLLER",),
+        "log_dirs": ("data",),
+        "metadata_log_dir": "data",
+    }
+    return NodeConfig(**(values | more))  # type: ignore[arg-type]
+
+
+class StubNode:
+    """A `Context`. Shape: `batches` is the log; `is_stuck` holds commits back."""
+
+    def __init__(self, node_id: int = 1, voter_count: int = 3, **more: object) -> None:
+        self.config = config_of(node_id, **more)
+        self.key = ReplicaKey(node_id, bytes(15) + bytes([100 + node_id]))
+        voters = (
+            Voter(ReplicaKey(n), (Endpoint("CONTROLLER", "127.0.0.1", 9190 + n),))
+            for n in range(1, voter_count + 1)
+        )
+        self.raft = RaftStub(voters=VoterSet.of(*voters))
+        self.image = MetadataImage()
+        self.endpoints = self.config.advertised
+        self.controller = Controller(self, bootstrap=())
+        self.batches: list[RecordBatch] = []
+        self.clock_ms = 1_000_000
+        self.is_stuck = False
+        self.resigned: list[int] = []
+        self.forwarded: list[Message] = []
+        self.core_answer: Message | None = None
+        self.forward_answer: Message | ApiError | None = None
+
+    def commit(self, batch: RecordBatch) -> None:
+        """Put a batch behind the log and replay it."""
+        self.batches.append(batch)
+        self.raft.end_offset = self.raft.high_watermark = batch.last_offset + 1
+        self.controller.handle_commit([batch])
+
+    def commit_records(self, *records: VersionedRecord, timestamp: int = 1000) -> int:
+        """Commit metadata records as one batch; returns the offset of the first."""
+        base = self.raft.end_offset
+        self.commit(batch_of(records, base, epoch=self.raft.epoch, timestamp=timestamp))
+        return base
+
+    def now_ms(self) -> int:
+        """The test's clock."""
+        return self.clock_ms
+
+    async def raft_request(self, request: Request) -> Message:
+        """The answer that the test has laid down for the core."""
+        assert self.core_answer is not None
+        return self.core_answer
+
+    async def forward(self, message: Message, version: int | None = None) -> Message:
+        """The answer that the test has laid down for the leader."""
+        self.forwarded.append(message)
+        if isinstance(self.forward_answer, ApiError):
+            raise self.forward_answer
+        assert self.forward_answer is not None
+        return self.forward_answer
+
+    def read_committed(self, offset: int, max_bytes: int) -> bytes:
+        """Whole batches from the one with the offset on."""
+        parts: list[bytes] = []
+        size = 0
+        for batch in self.batches:
+            if batch.last_offset < offset:
+                continue
+            if parts and size + batch.size > max_bytes:
+                break
+            parts.append(bytes(batch.raw))
+            size += batch.size
+        return b"".join(parts)
+
+    async def append(
+        self, values: Sequence[bytes], *, epoch: int, expected_end_offset: int | None = None
+    ) -> int:
+        """Append and commit at once."""
+        raft = self.raft
+        is_elsewhere = expected_end_offset not in (None, raft.end_offset)
+        if epoch != raft.epoch or raft.role != "leader" or is_elsewhere:
+            raise ApiError(ErrorCode.NOT_CONTROLLER, "not the leader")
+        batch = raw_batch(values, raft.end_offset, epoch, self.clock_ms)
+        self.commit(batch)
+        return batch.last_offset
+
+    async def committed(self, offset: int, *, epoch: int) -> None:
+        """Everything is committed unless the test lets this node lose its epoch."""
+        if self.is_stuck or epoch != self.raft.epoch:
+            raise ApiError(ErrorCode.NOT_CONTROLLER, "the leadership ended")
+
+    async def wait_high_watermark(self, above: int, timeout_ms: int) -> int:
+        """Time passes at once."""
+        self.clock_ms += timeout_ms
+        return self.raft.high_watermark
+
+    def resign(self, epoch: int) -> None:
+        """Note who gave up."""
+        self.resigned.append(epoch)
+
+    def log_records(self) -> list[str]:
+        """The names of the records in the log, in order."""
+        return [
+            decode_metadata(record.value).type
+            for batch in read_batches(b"".join(bytes(b.raw) for b in self.batches))
+            if not batch.is_control
+            for record in batch.records()
+        ]
