@@ -1,0 +1,104 @@
+"""The file that makes a directory one of a certain node in a certain cluster.
+
+Shape: a Java properties file with `version` 1, `cluster.id`, `node.id`, `directory.id`; other keys
+are kept. Version 0 was written before KRaft and is refused.
+
+Source: Kafka's `MetaProperties` and `PropertiesUtils`; rule R-START-1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kraftwire.errors import StorageError, UsageError, WireError
+from kraftwire.log.atomic import replace_file
+from kraftwire.log.files import Files
+from kraftwire.log.names import META_PROPERTIES_FILE, join
+from kraftwire.log.properties import escape_property, parse_properties
+from kraftwire.wire.fast import ZERO_UUID
+from kraftwire.wire.json_form import uuid_from_text, uuid_to_text
+
+__all__ = ["MetaProperties", "read_meta_properties", "write_meta_properties"]
+
+_VERSION = "1"
+_OWN = ("version", "cluster.id", "node.id", "directory.id")
+_NODE_ID_MAX = 0x7FFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """What the file says.
+
+    Shape: `cluster_id` is None until the cluster has one (Kafka's own tools want it);
+    `directory_id` is None where an older Kafka has formatted the directory.
+    """
+
+    cluster_id: str | None
+    node_id: int
+    directory_id: bytes | None
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_meta_properties(files: Files, directory: str) -> MetaProperties | None:
+    """The properties of a log directory, None if it is not formatted.
+
+    Raises: StorageError for a file that another version wrote or that lacks a value.
+    """
+    path = join(directory, META_PROPERTIES_FILE)
+    if not files.exists(path):
+        return None
+    try:
+        entries = parse_properties(files.read_bytes(path).decode("latin-1"), path)
+    except UsageError as error:
+        raise StorageError(str(error).removeprefix(f"{path}:"), file=path) from error
+    values = {entry.key: entry.value for entry in entries}
+    version = values.get("version")
+    if version != _VERSION:
+        found = "no version" if version is None else f"version {version}"
+        hint = ", which Kafka wrote before KRaft" if version == "0" else ""
+        raise StorageError(f"expected version {_VERSION}, found {found}{hint}", file=path)
+    return MetaProperties(
+        cluster_id=values.get("cluster.id"),
+        node_id=_node_id(values.get("node.id"), path),
+        directory_id=_directory_id(values.get("directory.id"), path),
+        extra={key: value for key, value in values.items() if key not in _OWN},
+    )
+
+
+def _node_id(text: str | None, path: str) -> int:
+    if text is None or not (text.isascii() and text.isdigit()) or int(text) > _NODE_ID_MAX:
+        raise StorageError(f"expected a number for node.id, found {text!r}", file=path)
+    return int(text)
+
+
+def _directory_id(text: str | None, path: str) -> bytes | None:
+    if text is None:
+        return None
+    try:
+        uuid = uuid_from_text(text)
+    except WireError:
+        uuid = ZERO_UUID
+    if uuid == ZERO_UUID:
+        raise StorageError(f"expected a uuid for directory.id, found {text!r}", file=path)
+    return uuid
+
+
+def write_meta_properties(
+    files: Files, directory: str, properties: MetaProperties, comment: str = ""
+) -> None:
+    """Replace the file, durably (D8). Shape: Kafka's `comment` is the date. Raises: StorageError.
+    """
+    # In this order Java's Properties keeps the keys.
+    values = {"node.id": str(properties.node_id)}
+    if properties.directory_id is not None:
+        values["directory.id"] = uuid_to_text(properties.directory_id)
+    values["version"] = _VERSION
+    if properties.cluster_id is not None:
+        values["cluster.id"] = properties.cluster_id
+    values.update(properties.extra)
+    lines = ["#", f"#{comment}"] if comment else []
+    for key, value in values.items():
+        lines.append(f"{escape_property(key, is_key=True)}={escape_property(value)}")
+    content = "\n".join([*lines, ""]).encode("latin-1")
+    replace_file(files, join(directory, META_PROPERTIES_FILE), content)
