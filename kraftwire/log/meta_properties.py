@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from kraftwire.errors import StorageError, UsageError, WireError
 from kraftwire.log.atomic import replace_file
 from kraftwire.log.files import Files
-from kraftwire.log.names import META_PROPERTIES_FILE, join
 from kraftwire.log.properties import escape_property, parse_properties
 from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.json_form import uuid_from_text, uuid_to_text
@@ -31,21 +30,20 @@ class MetaProperties:
     """What the file says.
 
     Shape: `cluster_id` is None until the cluster has one (Kafka's own tools want it);
-    `directory_id` is None where an older Kafka has formatted the directory.
+    `directory_id` is zero where an older Kafka has formatted the directory.
     """
 
     cluster_id: str | None
     node_id: int
-    directory_id: bytes | None
+    directory_id: bytes = ZERO_UUID
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_meta_properties(files: Files, directory: str) -> MetaProperties | None:
-    """The properties of a log directory, None if it is not formatted.
+def read_meta_properties(files: Files, path: str) -> MetaProperties | None:
+    """What the file says, None without one: the directory is not formatted then.
 
     Raises: StorageError for a file that another version wrote or that lacks a value.
     """
-    path = join(directory, META_PROPERTIES_FILE)
     if not files.exists(path):
         return None
     try:
@@ -72,9 +70,9 @@ def _node_id(text: str | None, path: str) -> int:
     return int(text)
 
 
-def _directory_id(text: str | None, path: str) -> bytes | None:
+def _directory_id(text: str | None, path: str) -> bytes:
     if text is None:
-        return None
+        return ZERO_UUID
     try:
         uuid = uuid_from_text(text)
     except WireError:
@@ -85,13 +83,13 @@ def _directory_id(text: str | None, path: str) -> bytes | None:
 
 
 def write_meta_properties(
-    files: Files, directory: str, properties: MetaProperties, comment: str = ""
+    files: Files, path: str, properties: MetaProperties, comment: str = ""
 ) -> None:
     """Replace the file, durably (D8). Shape: Kafka's `comment` is the date. Raises: StorageError.
     """
     # In this order Java's Properties keeps the keys.
     values = {"node.id": str(properties.node_id)}
-    if properties.directory_id is not None:
+    if properties.directory_id != ZERO_UUID:
         values["directory.id"] = uuid_to_text(properties.directory_id)
     values["version"] = _VERSION
     if properties.cluster_id is not None:
@@ -101,4 +99,4 @@ def write_meta_properties(
     for key, value in values.items():
         lines.append(f"{escape_property(key, is_key=True)}={escape_property(value)}")
     content = "\n".join([*lines, ""]).encode("latin-1")
-    replace_file(files, join(directory, META_PROPERTIES_FILE), content)
+    replace_file(files, path, content)

@@ -24,8 +24,9 @@ _REAL = (
 
 
 def _read(folder: Path, content: str) -> MetaProperties | None:
-    (folder / "meta.properties").write_text(content, encoding="latin-1")
-    return read_meta_properties(LocalFiles(), str(folder))
+    path = folder / "meta.properties"
+    path.write_text(content, encoding="latin-1")
+    return read_meta_properties(LocalFiles(), str(path))
 
 
 def test_a_file_of_a_real_controller_is_written_again_byte_for_byte(tmp_path: Path) -> None:
@@ -34,29 +35,30 @@ def test_a_file_of_a_real_controller_is_written_again_byte_for_byte(tmp_path: Pa
     assert properties == MetaProperties(
         "9CIbsF9FQuGtwD837BRpPA", 3, uuid_from_text(_DIRECTORY_ID)
     )
-    write_meta_properties(
-        LocalFiles(), str(tmp_path), properties, comment="Fri Nov 20 20:19:11 UTC 2026"
-    )
-    assert (tmp_path / "meta.properties").read_text() == _REAL
+    path = tmp_path / "other.properties"
+    comment = "Fri Nov 20 20:19:11 UTC 2026"
+    write_meta_properties(LocalFiles(), str(path), properties, comment=comment)
+    assert path.read_text() == _REAL
 
 
 def test_unknown_keys_are_kept(tmp_path: Path) -> None:
     """A later Kafka may have more to remember."""
     properties = _read(tmp_path, _REAL + "new.key=a b\n")
     assert properties is not None
-    write_meta_properties(LocalFiles(), str(tmp_path), properties)
-    assert read_meta_properties(LocalFiles(), str(tmp_path)) == properties
+    path = str(tmp_path / "other.properties")
+    write_meta_properties(LocalFiles(), path, properties)
+    assert read_meta_properties(LocalFiles(), path) == properties
     assert properties.extra == {"new.key": "a b"}
 
 
 def test_a_directory_without_the_file_is_not_formatted(tmp_path: Path) -> None:
     """That is no error: `storage format` asks as well."""
-    assert read_meta_properties(LocalFiles(), str(tmp_path)) is None
+    assert read_meta_properties(LocalFiles(), str(tmp_path / "meta.properties")) is None
 
 
 def test_cluster_id_and_directory_id_may_be_missing(tmp_path: Path) -> None:
     """A cluster may have no id yet; an older Kafka wrote no directory id (R-START-1)."""
-    assert _read(tmp_path, "version=1\nnode.id=3\n") == MetaProperties(None, 3, None)
+    assert _read(tmp_path, "version=1\nnode.id=3\n") == MetaProperties(None, 3, bytes(16))
 
 
 @pytest.mark.parametrize(
