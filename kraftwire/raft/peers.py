@@ -110,6 +110,8 @@ class Peers:
 
     def next_due_ms(self, now_ms: int) -> int | None:
         """When a peer becomes ready next without an answer; None if none will."""
+        if not self._backing_off and self._timeout_ms is None:
+            return None
         times: list[int] = []
         if self._backing_off:
             self._backing_off = {

@@ -191,6 +191,21 @@ def test_data_batches_equal_what_java_writes(segment: bytes) -> None:
     assert count > 50
 
 
+@given(
+    st.lists(st.binary(min_size=1, max_size=200), min_size=1, max_size=80),
+    st.integers(0, 2**62),
+    st.integers(0, 2**31 - 1),
+)
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_data_batches_equal_those_of_the_general_builder(
+    values: list[bytes], number: int, epoch: int
+) -> None:
+    """The quick way is for speed only: sizes and deltas of one byte and of more agree."""
+    header = BatchHeader(partition_leader_epoch=epoch)
+    rows = [Record(number + index, number, None, value) for index, value in enumerate(values)]
+    assert data_batch(number, epoch, number, values) == build_batch(rows, header)
+
+
 def test_unknown_control_records_survive_as_numbers() -> None:
     """A later Kafka may write new types, and following its log must go on."""
     known, change = leader_change(1, [1], [1])
