@@ -10,6 +10,7 @@ Source: Kafka's `KafkaRaftServer` and `ControllerServer`.
 from __future__ import annotations
 
 import random
+import secrets
 import signal
 import sys
 import time
@@ -34,6 +35,7 @@ from kraftwire.node.listener import Acceptor, bind
 from kraftwire.node.logs import RateLimit, log, set_up
 from kraftwire.node.metrics import Sample, raft_samples, render, serve_http
 from kraftwire.node.peers import Peers
+from kraftwire.node.registration import Registration
 from kraftwire.node.services import Forwarder, NodeContext, replica_of
 from kraftwire.node.storage import Storage
 from kraftwire.raft.config import RaftConfig
@@ -148,6 +150,7 @@ class Node:
             self._link_maker(f"raft-client-{config.node_id}"),
             lambda answer: self.driver.submit(answer),
             self._link_stats,
+            lambda peer_id, features: self.context.raft.note_features(peer_id, features),
         )
         self.driver = Driver(
             self.core,
@@ -165,6 +168,7 @@ class Node:
             bootstrap=read_bootstrap(config.metadata_log_dir),
             new_cluster_id=new_cluster_id if config.is_raft_readme else None,
         )
+        self._registration = Registration(self.context, secrets.token_bytes(16))
         self.driver.add_listener(_StateMachine(self.context, self.driver, storage))
         for listener in self._extra_listeners:
             self.driver.add_listener(listener)
@@ -204,6 +208,7 @@ class Node:
             nursery.start_soon(self._peers.run)
             nursery.start_soon(self.driver.run)
             nursery.start_soon(self.context.controller.run)
+            nursery.start_soon(self._registration.run)
             for listener, listening in sockets:
                 versions = offered(
                     is_controller=listener.is_controller, is_client=listener.is_client
@@ -263,6 +268,7 @@ class Node:
 
     async def _leave(self) -> None:
         """Let the core leave the quorum, for as long as it may take."""
+        await self._registration.leave()
         self.driver.submit(ShutdownRequested())
         patience = self.config.timers.shutdown_timeout_ms / 1000 + SHUTDOWN_GRACE_SECONDS
         with trio.move_on_after(patience) as scope:

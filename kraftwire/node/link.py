@@ -82,7 +82,8 @@ async def open_stream(host: str, port: int) -> Stream:
 class Link:
     """The way to one address.
 
-    Shape: `connect` opens streams, for tests to replace. Order: one `exchange` at a time.
+    Shape: `connect` opens streams, for tests to replace; `on_negotiated` is told the names of the
+    features that the other side supports. Order: one `exchange` at a time.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Link:
         connect: Callable[[str, int], object] | None = None,
     ) -> None:
         self.address = ("", 0)
+        self.on_negotiated: Callable[[frozenset[str]], None] | None = None
         self._client_id = client_id
         self._stats = stats
         self._garbage = garbage
@@ -170,6 +172,9 @@ class Link:
             self._back_off()
             raise
         self._failures = 0
+        if self.on_negotiated is not None and session.api_versions is not None:
+            features = session.api_versions.supported_features
+            self.on_negotiated(frozenset(feature.name for feature in features))
         return session, stream
 
     async def _open(self) -> Stream:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import trio
 
@@ -23,6 +24,7 @@ from kraftwire.raft.events import RequestFailed, ResponseReceived
 __all__ = ["Peers"]
 
 Answered = Callable[[ResponseReceived | RequestFailed], None]
+Negotiated = Callable[[int, frozenset[str]], None]
 
 
 @dataclass(slots=True)
@@ -37,10 +39,18 @@ class _Job:
 class Peers:
     """Sends the core's requests. Order: `run` has to be running for anything to happen."""
 
-    def __init__(self, make_link: Callable[[], Link], answered: Answered, stats: LinkStats) -> None:
+    def __init__(
+        self,
+        make_link: Callable[[], Link],
+        answered: Answered,
+        stats: LinkStats,
+        negotiated: Negotiated = lambda _, __: None,
+    ) -> None:
+        """Send through links. Shape: `negotiated` is told what each peer calls its features."""
         self._make_link = make_link
         self._answered = answered
         self._stats = stats
+        self._negotiated = negotiated
         self._peers: dict[int, _Peer] = {}
         self._started: trio.MemorySendChannel[_Peer]
         self._to_start: trio.MemoryReceiveChannel[_Peer]
@@ -52,8 +62,9 @@ class Peers:
         destination = request.destination
         peer = self._peers.get(destination.id)
         if peer is None:
-            peer = _Peer(self._make_link(), self._answered, self._stats)
-            self._peers[destination.id] = peer
+            link = self._make_link()
+            link.on_negotiated = partial(self._negotiated, destination.id)
+            peer = self._peers[destination.id] = _Peer(link, self._answered, self._stats)
             self._started.send_nowait(peer)
         peer.add(_Job(request, trio.current_time() + request.timeout_ms / 1000))
 

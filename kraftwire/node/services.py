@@ -13,6 +13,8 @@ import trio
 from kraftwire import messages
 from kraftwire.errors import ApiError
 from kraftwire.limits import FORWARDS_AT_ONCE_MAX
+from kraftwire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
+from kraftwire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kraftwire.messages.vote_request import VoteRequest
@@ -20,6 +22,7 @@ from kraftwire.node.config import NodeConfig
 from kraftwire.node.context import Request
 from kraftwire.node.controller import Controller
 from kraftwire.node.driver import Driver
+from kraftwire.node.handlers.versions import SUPPORTED_FEATURES
 from kraftwire.node.image import MetadataImage
 from kraftwire.node.link import Link, LinkDown
 from kraftwire.protocol.error_codes import ErrorCode
@@ -45,6 +48,14 @@ class View:
         """A replica's connection named its software."""
         if replica_id >= 0 and software:
             self._software[replica_id] = software
+
+    def note_features(self, replica_id: int, features: frozenset[str]) -> None:
+        """A connection to a replica told its features: Kafka has others than we have.
+
+        What the replica said of itself counts more; a node that only answers never does.
+        """
+        make = SOFTWARE_NAME if features == SUPPORTED_FEATURES.keys() else "unknown"
+        self._software.setdefault(replica_id, make)
 
     @property
     def foreign_voters(self) -> frozenset[int]:
@@ -126,6 +137,10 @@ def replica_of(message: Message) -> int:
             return tagged if tagged >= 0 else message.replica_id
         case VoteRequest() if message.topics and message.topics[0].partitions:
             return message.topics[0].partitions[0].replica_id
+        case BeginQuorumEpochRequest() | EndQuorumEpochRequest() if (
+            message.topics and message.topics[0].partitions
+        ):
+            return message.topics[0].partitions[0].leader_id
         case UpdateRaftVoterRequest():
             return message.voter_id
     return -1

@@ -7,7 +7,6 @@ the cluster's id once the quorum has one.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -28,6 +27,7 @@ from kraftwire.log.names import (
 )
 from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.log.settings import LogSettings
+from kraftwire.log.uuids import random_uuid
 from kraftwire.node.config import NodeConfig
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.ports import LogImage, StoredState
@@ -140,14 +140,14 @@ class Storage:
 def _read_meta(config: NodeConfig, files: Files, directory: str) -> MetaProperties:
     """The meta.properties of a directory, written first where that is this node's own business."""
     path = join(directory, META_PROPERTIES_FILE)
-    meta = read_meta_properties(files, path) if files.exists(path) else None
+    meta = read_meta_properties(files, path)
     if meta is None:
         if not config.is_raft_readme:
             raise UsageError(
                 f"{directory} is not formatted: run kraftwire storage format "
                 f"--config {config.path} --cluster-id ID"
             )
-        meta = MetaProperties(None, config.node_id, _new_directory_id())
+        meta = MetaProperties(None, config.node_id, random_uuid())
         write_meta_properties(files, path, meta)
     if meta.node_id != config.node_id:
         raise UsageError(
@@ -156,7 +156,7 @@ def _read_meta(config: NodeConfig, files: Files, directory: str) -> MetaProperti
             f"kraftwire storage format --config {config.path} --cluster-id ID"
         )
     if meta.directory_id == ZERO_UUID:
-        meta = replace(meta, directory_id=_new_directory_id())
+        meta = replace(meta, directory_id=random_uuid())
         write_meta_properties(files, path, meta)
     return meta
 
@@ -169,15 +169,3 @@ def _check_one_cluster(directories: Sequence[str], metas: Sequence[MetaPropertie
                 f"{directory} belongs to cluster {meta.cluster_id}, {directories[0]} to cluster "
                 f"{metas[0].cluster_id}: a node's directories have to be of one cluster"
             )
-
-
-def _new_directory_id() -> bytes:
-    """A random directory id, whose text does not read like an option."""
-    while True:
-        directory_id = secrets.token_bytes(16)
-        if directory_id[0] >> 2 != _DASH and directory_id != ZERO_UUID:
-            return directory_id
-
-
-# The six bits that base64 writes as "-" in the alphabet for file names.
-_DASH = 62

@@ -199,7 +199,7 @@ def test_a_released_name_wins_over_a_draft_name(tmp_path: Path) -> None:
 
 def test_two_different_ids_are_refused(tmp_path: Path) -> None:
     """Kafka takes broker.id only if it agrees with node.id."""
-    with pytest.raises(UsageError, match="expected the value of node.id, 1"):
+    with pytest.raises(UsageError, match=r"expected the value of node\.id, 1"):
         combined(tmp_path, "broker.id=2")
 
 
