@@ -18,7 +18,7 @@ from rich.text import Text
 from kraftwire.cli.quorum_options import Connection
 from kraftwire.cli.quorum_output import replicas_with_status
 from kraftwire.client import Admin, QuorumInfo, ReplicaInfo
-from kraftwire.client.admin import error_detail
+from kraftwire.client.cluster import error_detail
 from kraftwire.errors import ApiError
 
 __all__ = ["quorum_line", "quorum_view", "watch_quorum"]

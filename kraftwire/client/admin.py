@@ -19,6 +19,7 @@ from kraftwire.client.cluster import (
     Cluster,
     ClusterSettings,
     cluster_info,
+    error_detail,
     is_temporary,
     refusal,
 )
@@ -51,7 +52,7 @@ from kraftwire.protocol.session import SOFTWARE_NAME
 from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.message import Message
 
-__all__ = ["AsyncAdmin", "error_detail"]
+__all__ = ["AsyncAdmin"]
 
 _Result = TypeVar("_Result")
 
@@ -342,11 +343,6 @@ class AsyncAdmin:
         if last is not None:
             detail += f"; the last problem: {error_detail(last)}"
         raise ApiError(ErrorCode.REQUEST_TIMED_OUT, detail)
-
-
-def error_detail(error: ApiError) -> str:
-    """An error's text without its number."""
-    return str(error).removeprefix(f"error {error.code}: ")
 
 
 def _again_or_final(error: ApiError) -> _AgainError | ApiError:

@@ -25,6 +25,7 @@ __all__ = [
     "Cluster",
     "ClusterSettings",
     "cluster_info",
+    "error_detail",
     "is_temporary",
     "refusal",
 ]
@@ -153,6 +154,11 @@ def is_temporary(error: ApiError | WireError) -> bool:
     """Whether the same request may succeed later."""
     # Local errors are among them: no connection, no answer in time.
     return isinstance(error, ApiError) and _is_retriable(error.code)
+
+
+def error_detail(error: ApiError) -> str:
+    """An error's text without its number."""
+    return str(error).removeprefix(f"error {error.code}: ")
 
 
 def refusal(code: int, message: str | None) -> ApiError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kraftwire.client.cluster import refusal
+from kraftwire.client.cluster import error_detail, refusal
 from kraftwire.client.results import QuorumInfo, ReplicaInfo
 from kraftwire.errors import ApiError
 from kraftwire.messages import (
@@ -86,7 +86,9 @@ def quorum_info(response: DescribeQuorumResponse) -> QuorumInfo:
         raise refusal(response.error_code, response.error_message)
     partition = _metadata_partition(response)
     if partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-        raise NotLeaderError(str(refusal(partition.error_code, None)), _hint(partition))
+        raise NotLeaderError(
+            error_detail(refusal(partition.error_code, None)), _hint(partition)
+        )
     if partition.error_code != ErrorCode.NONE:
         raise refusal(partition.error_code, partition.error_message)
     endpoints = {

@@ -100,7 +100,7 @@ class QuorumInfo:
 
         Units: milliseconds. Shape: None if either time is not known; 0 for the leader.
         """
-        if replica.id == self.leader_id:
+        if replica == self.leader:
             return 0
         mine = self.leader.last_caught_up_ms if self.leader else None
         if mine is None or replica.last_caught_up_ms is None:
