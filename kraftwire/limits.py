@@ -26,14 +26,15 @@ __all__ = [
     "GC_PAUSE_BYTES",
     "HELD_BYTES_MAX",
     "HELD_BYTES_WAITING_MAX",
+    "HEX_LINE_BYTES_MAX",
     "HOLE_PACKETS",
     "HOLE_WAIT_NS",
     "HOLE_WAIT_RETRANSMISSION_NS",
     "HTTP_REQUEST_SIZE_MAX",
+    "LINE_READ_BYTES",
     "LINGER_NS",
     "LINGER_PACKETS",
     "MESSAGE_LINE_BYTES_MAX",
-    "MESSAGE_READ_BYTES",
     "OBSERVERS_MAX",
     "PACKET_BYTES_MAX",
     "PARKED_BYTES_MAX",
@@ -129,8 +130,12 @@ BATCH_SIZE_MAX = 256 * 1024 * 1024
 # twice its size in hex digits, less in base64, and a mebibyte is enough for the other keys.
 MESSAGE_LINE_BYTES_MAX = 2 * FRAME_SIZE_MAX + 1024 * 1024
 
-# It reads lines in pieces of this size: nearly all lines are one piece.
-MESSAGE_READ_BYTES = 64 * 1024
+# Lines are read in pieces of this size: nearly all of them are one piece.
+LINE_READ_BYTES = 64 * 1024
+
+# A longer line of `kraftwire decode --input hex` is passed over: the largest frame has this size
+# with colons between its bytes, and room for a comment.
+HEX_LINE_BYTES_MAX = 3 * FRAME_SIZE_MAX + 64 * 1024
 
 # The leading fields of a frame with missing bytes are read as if zeros followed, at most so many:
 # enough for the rest of an array of a thousand partitions to seem to be there.

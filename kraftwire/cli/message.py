@@ -12,8 +12,9 @@ import stat
 import sys
 from binascii import unhexlify
 
+from kraftwire.decode.lines import read_lines
 from kraftwire.errors import KraftwireError, StorageError, UsageError
-from kraftwire.limits import MESSAGE_LINE_BYTES_MAX, MESSAGE_READ_BYTES
+from kraftwire.limits import MESSAGE_LINE_BYTES_MAX
 
 TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
@@ -198,29 +199,9 @@ _to_text = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def _lines(source: BinaryIO) -> Iterator[bytes | bytearray | None]:
-    """The lines with their ends; None for one beyond the limit, of which nothing is kept.
-
-    Raises: StorageError if the source cannot be read.
-    """
-    while line := _piece(source):
-        yield line if line.endswith(b"\n") else _rest(source, line)
-
-
-def _rest(source: BinaryIO, first: bytes) -> bytearray | None:
-    """A line that is longer than one piece."""
-    line: bytearray | None = bytearray(first)
-    piece = first
-    while not piece.endswith(b"\n") and (piece := _piece(source)):
-        if line is not None:
-            line += piece
-            if len(line) > MESSAGE_LINE_BYTES_MAX:
-                line = None
-    return line
-
-
-def _piece(source: BinaryIO) -> bytes:
+    """The lines; None for one that is too long. Raises: StorageError if they cannot be read."""
     try:
-        return source.readline(MESSAGE_READ_BYTES)
+        yield from read_lines(source, MESSAGE_LINE_BYTES_MAX)
     except OSError as error:
         raise StorageError(f"cannot read: {error.strerror}", file="standard input") from error
 

@@ -6,14 +6,15 @@ answers has to be said.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from kraftwire.decode.bodies import decode_payload
 from kraftwire.decode.frames import Frame, Request
+from kraftwire.decode.lines import read_lines
 from kraftwire.errors import StorageError, WireError
-from kraftwire.limits import FILE_WINDOW_BYTES, FRAME_SIZE_MAX
+from kraftwire.limits import FILE_WINDOW_BYTES, FRAME_SIZE_MAX, HEX_LINE_BYTES_MAX
 from kraftwire.wire.frame import LENGTH_SIZE, frame_size
 
 __all__ = ["BareFrames"]
@@ -37,24 +38,29 @@ class BareFrames:
     api: tuple[int, int] | None = None
     index: int = 0
 
-    def of_hex(self, lines: Iterable[str]) -> Iterator[Frame]:
+    def of_hex(self, stream: BinaryIO) -> Iterator[Frame]:
         """Frames in hex, with or without their length prefix; blank lines and comments are skipped.
 
         Shape: of the lines that are no hex the first is told, and how many more there are.
         """
         bad = 0
-        for number, line in enumerate(lines, 1):
-            text = line.partition(_COMMENT)[0].replace(":", " ").strip()
-            if not text:
-                continue
-            try:
-                data = bytes.fromhex(text.removeprefix("0x"))
-            except ValueError:
-                if not bad:
-                    self._fail(f"line {number} is no hex: {text[:40]!r}")
-                bad += 1
-                continue
-            yield self._frame(_without_prefix(data))
+        for number, line in enumerate(read_lines(stream, HEX_LINE_BYTES_MAX), 1):
+            problem = f"is longer than {HEX_LINE_BYTES_MAX} bytes"
+            if line is not None:
+                text = line.decode("ascii", errors="replace")
+                text = text.partition(_COMMENT)[0].replace(":", " ").strip()
+                if not text:
+                    continue
+                try:
+                    data = bytes.fromhex(text.removeprefix("0x"))
+                except ValueError:
+                    problem = f"is no hex: {text[:40]!r}"
+                else:
+                    yield self._frame(_without_prefix(data))
+                    continue
+            if not bad:
+                self._fail(f"line {number} {problem}")
+            bad += 1
         if bad > 1:
             self._fail(f"{bad - 1:,} more lines are no hex")
 

@@ -104,11 +104,8 @@ class Inputs:
         frames = BareFrames(path, self._fail, self.api, self.run.totals.frames)
         try:
             with _open(path) as stream:
-                if self.kind == "hex":
-                    lines = (line.decode("ascii", errors="replace") for line in stream)
-                    self.run.frames(frames.of_hex(lines))
-                else:
-                    self.run.frames(frames.of_stream(stream))
+                is_hex = self.kind == "hex"
+                self.run.frames(frames.of_hex(stream) if is_hex else frames.of_stream(stream))
         except OSError as error:
             raise StorageError(f"cannot read: {error.strerror}", file=path) from error
 

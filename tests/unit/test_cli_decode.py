@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from kraftwire.cli.main import main
+from kraftwire.decode import run_bare
 from kraftwire.decode.frames_health import Health, TlsConnection
 from kraftwire.decode.run import Totals
 from kraftwire.decode.run_summary import summary
@@ -204,6 +205,20 @@ def test_a_line_that_is_no_hex_is_named_and_the_others_are_decoded(
     assert len(captured.out.splitlines()) == 3
     assert "bad: line 2 is no hex: 'xyz'\n" in captured.err
     assert "bad: 2 more lines are no hex\n" in captured.err
+
+
+def test_an_endless_line_of_hex_is_passed_over(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It costs no more memory than the limit, and the line behind it is decoded."""
+    monkeypatch.setattr(run_bare, "HEX_LINE_BYTES_MAX", 200_000)
+    payload = request("Vote", 2, VoteRequest(cluster_id="c"), 9).hex()
+    path = tmp_path / "hex"
+    path.write_text(f"{'00' * 150_000}\n{payload}\n")
+    assert _run(path, "--input", "hex", "--format", "jsonl") == PARTIAL
+    captured = capsys.readouterr()
+    assert [json.loads(line)["apiName"] for line in captured.out.splitlines()] == ["Vote"]
+    assert "line 1 is longer than 200000 bytes" in captured.err
 
 
 def test_a_stream_with_an_impossible_length_is_told_and_the_others_are_decoded(

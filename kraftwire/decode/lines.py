@@ -1,0 +1,30 @@
+"""Lines of a stream in bounded memory: what is too long is passed over, not kept."""
+
+from __future__ import annotations
+
+from kraftwire.limits import LINE_READ_BYTES
+
+TYPE_CHECKING = False  # typing is slow to import
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+__all__ = ["read_lines"]
+
+
+def read_lines(source: BinaryIO, limit: int) -> Iterator[bytes | bytearray | None]:
+    """The lines with their ends; None for one of more than `limit` bytes."""
+    while line := source.readline(LINE_READ_BYTES):
+        yield line if line.endswith(b"\n") else _rest(source, line, limit)
+
+
+def _rest(source: BinaryIO, first: bytes, limit: int) -> bytearray | None:
+    """A line that is longer than one read."""
+    line: bytearray | None = bytearray(first)
+    piece = first
+    while not piece.endswith(b"\n") and (piece := source.readline(LINE_READ_BYTES)):
+        if line is not None:
+            line += piece
+            if len(line) > limit:
+                line = None
+    return line
