@@ -1,0 +1,187 @@
+"""One connection: versions, turns, and what is left of it after trouble."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import pytest
+import trio
+
+from kraftwire.client import AsyncAdmin
+from kraftwire.client.channel import Channel
+from kraftwire.errors import ApiError
+from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest, TopicData
+from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
+from kraftwire.messages.vote_request import VoteRequest
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.wire.message import Message
+from tests.support.fake_node import (
+    DESCRIBE_QUORUM,
+    METADATA,
+    FakeNode,
+    HangUpError,
+    metadata,
+    quorum_state,
+)
+
+_Result = TypeVar("_Result")
+
+
+def through_channel(
+    node: FakeNode, use: Callable[[Channel], Awaitable[_Result]]
+) -> _Result:
+    """Connect to a node and use the connection."""
+
+    async def run() -> _Result:
+        address = ("127.0.0.1", node.port)
+        channel = await Channel.connect(address, client_id="tester", timeout_s=10)
+        try:
+            return await use(channel)
+        finally:
+            await channel.aclose()
+
+    return trio.run(run)
+
+
+def test_tasks_that_share_a_connection_get_their_own_answers() -> None:
+    """Answers in the wrong hands would be worse than none."""
+    def numbered(request: Message) -> Message:
+        assert isinstance(request, DescribeQuorumRequest)
+        return DescribeQuorumResponse(error_code=len(request.topics))
+
+    async def use(channel: Channel) -> list[tuple[int, int]]:
+        found = []
+
+        async def ask(count: int) -> None:
+            message = DescribeQuorumRequest(topics=[TopicData()] * count)
+            response = await channel.request(message, timeout_s=10)
+            assert isinstance(response, DescribeQuorumResponse)
+            found.append((count, response.error_code))
+
+        async with trio.open_nursery() as nursery:
+            for count in range(5):
+                nursery.start_soon(ask, count)
+        return found
+
+    with FakeNode({DESCRIBE_QUORUM: numbered}) as node:
+        assert sorted(through_channel(node, use)) == [(count, count) for count in range(5)]
+
+
+def test_a_request_that_cannot_be_sent_leaves_the_connection_alone() -> None:
+    """UNSUPPORTED_VERSION is known before anything goes out."""
+    async def use(channel: Channel) -> Message:
+        with pytest.raises(ApiError, match="does not support Vote"):
+            await channel.request(VoteRequest(), timeout_s=10)
+        return await channel.request(DescribeQuorumRequest(), timeout_s=10)
+
+    with FakeNode({DESCRIBE_QUORUM: lambda _: DescribeQuorumResponse()}) as node:
+        assert isinstance(through_channel(node, use), DescribeQuorumResponse)
+
+
+def test_a_request_without_answer_closes_the_connection() -> None:
+    """A late answer must not meet the next request."""
+    async def use(channel: Channel) -> bool:
+        with pytest.raises(ApiError, match=r"no answer in 0.05 s") as raised:
+            await channel.request(DescribeQuorumRequest(), timeout_s=0.05)
+        assert raised.value.code == ErrorCode.REQUEST_TIMED_OUT
+        with pytest.raises(ApiError, match="connection is closed"):
+            await channel.request(DescribeQuorumRequest(), timeout_s=10)
+        return channel.is_closed
+
+    with FakeNode({DESCRIBE_QUORUM: lambda _: None}) as node:
+        assert through_channel(node, use)
+
+
+def test_a_cancelled_request_closes_the_connection_too() -> None:
+    """Half a request may have been sent by then."""
+    async def use(channel: Channel) -> bool:
+        with trio.move_on_after(0.05):
+            await channel.request(DescribeQuorumRequest(), timeout_s=10)
+        return channel.is_closed
+
+    with FakeNode({DESCRIBE_QUORUM: lambda _: None}) as node:
+        assert through_channel(node, use)
+
+
+def test_a_node_that_hangs_up_is_named() -> None:
+    """Of three addresses one wants to know which."""
+    def hang_up(_: Message) -> Message:
+        raise HangUpError
+
+    async def use(channel: Channel) -> str:
+        with pytest.raises(ApiError) as raised:
+            await channel.request(DescribeQuorumRequest(), timeout_s=10)
+        assert raised.value.code == ErrorCode.NETWORK_EXCEPTION
+        return str(raised.value)
+
+    with FakeNode({DESCRIBE_QUORUM: hang_up}) as node:
+        text = through_channel(node, use)
+        assert text.endswith((
+            f"{node.address}: the node closed the connection",
+            f"{node.address}: the node reset the connection",
+        ))
+
+
+def test_a_node_that_never_negotiates_is_given_up() -> None:
+    """A paused process accepts connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+
+        async def run() -> None:
+            await Channel.connect(address, client_id="tester", timeout_s=0.05)
+
+        with pytest.raises(ApiError, match=r"negotiation of versions in 0.05 s"):
+            trio.run(run)
+
+
+def test_tls_is_recognised() -> None:
+    """The most frequent wrong port of all, and a frame length of 352 million helps nobody."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(bytes.fromhex("15030300020246"))
+                connection.recv(1000)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        address = listener.getsockname()
+
+        async def run() -> None:
+            await Channel.connect(address, client_id="tester", timeout_s=10)
+
+        with pytest.raises(ApiError, match="speaks TLS here"):
+            trio.run(run)
+        thread.join()
+
+
+def test_an_error_inside_the_async_client_comes_out_as_it_is() -> None:
+    """Not in a group: who uses the client should not have to know how it works inside."""
+    async def run(address: str) -> None:
+        async with AsyncAdmin(bootstrap_servers=address) as admin:
+            await admin.describe_quorum()
+            raise KeyError("mine")
+
+    with FakeNode() as broker:
+        broker.answers[METADATA] = lambda _: metadata({5: broker})
+        broker.answers[DESCRIBE_QUORUM] = lambda _: quorum_state(1)
+        with pytest.raises(KeyError, match="mine"):
+            trio.run(run, broker.address)
+
+
+def test_the_async_client_keeps_its_connections() -> None:
+    """A view that looks every second should not connect every second."""
+    async def run(address: str) -> None:
+        async with AsyncAdmin(bootstrap_servers=address) as admin:
+            for _ in range(3):
+                await admin.describe_quorum()
+
+    with FakeNode() as broker:
+        broker.answers[METADATA] = lambda _: metadata({5: broker})
+        broker.answers[DESCRIBE_QUORUM] = lambda _: quorum_state(1)
+        trio.run(run, broker.address)
+        assert len(broker.asked) == 1 + 3
