@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import lzma
 import struct
 import subprocess
 import sys
 from base64 import b64encode
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cramjam
 import pytest
 
 from kraftwire.cli.main import main
@@ -246,6 +249,21 @@ def test_a_capture_may_be_cut_anywhere(cut: int, tmp_path: Path, capsys: Capture
     path.write_bytes(data[: len(data) - len(_packets(data)[-1]) - cut])
     assert _run(path, "--format", "jsonl") == CLEAN
     assert ("the file ends inside a packet" in capsys.readouterr().err) == bool(cut)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, cramjam.zstd.compress])
+def test_a_cut_compressed_capture_is_decoded_as_far_as_it_goes(
+    pack: Callable[[bytes], bytes], tmp_path: Path, capsys: Captured
+) -> None:
+    """What was cut off never was there, whatever the file was packed with."""
+    whole = golden("quorum").with_name("kraft_quorum.pcapng.xz").read_bytes()
+    packed = bytes(pack(lzma.decompress(whole)[:1_000_000]))
+    path = tmp_path / "x"
+    path.write_bytes(packed[: len(packed) * 3 // 4])
+    assert _run(path, "--format", "jsonl", "--records", "none") == CLEAN
+    captured = capsys.readouterr()
+    assert captured.out.count("\n") > 1000
+    assert "the packed file is cut off" in captured.err
 
 
 def test_a_damaged_capture_is_partial(tmp_path: Path, capsys: Captured) -> None:
