@@ -36,6 +36,7 @@ __all__ = ["handle"]
 _WITH_NULL_TOPICS = 1
 # Below it a client takes LISTENER_NOT_FOUND for an unknown error.
 _WITH_LISTENER_NOT_FOUND = 6
+_WITH_NULL_NAMES = 12
 _CLUSTER_OPERATIONS = range(8, 11)
 
 
@@ -77,7 +78,7 @@ def _topics(
         if _is_quorum_topic(context, topic):
             topics.append(_quorum_topic(request, context, is_operations_asked))
         else:
-            topics.append(_unknown(topic))
+            topics.append(_unknown(request, topic))
     return topics
 
 
@@ -88,9 +89,11 @@ def _is_quorum_topic(context: Context, topic: MetadataRequestTopic) -> bool:
     return topic.name == known.name
 
 
-def _unknown(topic: MetadataRequestTopic) -> MetadataResponseTopic:
+def _unknown(request: Request, topic: MetadataRequestTopic) -> MetadataResponseTopic:
+    name: str | None
     if topic.topic_id != ZERO_UUID:
-        code, name = ErrorCode.UNKNOWN_TOPIC_ID, None
+        code = ErrorCode.UNKNOWN_TOPIC_ID
+        name = None if request.version >= _WITH_NULL_NAMES else ""
     else:
         name = topic.name or ""
         is_name = is_topic_name(name)

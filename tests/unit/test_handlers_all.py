@@ -1,0 +1,106 @@
+"""Every handler, in every version that is offered: what it returns can be written."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from kraftwire import messages
+from kraftwire.messages.fetch_request import FetchRequest
+from kraftwire.node import handlers
+from kraftwire.node.context import Request
+from kraftwire.node.handlers.versions import (
+    BROKER_VERSIONS,
+    CONTROLLER_VERSIONS,
+    RAFT_APIS,
+    offered,
+)
+from kraftwire.wire.message import Message
+from tests.support.node_stub import StubNode
+from tests.support.random_messages import fresh_seed, random_message
+from tests.unit.test_controller_steps import LEVEL
+
+ROUNDS = 8
+OFFERS = [
+    (is_controller, key, version)
+    for is_controller, table in ((True, CONTROLLER_VERSIONS), (False, BROKER_VERSIONS))
+    for key, (low, high) in table.items()
+    for version in range(low, high + 1)
+]
+
+
+def _request(is_controller: bool, message: Message, version: int) -> Request:
+    return Request(
+        message.API_KEY,
+        version,
+        message,
+        listener="CONTROLLER" if is_controller else "PLAINTEXT",
+        from_controller_listener=is_controller,
+        from_client_listener=not is_controller,
+    )
+
+
+def _node(key: int) -> StubNode:
+    node = StubNode()
+    node.commit_records(LEVEL)
+    node.core_answer = node.forward_answer = messages.response_class(key)()
+    return node
+
+
+@pytest.mark.parametrize("is_controller", [True, False])
+def test_every_api_that_is_offered_has_a_handler(is_controller: bool) -> None:
+    """A client that is offered an API must not be left without an answer, nor the reverse."""
+    table = handlers.CONTROLLER if is_controller else handlers.BROKER
+    versions = offered(is_controller=is_controller, is_client=not is_controller)
+    assert set(table) == set(versions)
+    known = messages.API_VERSIONS
+    assert all(known[k][0] <= low <= high <= known[k][1] for k, (low, high) in versions.items())
+
+
+def test_a_listener_for_all_offers_both_tables() -> None:
+    """Without process.roles peers and clients share one listener."""
+    both = offered(is_controller=True, is_client=True)
+    assert set(both) == set(BROKER_VERSIONS) | set(CONTROLLER_VERSIONS)
+    shared = set(BROKER_VERSIONS) & set(CONTROLLER_VERSIONS)
+    assert all(BROKER_VERSIONS[key] == CONTROLLER_VERSIONS[key] for key in shared)
+
+
+@pytest.mark.trio
+async def test_every_answer_can_be_written_whatever_is_asked() -> None:
+    """No field of a request, however odd, may end in an error of ours."""
+    seed = fresh_seed()
+    print(f"KRAFTWIRE_SEED={seed}")
+    source = random.Random(seed)
+    for is_controller, key, version in OFFERS:
+        node = _node(key)
+        for _ in range(ROUNDS):
+            message = random_message(messages.request_class(key), version, source)
+            if isinstance(message, FetchRequest):
+                message.max_wait_ms = 0
+            request = _request(is_controller, message, version)
+            handler = handlers.route(request)
+            assert handler is not None
+            answer = await handler(request, node)
+            if answer is not None:
+                assert answer.API_KEY == key
+                written = answer.encode(version)
+                assert type(answer).decode(written, version)[1] == len(written)
+
+
+@pytest.mark.trio
+async def test_requests_of_the_core_reach_it() -> None:
+    """What peers say to each other is no business of the handlers."""
+    for key in RAFT_APIS:
+        version = CONTROLLER_VERSIONS[key][1]
+        node = _node(key)
+        request = _request(True, messages.request_class(key)(), version)
+        handler = handlers.route(request)
+        assert handler is not None
+        assert await handler(request, node) is node.core_answer
+
+
+def test_a_client_listener_has_nothing_for_peers() -> None:
+    """A vote through the clients' door is answered like any unknown request: not at all."""
+    request = _request(False, messages.find("VoteRequest")(), 2)
+    assert handlers.route(request) is None
