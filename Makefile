@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check bench generate
+.PHONY: setup demo test check bench generate sim
 
 setup: $(STAMP)
 
@@ -31,3 +31,7 @@ bench: setup
 
 generate: setup
 	$(BIN)/python -m codegen generate
+
+# 2,000 clusters of 120 virtual seconds and the time after them, on all processors.
+sim: setup
+	$(BIN)/kraftwire sim run --seeds 0-1999 --jobs $$(nproc)

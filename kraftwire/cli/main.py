@@ -42,6 +42,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "kraftwire.cli.sim:sim",
         "Simulate whole clusters on virtual time, and check what must hold in them.",
     ),
+    "storage": (
+        "kraftwire.cli.storage:storage",
+        "Format a node's log directories, and show what is in them.",
+    ),
 }
 
 _EXIT_FAILED = 1

@@ -1,0 +1,172 @@
+"""`kraftwire sim`: whole clusters on virtual time, and what must hold in them.
+
+Owns the commands' arguments and output; what runs is in `kraftwire.sim`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from kraftwire.errors import UsageError
+from kraftwire.sim.plan import Plan, draw
+from kraftwire.sim.run import Outcome, Totals, run_plan, run_seeds, timeline_of
+from kraftwire.sim.shrink import shrink as shrunk
+
+__all__ = ["sim"]
+
+_SEEDS = re.compile(r"(\d{1,19})-(\d{1,19})")
+_SEED_MAX = 2**63 - 1
+_QUIET_S = 1.0
+_INTERVAL_S = 0.5
+_FAILED = 1
+_TIMELINES = 3
+_MS_PER_S = 1000
+
+_CONTEXT = {"help_option_names": ["-h", "--help"]}
+
+
+def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> range:
+    match = _SEEDS.fullmatch(value)
+    low, high = (int(match[1]), int(match[2])) if match else (0, -1)
+    if not low <= high <= _SEED_MAX:
+        problem = f"{value!r} is not A-B with 0 <= A <= B < 2^63"
+        raise click.BadParameter(problem, context, parameter)
+    return range(low, high + 1)
+
+
+@click.group(context_settings=_CONTEXT)
+def sim() -> None:
+    """Simulate whole clusters on virtual time, and check what must hold in them.
+
+    \b
+      kraftwire sim run --seeds 0-99     a hundred clusters
+      kraftwire sim shrink 17            the smallest trouble that still breaks seed 17
+      kraftwire sim replay plan.json     run what shrink has written
+    """
+
+
+@sim.command(context_settings=_CONTEXT)
+@click.option("--seeds", callback=_seeds, required=True, help="Such as 0-99, inclusive.")
+@click.option("--jobs", type=click.IntRange(1, 256), default=1, help="Processes to use.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines for programs.")
+@click.option("--marks", is_flag=True, help="Print which situations were reached, how often.")
+def run(seeds: range, jobs: int, as_json: bool, marks: bool) -> int:
+    """Run the clusters of a range of seeds.
+
+    Exit code 1 if an invariant was violated; how the failing cluster ended is on standard error.
+    """
+    # Recovery reports what it cuts off: that is what is tried here, thousands of times.
+    logging.getLogger("kraftwire").setLevel(logging.ERROR)
+    totals = Totals()
+    begin = time.monotonic()
+    shown = _progress(len(seeds))
+    for outcome in run_seeds(seeds, min(jobs, len(seeds))):
+        totals.add(outcome)
+        shown(totals)
+        if outcome.invariant:
+            _report(outcome, as_json=as_json, in_full=totals.violations <= _TIMELINES)
+    wall = time.monotonic() - begin
+    if marks:
+        _print_marks(totals, as_json=as_json)
+    print(json.dumps(totals.to_json()) if as_json else _summary(totals, wall))
+    return _FAILED if totals.violations else 0
+
+
+@sim.command(context_settings=_CONTEXT)
+@click.argument("seed", type=click.IntRange(0, _SEED_MAX))
+@click.option("--tries", type=click.IntRange(1), default=400, help="Runs to spend at most.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Keep the plan here.")
+def shrink(seed: int, tries: int, out: Path | None) -> int:
+    """Reduce a failing seed: drop faults, shorten, take fewer nodes."""
+    plan = draw(seed)
+    if not run_plan(plan).invariant:
+        raise UsageError(f"seed {seed} violates nothing")
+    best = shrunk(plan, tries, _tell)
+    for line in timeline_of(best):
+        print(line)
+    text = json.dumps(best.to_json())
+    print(text)
+    if out is not None:
+        out.write_text(text + "\n", encoding="utf-8")
+    return _FAILED
+
+
+@sim.command(context_settings=_CONTEXT)
+@click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--lines", type=click.IntRange(1), default=400, help="Lines of the timeline to keep.")
+def replay(plan: Path, lines: int) -> int:
+    """Run a plan that `shrink --out` has written, and print how it ends."""
+    try:
+        again = Plan.from_json(json.loads(plan.read_text(encoding="utf-8")))
+    except (ValueError, TypeError, KeyError) as error:
+        raise UsageError(f"{plan} is no plan: {error}") from error
+    for line in timeline_of(again, lines):
+        print(line)
+    return _FAILED if run_plan(again).invariant else 0
+
+
+def _report(outcome: Outcome, *, as_json: bool, in_full: bool) -> None:
+    """Say what broke and how to see it again."""
+    if as_json:
+        row = {"seed": outcome.seed, "invariant": outcome.invariant, "detail": outcome.detail}
+        print(json.dumps(row), flush=True)
+    if in_full:
+        for line in timeline_of(draw(outcome.seed)):
+            print(line, file=sys.stderr)
+    print(f"seed {outcome.seed}: {outcome.invariant}: {outcome.detail}", file=sys.stderr)
+    print(f"kraftwire sim run --seeds {outcome.seed}-{outcome.seed}", file=sys.stderr)
+
+
+def _print_marks(totals: Totals, *, as_json: bool) -> None:
+    counts = sorted(totals.marks.items())
+    if as_json:
+        print(json.dumps({"marks": dict(counts)}))
+        return
+    for name, count in counts:
+        print(f"{count:12,}  {name}")
+
+
+def _summary(totals: Totals, wall: float) -> str:
+    rows = [
+        ("clusters", f"{totals.clusters:,}"),
+        ("virtual time", f"{totals.virtual_seconds / 3600:,.2f} h"),
+        ("events", f"{totals.events:,} ({totals.events / max(wall, 1e-9):,.0f} per second)"),
+        ("elections", f"{totals.elections:,}"),
+        ("commits", f"{totals.commits:,}"),
+        ("crashes", f"{totals.crashes:,}"),
+        ("faults", f"{sum(totals.faults.values()):,} of {len(totals.faults)} kinds"),
+        ("violations", f"{totals.violations:,}"),
+    ]
+    return "\n".join(f"{name:14}{value}" for name, value in rows)
+
+
+def _tell(plan: Plan) -> None:
+    size = f"{plan.nodes} nodes, {plan.length_ms / _MS_PER_S:g} s, {len(plan.faults)} faults"
+    print(f"still fails: {size}", file=sys.stderr)
+
+
+def _progress(count: int) -> Callable[[Totals], None]:
+    """What shows how far a run is, on a terminal and only if it takes a while."""
+    if not sys.stderr.isatty():
+        return lambda _: None
+    begin = last = time.monotonic()
+
+    def show(totals: Totals) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if totals.clusters == count and last > begin:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        elif now - begin > _QUIET_S and now - last > _INTERVAL_S:
+            last = now
+            text = f"{totals.clusters:,} of {count:,} clusters, {totals.events:,} events"
+            print(f"\r{text}", end="", file=sys.stderr, flush=True)
+
+    return show
