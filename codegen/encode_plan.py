@@ -36,6 +36,8 @@ class EncodePlanner:
         conditions = ["o.unknown_tagged_fields"]
         conditions += [_differs(item) for _, item in layout.tagged]
         refused = [_carries(absent) for absent in layout.absent if absent.refuse]
+        # To `struct` anything is true or false, so these are looked at before.
+        refused += [f"o.{each.attribute}.__class__ is not bool" for each in _bools(layout)]
         if not layout.flexible:
             refused.append("o.unknown_tagged_fields")
         return EncodeFunction(
@@ -66,6 +68,8 @@ class EncodePlanner:
         if item.kind == "fixed":
             if item.type == "uuid":
                 steps.append(Step("check_uuid", target=source))
+            if item.type == "bool" and item.is_tagged:
+                steps.append(Step("check_bool", target=source))
             run.add(FIXED[item.type].code, source)
         elif item.kind == "struct":
             self._struct(item, steps, run)
@@ -96,6 +100,7 @@ class EncodePlanner:
                 value=value,
                 # The attribute may be None in other versions; here that raises, as it should.
                 is_unchecked=item.may_be_none and not item.nullable,
+                function=item.kind,
             )
         )
         self._flush_length(item, steps, run)
@@ -143,6 +148,10 @@ class EncodePlanner:
             self._flush(run, steps)
             branches.append(TagBranch(tag, steps, _differs(item)))
         return TagsFunction(f"encode_{stem}_tags", layout.name, branches)
+
+
+def _bools(layout: Layout) -> list[Item]:
+    return [item for item in layout.items if item.kind == "fixed" and item.type == "bool"]
 
 
 def _differs(item: Item) -> str:

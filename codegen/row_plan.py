@@ -89,7 +89,8 @@ def _records_row(item: Item, cells: _Cells, packers: PackerSet) -> RecordsRow | 
     codes, arguments = [*cells.codes], [*cells.arguments]
     if not item.compact:
         codes.append("i")
-        arguments.append(f"len({local})")
+        # As in the templates: a view of wider numbers has fewer elements than bytes.
+        arguments.append(f"len({local}) if {local}.__class__ is bytes else {local}.nbytes")
     packer = packers.name("put", codes) if codes else ""
     return RecordsRow(local, packer, ", ".join(arguments), item.compact)
 

@@ -285,6 +285,15 @@ class Rows(dict):  # type: ignore[type-arg]
         return function
 
 
+def _flat(value: object) -> None:
+    """Stumble over what is neither bytes nor a view whose length counts bytes."""
+    if value.__class__ is memoryview:
+        if value.nbytes != len(value):
+            raise ValueError
+    elif not isinstance(value, bytes | bytearray):
+        raise TypeError
+
+
 def put_strings(values: list[str], out: Parts, compact: bool) -> None:
     """The elements of an array of strings."""
     for value in values:
@@ -298,6 +307,7 @@ def put_strings(values: list[str], out: Parts, compact: bool) -> None:
 def put_blobs(values: list[bytes], out: Parts, compact: bool) -> None:
     """The elements of an array of byte strings."""
     for value in values:
+        _flat(value)
         out.append(uvarint(len(value) + 1) if compact else len(value).to_bytes(4, "big"))
         out.append(value)
 
@@ -307,6 +317,7 @@ def put_uuids(values: list[bytes], out: Parts) -> None:
     for value in values:
         if len(value) != 16:
             raise ValueError
+        _flat(value)
         out.append(value)
 
 
@@ -315,8 +326,9 @@ def put_tags(out: Parts, known: dict[int, bytes], unknown: dict[int, bytes] | No
     out[-1] = out[-1][:-1]
     tags = dict(known)
     for tag, data in (unknown or {}).items():
-        if tag in tags or tag < 0:
+        if tag in tags or tag < 0 or tag.__class__ is not int:
             raise ValueError
+        _flat(data)
         tags[tag] = data
     out.append(uvarint(len(tags)))
     for tag in sorted(tags):

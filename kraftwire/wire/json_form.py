@@ -15,6 +15,7 @@ from operator import attrgetter
 
 from kraftwire.errors import InvariantError, WireError
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
+from kraftwire.wire.json_values import CannotPrintError, Values, elements
 from kraftwire.wire.sizes import fresh_default, is_at_default
 from kraftwire.wire.writer import write_message
 
@@ -50,14 +51,10 @@ def to_json(facts: MessageFacts, message: Any, version: int) -> dict[str, Any]:
     """A message as JSON. Raises: WireError if the version cannot carry a value."""
     try:
         return _printer(facts.root, version)(message)
-    except _CannotCarryError:
+    except CannotPrintError:
         # Rare, so the writer, which knows the field's path, finds it again and says it.
         write_message(facts, message, version)
         raise InvariantError(f"{facts.name} v{version} can be written but not printed") from None
-
-
-class _CannotCarryError(Exception):
-    """A field that the version has no room for holds something."""
 
 
 _printers: dict[tuple[Any, int], Printer] = {}
@@ -75,19 +72,25 @@ def _build_printer(struct: StructFacts, version: int) -> Printer:
     present = [each for each in struct.fields if version in each.versions]
     always = [each for each in present if version not in each.tagged]
     tagged = [(each, _converter(each, version)) for each in present if version in each.tagged]
+    one_tagged = {each.name: Values([each], version) for each, _ in tagged}
     refused = [
         each for each in struct.fields if version not in each.versions and not each.is_ignorable
     ]
     names = [each.name for each in always]
     values = _getter([each.attribute for each in always])
+    checked = Values(always, version)
+    known = checked.known
     pairs = ((each.name, _converter(each, version)) for each in always)
     fixes = [(name, convert) for name, convert in pairs if convert]
 
     def printer(value: Any) -> dict[str, Any]:
         for each in refused:
             if not is_at_default(each, getattr(value, each.attribute)):
-                raise _CannotCarryError
-        out = dict(zip(names, values(value), strict=True))
+                raise CannotPrintError
+        held = values(value)
+        if (*map(type, held),) not in known:
+            held = checked(held)
+        out = dict(zip(names, held, strict=True))
         for name, convert_always in fixes:
             held = out[name]
             if held is not None:
@@ -95,6 +98,7 @@ def _build_printer(struct: StructFacts, version: int) -> Printer:
         for each, convert_tagged in tagged:
             held = getattr(value, each.attribute)
             if not is_at_default(each, held):
+                (held,) = one_tagged[each.name]((held,))
                 convert = None if held is None else convert_tagged
                 out[each.name] = convert(held) if convert else held
         return out
@@ -114,14 +118,24 @@ def _converter(each: FieldFacts, version: int) -> Callable[[Any], Any] | None:
     convert = _printer(each.struct, version) if each.struct else _PLAIN.get(each.type)
     if not each.is_array:
         return convert
+    sound = elements(each)
     if convert is None:
-        return list
+        return sound
     one = convert
-    return lambda values: [one(value) for value in values]
+    return lambda values: [one(value) for value in sound(values)]
 
 
 def _base64(value: Any) -> str:
-    return base64.b64encode(value).decode()
+    try:
+        return base64.b64encode(value).decode()
+    except BufferError:
+        return base64.b64encode(bytes(value)).decode()  # a view with gaps
+
+
+def _uuid(value: bytes) -> str:
+    if len(value) != 16:
+        raise CannotPrintError
+    return uuid_to_text(value)
 
 
 def _float_to_json(value: float) -> Any:
@@ -135,7 +149,7 @@ def _float_to_json(value: float) -> Any:
 _PLAIN: dict[str, Callable[[Any], Any]] = {
     "bytes": _base64,
     "records": _base64,
-    "uuid": uuid_to_text,
+    "uuid": _uuid,
     "float64": _float_to_json,
 }
 

@@ -32,6 +32,7 @@ __all__ = ["Message", "Struct"]
 _STUMBLES = (
     ArithmeticError,
     AttributeError,
+    BufferError,
     LookupError,
     MemoryError,
     TypeError,
@@ -74,6 +75,14 @@ def _as_bytes(buf: object) -> bytes:
     return bytes(buf)
 
 
+def _check_offset(offset: Any, length: int) -> int:
+    if isinstance(offset, bool) or not isinstance(offset, int):
+        raise UsageError(f"an offset is an int, not {type(offset).__name__} {offset!r:.60}")
+    if not 0 <= offset <= length:
+        raise UsageError(f"offset {offset} is outside the buffer of {length} bytes")
+    return int(offset)
+
+
 def _restore(cls: type[Struct], values: tuple[Any, ...]) -> Struct:
     """What pickle and copy call to make an object again."""
     result = object.__new__(cls)
@@ -108,13 +117,15 @@ class Message(Struct):
         offset outside the buffer.
         """
         data = buf if type(buf) is bytes else _as_bytes(buf)
+        if version.__class__ is not int:
+            version = cls._check_version(version)
         try:
             decoder = cls._DECODERS[version]
         except KeyError:
             raise cls._unknown_version(version) from None
         length = len(data)
-        if offset and not 0 <= offset <= length:
-            raise UsageError(f"offset {offset} is outside the buffer of {length} bytes")
+        if offset.__class__ is not int or not 0 <= offset <= length:
+            offset = _check_offset(offset, length)
         budget = ELEMENT_FREE_COUNT
         is_paused = False
         if length >= GC_PAUSE_BYTES:
@@ -147,6 +158,8 @@ class Message(Struct):
         Raises: WireError naming the field whose value does not fit or that the version cannot
         carry; UsageError for an unknown version.
         """
+        if version.__class__ is not int:
+            version = self._check_version(version)
         try:
             encoder = self._ENCODERS[version]
         except KeyError:
@@ -167,7 +180,7 @@ class Message(Struct):
         """
         from kraftwire.wire.json_form import to_json
 
-        self._check_version(version)
+        version = self._check_version(version)
         try:
             return to_json(self.facts(), self, version)
         except (AttributeError, TypeError, ValueError):
@@ -182,7 +195,7 @@ class Message(Struct):
         """
         from kraftwire.wire.json_form import from_json
 
-        cls._check_version(version)
+        version = cls._check_version(version)
         message: Self = from_json(cls.facts(), data, version)
         return message
 
@@ -196,10 +209,16 @@ class Message(Struct):
         return cls._FACTS
 
     @classmethod
-    def _check_version(cls, version: int) -> None:
-        if version not in cls.VERSIONS:
+    def _check_version(cls, version: Any) -> int:
+        # True and 2.0 would find a decoder, since they equal a number.
+        is_int = isinstance(version, int) and not isinstance(version, bool)
+        if not is_int or version not in cls.VERSIONS:
             raise cls._unknown_version(version)
+        return int(version)
 
     @classmethod
-    def _unknown_version(cls, version: int) -> UsageError:
-        return UsageError(f"{cls.NAME} has versions {cls.VERSIONS}, not {version!r}")
+    def _unknown_version(cls, version: Any) -> UsageError:
+        problem = f"{cls.NAME} has versions {cls.VERSIONS}, not {version!r:.60}"
+        if isinstance(version, bool) or not isinstance(version, int):
+            problem += f": expected an int, found {type(version).__name__}"
+        return UsageError(problem)

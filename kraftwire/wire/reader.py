@@ -72,7 +72,7 @@ def annotate(
 
     Raises: WireError as `read_message`; its `partial` attribute then holds the tree so far.
     """
-    if version not in facts.versions:
+    if isinstance(version, bool) or version not in facts.versions:
         raise UsageError(f"{facts.name} has versions {facts.versions}, not {version!r}")
     root = Annotation("", facts.name, facts.kind, offset)
     reader = _Reader(facts, bytes(buf), version, offset, root)

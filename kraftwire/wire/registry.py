@@ -30,6 +30,8 @@ class Registry:
 
     def find(self, name: str) -> type[Message]:
         """The class of a message. Raises: UsageError, naming the nearest names, if unknown."""
+        if not isinstance(name, str):
+            raise UsageError(f"a message's name is a str, not {type(name).__name__} {name!r:.60}")
         found = self._classes.get(name)
         if found is None:
             found = self._classes[name] = self._load(name)
@@ -61,6 +63,8 @@ class Registry:
 
     @staticmethod
     def _by_key(table: dict[int, str], api_key: int) -> str:
+        if isinstance(api_key, bool) or not isinstance(api_key, int):
+            raise UsageError(f"an API key is an int, not {type(api_key).__name__} {api_key!r:.60}")
         try:
             return table[api_key]
         except KeyError:

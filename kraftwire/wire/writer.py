@@ -98,7 +98,8 @@ class _Writer:
             raise self.fail("bad unknown tagged fields", expected="a dict or None", value=unknown)
         tags = dict(known)
         for tag, data in (unknown or {}).items():
-            is_tag = isinstance(tag, int) and 0 <= tag < 2**32 and tag not in known
+            is_int = isinstance(tag, int) and not isinstance(tag, bool)
+            is_tag = is_int and 0 <= tag < 2**32 and tag not in known
             if not is_tag or not isinstance(data, _BYTES):
                 raise self.fail(
                     "bad unknown tagged field",
@@ -165,6 +166,9 @@ class _Writer:
     def fixed(self, facts: FieldFacts, value: Any) -> None:
         if facts.type == "uuid" and (not isinstance(value, _BYTES) or len(value) != 16):
             raise self.fail("wrong value", expected="16 bytes", value=value)
+        # To `struct` anything is true or false; 0 and 1 are refused as well, like "no" and None.
+        if facts.type == "bool" and value.__class__ is not bool:
+            raise self.fail("wrong value", expected="bool", value=value)
         try:
             self.out += struct.pack(FIXED_CODES[facts.type], value)
         except (struct.error, OverflowError, TypeError):
@@ -194,5 +198,5 @@ class _Writer:
 def _described(value: Any) -> str:
     # Of bytes the length matters, and their text would be four times as long as they are.
     if isinstance(value, _BYTES):
-        return f"{type(value).__name__} of length {len(value)}"
+        return f"{type(value).__name__} of length {memoryview(value).nbytes}"
     return f"{type(value).__name__} {value!r:.60}"

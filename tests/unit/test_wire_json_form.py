@@ -228,6 +228,10 @@ def test_what_a_version_cannot_carry_is_not_printed_in_silence() -> None:
     [
         (VoteRequest(topics=[5]), "topics[0]"),  # type: ignore[list-item]
         (VoteRequest(topics=5), "topics"),  # type: ignore[arg-type]
+        (VoteRequest(cluster_id=5), "clusterId"),  # type: ignore[arg-type]
+        (VoteRequest(topics={}), "topics"),  # type: ignore[arg-type]
+        (VoteRequest(topics=[TopicData(topic_name=None)]), "topics[0].topicName"),  # type: ignore[arg-type]
+        (VoteRequest(topics=[PartitionData()]), "topics[0]"),  # type: ignore[list-item]
         (EnvelopeRequest(request_data="text"), "requestData"),  # type: ignore[arg-type]
     ],
 )
@@ -236,6 +240,14 @@ def test_a_value_of_the_wrong_type_is_not_printed(message: Message, path: str) -
     with pytest.raises(WireError) as caught:
         message.to_json(0)
     assert caught.value.path == path
+
+
+def test_numbers_print_as_what_is_written() -> None:
+    """True is written as 1 in a field of numbers, and a whole number as a float."""
+    assert VoteRequest(voter_id=True).to_json(1)["voterId"] == 1
+    assert VoteRequest(voter_id=True).to_json(1)["voterId"] is not True
+    with pytest.raises(WireError, match="preVote"):
+        VoteRequest(topics=[TopicData(partitions=[PartitionData(pre_vote=1)])]).to_json(2)  # type: ignore[arg-type]
 
 
 def test_a_tagged_struct_of_none_prints_as_nothing() -> None:

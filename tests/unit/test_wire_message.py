@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -49,6 +51,27 @@ def test_an_unknown_version_is_a_usage_error(version: int) -> None:
         VOTE.to_json(version)
     with pytest.raises(UsageError, match=text):
         VoteRequest.from_json({}, version)
+
+
+@pytest.mark.parametrize("version", [True, 2.0, "2", None, []])
+def test_a_version_is_an_int(version: Any) -> None:
+    """True and 2.0 equal a version and would find its decoder."""
+    calls: list[Callable[[], object]] = [
+        lambda: VoteRequest.decode(b"", version),
+        lambda: VOTE.encode(version),
+        lambda: VOTE.to_json(version),
+        lambda: VoteRequest.from_json({}, version),
+    ]
+    for call in calls:
+        with pytest.raises(UsageError, match="expected an int, found"):
+            call()
+
+
+@pytest.mark.parametrize("offset", [True, 0.0, 1.0, None, []])
+def test_an_offset_is_an_int(offset: Any) -> None:
+    """What is false was taken for 0 and failed deep inside."""
+    with pytest.raises(UsageError, match="an offset is an int"):
+        VoteRequest.decode(VOTE.encode(1), 1, offset)
 
 
 @pytest.mark.parametrize("offset", [-1, -11, 12, 100])

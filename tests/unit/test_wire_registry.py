@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -94,3 +95,13 @@ def test_a_registry_works_for_any_package() -> None:
     assert registry.names() == ("FetchRequest",)
     with pytest.raises(UsageError):
         registry.find("FetchResponse")
+
+
+@pytest.mark.parametrize("key", [None, [], 5, True, 1.0])
+def test_a_key_of_the_wrong_type_is_a_usage_error(key: Any) -> None:
+    """None often comes from a field that was not there."""
+    with pytest.raises(UsageError, match="a message's name is a str, not"):
+        messages.find(key)
+    if key != 5:
+        with pytest.raises(UsageError, match="an API key is an int, not"):
+            messages.request_class(key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import pytest
@@ -18,7 +19,6 @@ from kraftwire.messages.vote_request import PartitionData, TopicData, VoteReques
 from kraftwire.wire.message import Message
 from kraftwire.wire.writer import write_message
 from tests.support.vectors import vectors
-
 
 PATHS = {
     "replica_epoch": "replicaEpoch",
@@ -168,7 +168,7 @@ def test_a_deleted_attribute_is_named() -> None:
     assert refusal(request, 2).path == "clusterId"
 
 
-@pytest.mark.parametrize("version", [-1, 3, None, "2"])
+@pytest.mark.parametrize("version", [-1, 3, None, "2", True, 2.0, []])
 def test_an_unknown_version_is_a_usage_error(version: Any) -> None:
     """Which versions there are is asked from the schema, not found out by trying."""
     with pytest.raises(UsageError, match="VoteRequest has versions 0-2, not"):
@@ -184,3 +184,35 @@ def test_the_slow_writer_writes_what_the_fast_one_writes(name: str) -> None:
     for vector in vectors()[name]:
         message, _ = cls.decode(vector.data, vector.version)
         assert write_message(cls.facts(), message, vector.version) == vector.data
+
+
+@pytest.mark.parametrize("value", [1, 0, None, "no", [], 0.5])
+def test_only_true_and_false_are_written_as_a_bool(value: Any) -> None:
+    """The text "no" would be written as true, and 2 as 1."""
+    error = refusal(vote(pre_vote=value), 2)
+    assert error.path == "topics[0].partitions[0].preVote"
+    assert error.expected == "bool"
+
+
+def envelope(data: Any) -> EnvelopeRequest:
+    """A request with a field of bytes."""
+    return EnvelopeRequest(request_data=data)
+
+
+def test_a_view_is_written_by_its_bytes_not_its_elements() -> None:
+    """A view of wider numbers, or one with gaps, has a length that does not count bytes."""
+    wide = memoryview(bytes(range(16))).cast("I")
+    table = memoryview(bytes(range(16))).cast("B", (4, 4))
+    gaps = memoryview(bytes(range(32)))[::2]
+    for view in (wide, table, gaps):
+        assert envelope(view).encode(0) == envelope(bytes(view)).encode(0)
+        assert envelope(view).to_json(0) == envelope(bytes(view)).to_json(0)
+    request = VoteRequest()
+    request.unknown_tagged_fields = {9: wide}  # type: ignore[dict-item]
+    assert request.encode(2).endswith(bytes.fromhex("010910") + bytes(wide))
+
+
+@pytest.mark.parametrize("value", [array("i", [1, 2]), array("B", [1]), "text", [1], 5])
+def test_only_bytes_and_views_are_written_as_bytes(value: Any) -> None:
+    """An array of numbers has a length too, which does not count bytes."""
+    assert refusal(envelope(value), 0).path == "requestData"

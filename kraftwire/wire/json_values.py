@@ -1,0 +1,123 @@
+"""Whether Python values are of their fields' types, asked quickly before they become JSON.
+
+Encoding notices most wrong types by itself. Printing would not: a number in a field of text is as
+good JSON as the text.
+"""
+
+from __future__ import annotations
+
+from kraftwire.wire.sizes import is_optional_struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from kraftwire.wire.facts import FieldFacts
+
+__all__ = ["CannotPrintError", "Values", "elements"]
+
+# Combinations of classes that are remembered for a struct: a few, unless every field may be null.
+_COMBINATIONS_MAX = 256
+
+
+class CannotPrintError(Exception):
+    """A field holds what the version has no room for, or what is not of its type."""
+
+
+class Values:
+    """Checks the values of some fields at once.
+
+    `known` holds the classes of values that were right and need not be looked at again.
+    """
+
+    __slots__ = ("_fields", "_version", "known")
+
+    def __init__(self, fields: list[FieldFacts], version: int) -> None:
+        self._fields = fields
+        self._version = version
+        self.known: set[tuple[type, ...]] = set()
+
+    def __call__(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The values, numbers as plain ones. Raises: CannotPrintError for one of a wrong type."""
+        pairs = zip(self._fields, values, strict=True)
+        sound = tuple(_sound(each, value, self._version) for each, value in pairs)
+        is_plain = all(map(_is_same, values, sound))
+        if is_plain and len(self.known) < _COMBINATIONS_MAX:
+            self.known.add((*map(type, values),))
+        return sound
+
+
+def elements(field: FieldFacts) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """A function that checks the elements of an array and returns them, numbers as plain ones.
+
+    Raises: that function TypeError or CannotPrintError for an element of a wrong type.
+    """
+    plain = _METHODS.get(field.type)
+    if plain:
+        return lambda values: [*map(plain, values)]
+    known: set[type] = set()
+
+    def check(values: Sequence[Any]) -> Sequence[Any]:
+        if not known.issuperset(map(type, values)):
+            values = [_element(field, value) for value in values]
+            if field.struct and len(known) < _COMBINATIONS_MAX:
+                known.update(map(type, values))
+        return values
+
+    return check
+
+
+def _is_same(one: object, two: object) -> bool:
+    return one is two
+
+
+def _sound(field: FieldFacts, value: Any, version: int) -> Any:
+    if value is None:
+        may_be_none = version in field.nullable
+        if not may_be_none and not (version in field.tagged and is_optional_struct(field)):
+            raise CannotPrintError
+        return None
+    if not field.is_array:
+        return _element(field, value)
+    if not isinstance(value, list | tuple):
+        raise CannotPrintError
+    return value
+
+
+def _element(field: FieldFacts, value: Any) -> Any:
+    if field.struct:
+        if value.__class__ is not field.struct.cls:
+            raise CannotPrintError
+        return value
+    if not isinstance(value, _CLASSES.get(field.type, int)):
+        raise CannotPrintError
+    # True is written as the number 1, so that is what it is printed as.
+    convert = _PLAIN.get(field.type, int)
+    return value if convert is None or type(value) is convert else convert(value)
+
+
+# Methods that take nothing but their own class, and give a plain value of it.
+_METHODS: dict[str, Callable[[Any], Any]] = {
+    "string": str.__str__,
+    **dict.fromkeys(("int8", "int16", "uint16", "int32", "uint32", "int64"), int.__index__),
+}
+
+_CLASSES: dict[str, type | tuple[type, ...]] = {
+    "bool": bool,
+    "string": str,
+    "float64": (int, float),
+    "uuid": (bytes, bytearray, memoryview),
+    "bytes": (bytes, bytearray, memoryview),
+    "records": (bytes, bytearray, memoryview),
+}
+
+# What a number is turned into if it is not of that very class; None for what is not a number.
+_PLAIN: dict[str, type | None] = {
+    "bool": None,
+    "string": None,
+    "float64": float,
+    "uuid": None,
+    "bytes": None,
+    "records": None,
+}
