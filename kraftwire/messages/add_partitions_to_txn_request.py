@@ -326,6 +326,8 @@ def encode_add_partitions_to_txn_transaction_4_array(items: Sequence[AddPartitio
     # Versions 4-5.
     add = out.append
     for o in items:
+        if o.verify_only.__class__ is not bool:
+            raise ValueError
         s = o.transactional_id.encode()
         n = len(s) + 1
         add(STRING_LENGTH[n])

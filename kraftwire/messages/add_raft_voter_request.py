@@ -202,6 +202,8 @@ def encode_add_raft_voter_request_0(o: AddRaftVoterRequest) -> bytes:
 
 def encode_add_raft_voter_request_1(o: AddRaftVoterRequest) -> bytes:
     # Versions 1.
+    if o.ack_when_committed.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     s = b"" if o.cluster_id is None else o.cluster_id.encode()

@@ -353,7 +353,7 @@ def encode_op_data_0_array(items: Sequence[OpData], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
-        if o.unknown_tagged_fields:
+        if o.remove.__class__ is not bool or o.unknown_tagged_fields:
             raise ValueError
         s = o.key.encode()
         n = len(s)
@@ -387,7 +387,7 @@ def encode_entry_data_0_array(items: Sequence[EntryData], out: Parts) -> None:
 
 def encode_alter_client_quotas_request_0(o: AlterClientQuotasRequest) -> bytes:
     # Versions 0.
-    if o.unknown_tagged_fields:
+    if o.validate_only.__class__ is not bool or o.unknown_tagged_fields:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -421,6 +421,8 @@ def encode_op_data_1_array(items: Sequence[OpData], out: Parts) -> None:
     # Versions 1.
     add = out.append
     for o in items:
+        if o.remove.__class__ is not bool:
+            raise ValueError
         s = o.key.encode()
         n = len(s) + 1
         add(STRING_LENGTH[n])
@@ -456,6 +458,8 @@ def encode_entry_data_1_array(items: Sequence[EntryData], out: Parts) -> None:
 
 def encode_alter_client_quotas_request_1(o: AlterClientQuotasRequest) -> bytes:
     # Versions 1.
+    if o.validate_only.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     entries = o.entries

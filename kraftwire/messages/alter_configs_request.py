@@ -271,7 +271,7 @@ def encode_alter_configs_resource_0_array(items: Sequence[AlterConfigsResource],
 
 def encode_alter_configs_request_0(o: AlterConfigsRequest) -> bytes:
     # Versions 0-1.
-    if o.unknown_tagged_fields:
+    if o.validate_only.__class__ is not bool or o.unknown_tagged_fields:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -321,6 +321,8 @@ def encode_alter_configs_resource_2_array(items: Sequence[AlterConfigsResource],
 
 def encode_alter_configs_request_2(o: AlterConfigsRequest) -> bytes:
     # Versions 2.
+    if o.validate_only.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     resources = o.resources

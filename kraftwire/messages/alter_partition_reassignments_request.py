@@ -256,6 +256,8 @@ def encode_alter_partition_reassignments_request_0(o: AlterPartitionReassignment
 
 def encode_alter_partition_reassignments_request_1(o: AlterPartitionReassignmentsRequest) -> bytes:
     # Versions 1.
+    if o.allow_replication_factor_change.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     topics = o.topics

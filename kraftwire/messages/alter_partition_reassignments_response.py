@@ -255,6 +255,8 @@ def encode_alter_partition_reassignments_response_0(o: AlterPartitionReassignmen
 
 def encode_alter_partition_reassignments_response_1(o: AlterPartitionReassignmentsResponse) -> bytes:
     # Versions 1.
+    if o.allow_replication_factor_change.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     s = b"" if o.error_message is None else o.error_message.encode()

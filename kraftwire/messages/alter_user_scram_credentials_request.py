@@ -192,12 +192,12 @@ def encode_scram_credential_upsertion_0_array(items: Sequence[ScramCredentialUps
         add(STRING_LENGTH[n])
         add(s)
         salt = o.salt
-        n = len(salt) + 1
+        n = (len(salt) if salt.__class__ is bytes else salt.nbytes) + 1  # type: ignore[attr-defined]
         add(put_biB(o.mechanism, o.iterations, n) if n < 128 else put_bi(o.mechanism, o.iterations) + LENGTH[n])
         if salt:
             add(salt)
         salted_password = o.salted_password
-        n = len(salted_password) + 1
+        n = (len(salted_password) if salted_password.__class__ is bytes else salted_password.nbytes) + 1  # type: ignore[attr-defined]
         add(LENGTH[n])
         if salted_password:
             add(salted_password)

@@ -444,6 +444,8 @@ def encode_api_versions_response_3_tags(o: ApiVersionsResponse, parent: Parts) -
     if o.zk_migration_ready:
         out = []
         add = out.append
+        if o.zk_migration_ready.__class__ is not bool:
+            raise ValueError
         add(put_o(o.zk_migration_ready))
         tags[3] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)

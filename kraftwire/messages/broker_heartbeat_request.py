@@ -172,7 +172,7 @@ def decode_broker_heartbeat_request_2(buf: bytes, pos: int, left: int) -> tuple[
 
 def encode_broker_heartbeat_request_0(o: BrokerHeartbeatRequest) -> bytes:
     # Versions 0.
-    if o.offline_log_dirs or o.cordoned_log_dirs is not None:
+    if o.offline_log_dirs or o.cordoned_log_dirs is not None or o.want_fence.__class__ is not bool or o.want_shut_down.__class__ is not bool:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -198,7 +198,7 @@ def encode_broker_heartbeat_request_1_tags(o: BrokerHeartbeatRequest, parent: Pa
 
 def encode_broker_heartbeat_request_1(o: BrokerHeartbeatRequest) -> bytes:
     # Versions 1.
-    if o.cordoned_log_dirs is not None:
+    if o.cordoned_log_dirs is not None or o.want_fence.__class__ is not bool or o.want_shut_down.__class__ is not bool:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -233,6 +233,8 @@ def encode_broker_heartbeat_request_2_tags(o: BrokerHeartbeatRequest, parent: Pa
 
 def encode_broker_heartbeat_request_2(o: BrokerHeartbeatRequest) -> bytes:
     # Versions 2.
+    if o.want_fence.__class__ is not bool or o.want_shut_down.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     add(put_iqqoox(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down))

@@ -66,6 +66,8 @@ def decode_broker_heartbeat_response_0(buf: bytes, pos: int, left: int) -> tuple
 
 def encode_broker_heartbeat_response_0(o: BrokerHeartbeatResponse) -> bytes:
     # Versions 0-2.
+    if o.is_caught_up.__class__ is not bool or o.is_fenced.__class__ is not bool or o.should_shut_down.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     add(put_ihooox(o.throttle_time_ms, o.error_code, o.is_caught_up, o.is_fenced, o.should_shut_down))

@@ -376,6 +376,8 @@ def encode_broker_registration_request_0(o: BrokerRegistrationRequest) -> bytes:
 
 def encode_broker_registration_request_1(o: BrokerRegistrationRequest) -> bytes:
     # Versions 1.
+    if o.is_migrating_zk_broker.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     s = o.cluster_id.encode()
@@ -406,6 +408,8 @@ def encode_broker_registration_request_1(o: BrokerRegistrationRequest) -> bytes:
 
 def encode_broker_registration_request_2(o: BrokerRegistrationRequest) -> bytes:
     # Versions 2.
+    if o.is_migrating_zk_broker.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     s = o.cluster_id.encode()
@@ -441,6 +445,8 @@ def encode_broker_registration_request_2(o: BrokerRegistrationRequest) -> bytes:
 
 def encode_broker_registration_request_3(o: BrokerRegistrationRequest) -> bytes:
     # Versions 3-4.
+    if o.is_migrating_zk_broker.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     s = o.cluster_id.encode()

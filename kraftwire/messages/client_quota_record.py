@@ -143,6 +143,8 @@ def encode_entity_data_0_array(items: Sequence[EntityData], out: Parts) -> None:
 
 def encode_client_quota_record_0(o: ClientQuotaRecord) -> bytes:
     # Versions 0.
+    if o.remove.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     entity = o.entity

@@ -275,7 +275,7 @@ def encode_classic_protocol_0_array(items: Sequence[ClassicProtocol], out: Parts
         add(STRING_LENGTH[n])
         add(s)
         metadata = o.metadata
-        n = len(metadata) + 1
+        n = (len(metadata) if metadata.__class__ is bytes else metadata.nbytes) + 1  # type: ignore[attr-defined]
         add(LENGTH[n])
         if metadata:
             add(metadata)

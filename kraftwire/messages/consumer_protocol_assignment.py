@@ -143,7 +143,7 @@ def encode_consumer_protocol_assignment_0(o: ConsumerProtocolAssignment) -> byte
     if assigned_partitions:
         encode_topic_partition_0_array(assigned_partitions, out)
     user_data = o.user_data
-    n = -1 if user_data is None else len(user_data)
+    n = -1 if user_data is None else (len(user_data) if user_data.__class__ is bytes else user_data.nbytes)  # type: ignore[attr-defined]
     add(put_i(n))
     if user_data:
         add(user_data)

@@ -212,7 +212,7 @@ def encode_consumer_protocol_subscription_0(o: ConsumerProtocolSubscription) -> 
     if topics:
         put_strings(topics, out, False)
     user_data = o.user_data
-    n = -1 if user_data is None else len(user_data)
+    n = -1 if user_data is None else (len(user_data) if user_data.__class__ is bytes else user_data.nbytes)  # type: ignore[attr-defined]
     add(put_i(n))
     if user_data:
         add(user_data)
@@ -248,7 +248,7 @@ def encode_consumer_protocol_subscription_1(o: ConsumerProtocolSubscription) -> 
     if topics:
         put_strings(topics, out, False)
     user_data = o.user_data
-    n = -1 if user_data is None else len(user_data)
+    n = -1 if user_data is None else (len(user_data) if user_data.__class__ is bytes else user_data.nbytes)  # type: ignore[attr-defined]
     add(put_i(n))
     if user_data:
         add(user_data)
@@ -272,7 +272,7 @@ def encode_consumer_protocol_subscription_2(o: ConsumerProtocolSubscription) -> 
     if topics:
         put_strings(topics, out, False)
     user_data = o.user_data
-    n = -1 if user_data is None else len(user_data)
+    n = -1 if user_data is None else (len(user_data) if user_data.__class__ is bytes else user_data.nbytes)  # type: ignore[attr-defined]
     add(put_i(n))
     if user_data:
         add(user_data)
@@ -297,7 +297,7 @@ def encode_consumer_protocol_subscription_3(o: ConsumerProtocolSubscription) -> 
     if topics:
         put_strings(topics, out, False)
     user_data = o.user_data
-    n = -1 if user_data is None else len(user_data)
+    n = -1 if user_data is None else (len(user_data) if user_data.__class__ is bytes else user_data.nbytes)  # type: ignore[attr-defined]
     add(put_i(n))
     if user_data:
         add(user_data)

@@ -208,6 +208,8 @@ def encode_feature_0_array(items: Sequence[Feature], out: Parts) -> None:
 
 def encode_controller_registration_request_0(o: ControllerRegistrationRequest) -> bytes:
     # Versions 0.
+    if o.zk_migration_ready.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     if len(o.incarnation_id) != 16:

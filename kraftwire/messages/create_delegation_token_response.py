@@ -189,7 +189,7 @@ def encode_create_delegation_token_response_0(o: CreateDelegationTokenResponse) 
     add(put_qqqh(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n))
     add(s)
     hmac = o.hmac
-    n = len(hmac)
+    n = (len(hmac) if hmac.__class__ is bytes else hmac.nbytes)  # type: ignore[attr-defined]
     add(put_i(n))
     if hmac:
         add(hmac)
@@ -216,7 +216,7 @@ def encode_create_delegation_token_response_2(o: CreateDelegationTokenResponse) 
     add(put_qqqB(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n) if n < 128 else put_qqq(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms) + STRING_LENGTH[n])
     add(s)
     hmac = o.hmac
-    n = len(hmac) + 1
+    n = (len(hmac) if hmac.__class__ is bytes else hmac.nbytes) + 1  # type: ignore[attr-defined]
     add(LENGTH[n])
     if hmac:
         add(hmac)
@@ -251,7 +251,7 @@ def encode_create_delegation_token_response_3(o: CreateDelegationTokenResponse) 
     add(put_qqqB(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n) if n < 128 else put_qqq(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms) + STRING_LENGTH[n])
     add(s)
     hmac = o.hmac
-    n = len(hmac) + 1
+    n = (len(hmac) if hmac.__class__ is bytes else hmac.nbytes) + 1  # type: ignore[attr-defined]
     add(LENGTH[n])
     if hmac:
         add(hmac)

@@ -294,7 +294,7 @@ def encode_create_partitions_topic_0_array(items: Sequence[CreatePartitionsTopic
 
 def encode_create_partitions_request_0(o: CreatePartitionsRequest) -> bytes:
     # Versions 0-1.
-    if o.unknown_tagged_fields:
+    if o.validate_only.__class__ is not bool or o.unknown_tagged_fields:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -345,6 +345,8 @@ def encode_create_partitions_topic_2_array(items: Sequence[CreatePartitionsTopic
 
 def encode_create_partitions_request_2(o: CreatePartitionsRequest) -> bytes:
     # Versions 2-3.
+    if o.validate_only.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     topics = o.topics

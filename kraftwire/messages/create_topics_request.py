@@ -431,7 +431,7 @@ def encode_create_topics_request_0(o: CreateTopicsRequest) -> bytes:
 
 def encode_create_topics_request_1(o: CreateTopicsRequest) -> bytes:
     # Versions 1-4.
-    if o.unknown_tagged_fields:
+    if o.validate_only.__class__ is not bool or o.unknown_tagged_fields:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -504,6 +504,8 @@ def encode_creatable_topic_5_array(items: Sequence[CreatableTopic], out: Parts) 
 
 def encode_create_topics_request_5(o: CreateTopicsRequest) -> bytes:
     # Versions 5-7.
+    if o.validate_only.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     topics = o.topics

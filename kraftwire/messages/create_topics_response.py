@@ -493,6 +493,8 @@ def encode_creatable_topic_configs_5_array(items: Sequence[CreatableTopicConfigs
     # Versions 5-7.
     add = out.append
     for o in items:
+        if o.read_only.__class__ is not bool or o.is_sensitive.__class__ is not bool:
+            raise ValueError
         s = o.name.encode()
         n = len(s) + 1
         add(STRING_LENGTH[n])

@@ -69,6 +69,8 @@ def decode_default_principal_data_0(buf: bytes, pos: int, left: int) -> tuple[De
 
 def encode_default_principal_data_0(o: DefaultPrincipalData) -> bytes:
     # Versions 0.
+    if o.token_authenticated.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     s = o.type.encode()

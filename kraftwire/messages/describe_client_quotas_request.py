@@ -185,7 +185,7 @@ def encode_component_data_0_array(items: Sequence[ComponentData], out: Parts) ->
 
 def encode_describe_client_quotas_request_0(o: DescribeClientQuotasRequest) -> bytes:
     # Versions 0.
-    if o.unknown_tagged_fields:
+    if o.strict.__class__ is not bool or o.unknown_tagged_fields:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -217,6 +217,8 @@ def encode_component_data_1_array(items: Sequence[ComponentData], out: Parts) ->
 
 def encode_describe_client_quotas_request_1(o: DescribeClientQuotasRequest) -> bytes:
     # Versions 1.
+    if o.strict.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     components = o.components

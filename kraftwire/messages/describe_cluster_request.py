@@ -91,7 +91,7 @@ def decode_describe_cluster_request_2(buf: bytes, pos: int, left: int) -> tuple[
 
 def encode_describe_cluster_request_0(o: DescribeClusterRequest) -> bytes:
     # Versions 0.
-    if o.endpoint_type != 1 or o.include_fenced_brokers:
+    if o.endpoint_type != 1 or o.include_fenced_brokers or o.include_cluster_authorized_operations.__class__ is not bool:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -103,7 +103,7 @@ def encode_describe_cluster_request_0(o: DescribeClusterRequest) -> bytes:
 
 def encode_describe_cluster_request_1(o: DescribeClusterRequest) -> bytes:
     # Versions 1.
-    if o.include_fenced_brokers:
+    if o.include_fenced_brokers or o.include_cluster_authorized_operations.__class__ is not bool:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -115,6 +115,8 @@ def encode_describe_cluster_request_1(o: DescribeClusterRequest) -> bytes:
 
 def encode_describe_cluster_request_2(o: DescribeClusterRequest) -> bytes:
     # Versions 2.
+    if o.include_cluster_authorized_operations.__class__ is not bool or o.include_fenced_brokers.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     add(put_obox(o.include_cluster_authorized_operations, o.endpoint_type, o.include_fenced_brokers))

@@ -313,6 +313,8 @@ def encode_describe_cluster_broker_2_array(items: Sequence[DescribeClusterBroker
     # Versions 2.
     add = out.append
     for o in items:
+        if o.is_fenced.__class__ is not bool:
+            raise ValueError
         s = o.host.encode()
         n = len(s) + 1
         add(put_iB(o.broker_id, n) if n < 128 else put_i(o.broker_id) + STRING_LENGTH[n])

@@ -229,7 +229,7 @@ def encode_describe_configs_request_0(o: DescribeConfigsRequest) -> bytes:
 
 def encode_describe_configs_request_1(o: DescribeConfigsRequest) -> bytes:
     # Versions 1-2.
-    if o.include_documentation or o.unknown_tagged_fields:
+    if o.include_documentation or o.include_synonyms.__class__ is not bool or o.unknown_tagged_fields:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -244,7 +244,7 @@ def encode_describe_configs_request_1(o: DescribeConfigsRequest) -> bytes:
 
 def encode_describe_configs_request_3(o: DescribeConfigsRequest) -> bytes:
     # Versions 3.
-    if o.unknown_tagged_fields:
+    if o.include_synonyms.__class__ is not bool or o.include_documentation.__class__ is not bool or o.unknown_tagged_fields:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -277,6 +277,8 @@ def encode_describe_configs_resource_4_array(items: Sequence[DescribeConfigsReso
 
 def encode_describe_configs_request_4(o: DescribeConfigsRequest) -> bytes:
     # Versions 4.
+    if o.include_synonyms.__class__ is not bool or o.include_documentation.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     resources = o.resources

@@ -526,7 +526,7 @@ def encode_describe_configs_resource_result_0_array(items: Sequence[DescribeConf
     # Versions 0.
     add = out.append
     for o in items:
-        if o.unknown_tagged_fields:
+        if o.read_only.__class__ is not bool or o.is_default.__class__ is not bool or o.is_sensitive.__class__ is not bool or o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
@@ -595,7 +595,7 @@ def encode_describe_configs_resource_result_1_array(items: Sequence[DescribeConf
     # Versions 1-2.
     add = out.append
     for o in items:
-        if o.is_default or o.unknown_tagged_fields:
+        if o.is_default or o.read_only.__class__ is not bool or o.is_sensitive.__class__ is not bool or o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
@@ -651,7 +651,7 @@ def encode_describe_configs_resource_result_3_array(items: Sequence[DescribeConf
     # Versions 3.
     add = out.append
     for o in items:
-        if o.is_default or o.unknown_tagged_fields:
+        if o.is_default or o.read_only.__class__ is not bool or o.is_sensitive.__class__ is not bool or o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()
         n = len(s)
@@ -728,7 +728,7 @@ def encode_describe_configs_resource_result_4_array(items: Sequence[DescribeConf
     # Versions 4.
     add = out.append
     for o in items:
-        if o.is_default:
+        if o.is_default or o.read_only.__class__ is not bool or o.is_sensitive.__class__ is not bool:
             raise ValueError
         s = o.name.encode()
         n = len(s) + 1

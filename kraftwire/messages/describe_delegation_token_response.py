@@ -373,7 +373,7 @@ def encode_described_delegation_token_0_array(items: Sequence[DescribedDelegatio
         add(put_qqqh(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n))
         add(s)
         hmac = o.hmac
-        n = len(hmac)
+        n = (len(hmac) if hmac.__class__ is bytes else hmac.nbytes)  # type: ignore[attr-defined]
         add(put_i(n))
         if hmac:
             add(hmac)
@@ -435,7 +435,7 @@ def encode_described_delegation_token_2_array(items: Sequence[DescribedDelegatio
         add(put_qqqB(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n) if n < 128 else put_qqq(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp) + STRING_LENGTH[n])
         add(s)
         hmac = o.hmac
-        n = len(hmac) + 1
+        n = (len(hmac) if hmac.__class__ is bytes else hmac.nbytes) + 1  # type: ignore[attr-defined]
         add(LENGTH[n])
         if hmac:
             add(hmac)
@@ -489,7 +489,7 @@ def encode_described_delegation_token_3_array(items: Sequence[DescribedDelegatio
         add(put_qqqB(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n) if n < 128 else put_qqq(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp) + STRING_LENGTH[n])
         add(s)
         hmac = o.hmac
-        n = len(hmac) + 1
+        n = (len(hmac) if hmac.__class__ is bytes else hmac.nbytes) + 1  # type: ignore[attr-defined]
         add(LENGTH[n])
         if hmac:
             add(hmac)

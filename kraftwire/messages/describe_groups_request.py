@@ -107,7 +107,7 @@ def encode_describe_groups_request_0(o: DescribeGroupsRequest) -> bytes:
 
 def encode_describe_groups_request_3(o: DescribeGroupsRequest) -> bytes:
     # Versions 3-4.
-    if o.unknown_tagged_fields:
+    if o.include_authorized_operations.__class__ is not bool or o.unknown_tagged_fields:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -122,6 +122,8 @@ def encode_describe_groups_request_3(o: DescribeGroupsRequest) -> bytes:
 
 def encode_describe_groups_request_5(o: DescribeGroupsRequest) -> bytes:
     # Versions 5-6.
+    if o.include_authorized_operations.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     groups = o.groups

@@ -533,12 +533,12 @@ def encode_described_group_member_0_array(items: Sequence[DescribedGroupMember],
         add(put_h(n))
         add(s)
         member_metadata = o.member_metadata
-        n = len(member_metadata)
+        n = (len(member_metadata) if member_metadata.__class__ is bytes else member_metadata.nbytes)  # type: ignore[attr-defined]
         add(put_i(n))
         if member_metadata:
             add(member_metadata)
         member_assignment = o.member_assignment
-        n = len(member_assignment)
+        n = (len(member_assignment) if member_assignment.__class__ is bytes else member_assignment.nbytes)  # type: ignore[attr-defined]
         add(put_i(n))
         if member_assignment:
             add(member_assignment)
@@ -668,12 +668,12 @@ def encode_described_group_member_4_array(items: Sequence[DescribedGroupMember],
         add(put_h(n))
         add(s)
         member_metadata = o.member_metadata
-        n = len(member_metadata)
+        n = (len(member_metadata) if member_metadata.__class__ is bytes else member_metadata.nbytes)  # type: ignore[attr-defined]
         add(put_i(n))
         if member_metadata:
             add(member_metadata)
         member_assignment = o.member_assignment
-        n = len(member_assignment)
+        n = (len(member_assignment) if member_assignment.__class__ is bytes else member_assignment.nbytes)  # type: ignore[attr-defined]
         add(put_i(n))
         if member_assignment:
             add(member_assignment)
@@ -744,12 +744,12 @@ def encode_described_group_member_5_array(items: Sequence[DescribedGroupMember],
         add(STRING_LENGTH[n])
         add(s)
         member_metadata = o.member_metadata
-        n = len(member_metadata) + 1
+        n = (len(member_metadata) if member_metadata.__class__ is bytes else member_metadata.nbytes) + 1  # type: ignore[attr-defined]
         add(LENGTH[n])
         if member_metadata:
             add(member_metadata)
         member_assignment = o.member_assignment
-        n = len(member_assignment) + 1
+        n = (len(member_assignment) if member_assignment.__class__ is bytes else member_assignment.nbytes) + 1  # type: ignore[attr-defined]
         add(LENGTH[n])
         if member_assignment:
             add(member_assignment)

@@ -432,7 +432,7 @@ def decode_describe_log_dirs_response_5(buf: bytes, pos: int, left: int) -> tupl
 
 def encode_describe_log_dirs_partition_0_array(items: Sequence[DescribeLogDirsPartition], out: Parts) -> None:
     # Versions 0-1.
-    rows = [put_iqqo(o.partition_index, o.partition_size, o.offset_lag, o.is_future_key) for o in items if not (o.unknown_tagged_fields)]
+    rows = [put_iqqo(o.partition_index, o.partition_size, o.offset_lag, o.is_future_key) for o in items if not (o.is_future_key.__class__ is not bool or o.unknown_tagged_fields)]
     if len(rows) != len(items):
         raise ValueError
     out += rows
@@ -488,12 +488,14 @@ def encode_describe_log_dirs_response_0(o: DescribeLogDirsResponse) -> bytes:
 
 def encode_describe_log_dirs_partition_2_array(items: Sequence[DescribeLogDirsPartition], out: Parts) -> None:
     # Versions 2-5.
-    rows = [put_iqqox(o.partition_index, o.partition_size, o.offset_lag, o.is_future_key) for o in items if not (o.unknown_tagged_fields)]
+    rows = [put_iqqox(o.partition_index, o.partition_size, o.offset_lag, o.is_future_key) for o in items if not (o.is_future_key.__class__ is not bool or o.unknown_tagged_fields)]
     if len(rows) == len(items):
         out += rows
         return
     add = out.append
     for o in items:
+        if o.is_future_key.__class__ is not bool:
+            raise ValueError
         add(put_iqqox(o.partition_index, o.partition_size, o.offset_lag, o.is_future_key))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
@@ -602,6 +604,8 @@ def encode_describe_log_dirs_result_5_array(items: Sequence[DescribeLogDirsResul
     # Versions 5.
     add = out.append
     for o in items:
+        if o.is_cordoned.__class__ is not bool:
+            raise ValueError
         s = o.log_dir.encode()
         n = len(s) + 1
         add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])

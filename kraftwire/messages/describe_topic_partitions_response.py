@@ -347,6 +347,8 @@ def encode_describe_topic_partitions_response_topic_0_array(items: Sequence[Desc
     # Versions 0.
     add = out.append
     for o in items:
+        if o.is_internal.__class__ is not bool:
+            raise ValueError
         s = b"" if o.name is None else o.name.encode()
         n = 0 if o.name is None else len(s) + 1
         add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])

@@ -84,7 +84,7 @@ def decode_end_txn_request_3(buf: bytes, pos: int, left: int) -> tuple[EndTxnReq
 
 def encode_end_txn_request_0(o: EndTxnRequest) -> bytes:
     # Versions 0-2.
-    if o.unknown_tagged_fields:
+    if o.committed.__class__ is not bool or o.unknown_tagged_fields:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -98,6 +98,8 @@ def encode_end_txn_request_0(o: EndTxnRequest) -> bytes:
 
 def encode_end_txn_request_3(o: EndTxnRequest) -> bytes:
     # Versions 3-5.
+    if o.committed.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     s = o.transactional_id.encode()

@@ -77,17 +77,17 @@ def encode_envelope_request_0(o: EnvelopeRequest) -> bytes:
     out: Parts = []
     add = out.append
     request_data = o.request_data
-    n = len(request_data) + 1
+    n = (len(request_data) if request_data.__class__ is bytes else request_data.nbytes) + 1  # type: ignore[attr-defined]
     add(LENGTH[n])
     if request_data:
         add(request_data)
     request_principal = o.request_principal
-    n = 0 if request_principal is None else len(request_principal) + 1
+    n = 0 if request_principal is None else (len(request_principal) if request_principal.__class__ is bytes else request_principal.nbytes) + 1  # type: ignore[attr-defined]
     add(LENGTH[n])
     if request_principal:
         add(request_principal)
     client_host_address = o.client_host_address
-    n = len(client_host_address) + 1
+    n = (len(client_host_address) if client_host_address.__class__ is bytes else client_host_address.nbytes) + 1  # type: ignore[attr-defined]
     add(LENGTH[n])
     if client_host_address:
         add(client_host_address)

@@ -70,7 +70,7 @@ def encode_envelope_response_0(o: EnvelopeResponse) -> bytes:
     out: Parts = []
     add = out.append
     response_data = o.response_data
-    n = 0 if response_data is None else len(response_data) + 1
+    n = 0 if response_data is None else (len(response_data) if response_data.__class__ is bytes else response_data.nbytes) + 1  # type: ignore[attr-defined]
     add(LENGTH[n])
     if response_data:
         add(response_data)

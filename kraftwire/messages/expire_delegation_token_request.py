@@ -85,7 +85,7 @@ def encode_expire_delegation_token_request_0(o: ExpireDelegationTokenRequest) ->
     out: Parts = []
     add = out.append
     hmac = o.hmac
-    n = len(hmac)
+    n = (len(hmac) if hmac.__class__ is bytes else hmac.nbytes)  # type: ignore[attr-defined]
     add(put_i(n))
     if hmac:
         add(hmac)
@@ -98,7 +98,7 @@ def encode_expire_delegation_token_request_2(o: ExpireDelegationTokenRequest) ->
     out: Parts = []
     add = out.append
     hmac = o.hmac
-    n = len(hmac) + 1
+    n = (len(hmac) if hmac.__class__ is bytes else hmac.nbytes) + 1  # type: ignore[attr-defined]
     add(LENGTH[n])
     if hmac:
         add(hmac)

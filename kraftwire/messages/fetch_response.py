@@ -1148,7 +1148,7 @@ def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) ->
             raise ValueError
         records = o.records
         if records:
-            add(put_ihqi(o.partition_index, o.error_code, o.high_watermark, len(records)))
+            add(put_ihqi(o.partition_index, o.error_code, o.high_watermark, len(records) if records.__class__ is bytes else records.nbytes))  # type: ignore[union-attr]
             add(records)
         else:
             add(put_ihqi(o.partition_index, o.error_code, o.high_watermark, -1 if records is None else 0))
@@ -1217,7 +1217,7 @@ def encode_partition_data_4_array(items: Sequence[PartitionData], out: Parts) ->
         records = o.records
         if not aborted_transactions:
             if records:
-                add(put_ihqqii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, -1 if aborted_transactions is None else 0, len(records)))
+                add(put_ihqqii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, -1 if aborted_transactions is None else 0, len(records) if records.__class__ is bytes else records.nbytes))  # type: ignore[union-attr]
                 add(records)
             else:
                 add(put_ihqqii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, -1 if aborted_transactions is None else 0, -1 if records is None else 0))
@@ -1228,7 +1228,7 @@ def encode_partition_data_4_array(items: Sequence[PartitionData], out: Parts) ->
             if aborted_transactions:
                 encode_aborted_transaction_4_array(aborted_transactions, out)
             records = o.records
-            n = -1 if records is None else len(records)
+            n = -1 if records is None else (len(records) if records.__class__ is bytes else records.nbytes)  # type: ignore[union-attr]
             add(put_i(n))
             if records:
                 add(records)
@@ -1275,7 +1275,7 @@ def encode_partition_data_5_array(items: Sequence[PartitionData], out: Parts) ->
         records = o.records
         if not aborted_transactions:
             if records:
-                add(put_ihqqqii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, -1 if aborted_transactions is None else 0, len(records)))
+                add(put_ihqqqii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, -1 if aborted_transactions is None else 0, len(records) if records.__class__ is bytes else records.nbytes))  # type: ignore[union-attr]
                 add(records)
             else:
                 add(put_ihqqqii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, -1 if aborted_transactions is None else 0, -1 if records is None else 0))
@@ -1286,7 +1286,7 @@ def encode_partition_data_5_array(items: Sequence[PartitionData], out: Parts) ->
             if aborted_transactions:
                 encode_aborted_transaction_4_array(aborted_transactions, out)
             records = o.records
-            n = -1 if records is None else len(records)
+            n = -1 if records is None else (len(records) if records.__class__ is bytes else records.nbytes)  # type: ignore[union-attr]
             add(put_i(n))
             if records:
                 add(records)
@@ -1347,7 +1347,7 @@ def encode_partition_data_11_array(items: Sequence[PartitionData], out: Parts) -
         records = o.records
         if not aborted_transactions:
             if records:
-                add(put_ihqqqiii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, -1 if aborted_transactions is None else 0, o.preferred_read_replica, len(records)))
+                add(put_ihqqqiii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, -1 if aborted_transactions is None else 0, o.preferred_read_replica, len(records) if records.__class__ is bytes else records.nbytes))  # type: ignore[union-attr]
                 add(records)
             else:
                 add(put_ihqqqiii(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, -1 if aborted_transactions is None else 0, o.preferred_read_replica, -1 if records is None else 0))
@@ -1358,7 +1358,7 @@ def encode_partition_data_11_array(items: Sequence[PartitionData], out: Parts) -
             if aborted_transactions:
                 encode_aborted_transaction_4_array(aborted_transactions, out)
             records = o.records
-            n = -1 if records is None else len(records)
+            n = -1 if records is None else (len(records) if records.__class__ is bytes else records.nbytes)  # type: ignore[union-attr]
             add(put_ii(o.preferred_read_replica, n))
             if records:
                 add(records)
@@ -1476,7 +1476,7 @@ def encode_partition_data_12_array(items: Sequence[PartitionData], out: Parts) -
         if not aborted_transactions:
             if records:
                 add(put_ihqqqbi(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, 0 if aborted_transactions is None else 1, o.preferred_read_replica))
-                add(LENGTH[len(records) + 1])
+                add(LENGTH[(len(records) if records.__class__ is bytes else records.nbytes) + 1])  # type: ignore[union-attr]
                 add(records)
                 add(b"\0")
             else:
@@ -1488,7 +1488,7 @@ def encode_partition_data_12_array(items: Sequence[PartitionData], out: Parts) -
             if aborted_transactions:
                 encode_aborted_transaction_12_array(aborted_transactions, out)
             records = o.records
-            n = 0 if records is None else len(records) + 1
+            n = 0 if records is None else (len(records) if records.__class__ is bytes else records.nbytes) + 1  # type: ignore[union-attr]
             add(put_iB(o.preferred_read_replica, n) if n < 128 else put_i(o.preferred_read_replica) + LENGTH[n])
             if records:
                 add(records)

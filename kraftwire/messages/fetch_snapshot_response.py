@@ -447,7 +447,7 @@ def encode_partition_snapshot_0_array(items: Sequence[PartitionSnapshot], out: P
         add(put_ih(o.index, o.error_code))
         encode_snapshot_id_0_array((o.snapshot_id,), out)
         unaligned_records = o.unaligned_records
-        n = len(unaligned_records) + 1
+        n = (len(unaligned_records) if unaligned_records.__class__ is bytes else unaligned_records.nbytes) + 1  # type: ignore[union-attr]
         add(put_qqB(o.size, o.position, n) if n < 128 else put_qq(o.size, o.position) + LENGTH[n])
         if unaligned_records:
             add(unaligned_records)

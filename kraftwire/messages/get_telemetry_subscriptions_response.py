@@ -91,6 +91,8 @@ def decode_get_telemetry_subscriptions_response_0(buf: bytes, pos: int, left: in
 
 def encode_get_telemetry_subscriptions_response_0(o: GetTelemetrySubscriptionsResponse) -> bytes:
     # Versions 0.
+    if o.delta_temporality.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     if len(o.client_instance_id) != 16:

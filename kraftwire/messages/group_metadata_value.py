@@ -430,12 +430,12 @@ def encode_member_metadata_0_array(items: Sequence[MemberMetadata], out: Parts) 
         add(put_h(n))
         add(s)
         subscription = o.subscription
-        n = len(subscription)
+        n = (len(subscription) if subscription.__class__ is bytes else subscription.nbytes)  # type: ignore[attr-defined]
         add(put_ii(o.session_timeout, n))
         if subscription:
             add(subscription)
         assignment = o.assignment
-        n = len(assignment)
+        n = (len(assignment) if assignment.__class__ is bytes else assignment.nbytes)  # type: ignore[attr-defined]
         add(put_i(n))
         if assignment:
             add(assignment)
@@ -486,12 +486,12 @@ def encode_member_metadata_1_array(items: Sequence[MemberMetadata], out: Parts) 
         add(put_h(n))
         add(s)
         subscription = o.subscription
-        n = len(subscription)
+        n = (len(subscription) if subscription.__class__ is bytes else subscription.nbytes)  # type: ignore[attr-defined]
         add(put_iii(o.rebalance_timeout, o.session_timeout, n))
         if subscription:
             add(subscription)
         assignment = o.assignment
-        n = len(assignment)
+        n = (len(assignment) if assignment.__class__ is bytes else assignment.nbytes)  # type: ignore[attr-defined]
         add(put_i(n))
         if assignment:
             add(assignment)
@@ -572,12 +572,12 @@ def encode_member_metadata_3_array(items: Sequence[MemberMetadata], out: Parts) 
         add(put_h(n))
         add(s)
         subscription = o.subscription
-        n = len(subscription)
+        n = (len(subscription) if subscription.__class__ is bytes else subscription.nbytes)  # type: ignore[attr-defined]
         add(put_iii(o.rebalance_timeout, o.session_timeout, n))
         if subscription:
             add(subscription)
         assignment = o.assignment
-        n = len(assignment)
+        n = (len(assignment) if assignment.__class__ is bytes else assignment.nbytes)  # type: ignore[attr-defined]
         add(put_i(n))
         if assignment:
             add(assignment)
@@ -630,12 +630,12 @@ def encode_member_metadata_4_array(items: Sequence[MemberMetadata], out: Parts) 
         add(STRING_LENGTH[n])
         add(s)
         subscription = o.subscription
-        n = len(subscription) + 1
+        n = (len(subscription) if subscription.__class__ is bytes else subscription.nbytes) + 1  # type: ignore[attr-defined]
         add(put_iiB(o.rebalance_timeout, o.session_timeout, n) if n < 128 else put_ii(o.rebalance_timeout, o.session_timeout) + LENGTH[n])
         if subscription:
             add(subscription)
         assignment = o.assignment
-        n = len(assignment) + 1
+        n = (len(assignment) if assignment.__class__ is bytes else assignment.nbytes) + 1  # type: ignore[attr-defined]
         add(LENGTH[n])
         if assignment:
             add(assignment)

@@ -273,7 +273,7 @@ def encode_alter_configs_resource_0_array(items: Sequence[AlterConfigsResource],
 
 def encode_incremental_alter_configs_request_0(o: IncrementalAlterConfigsRequest) -> bytes:
     # Versions 0.
-    if o.unknown_tagged_fields:
+    if o.validate_only.__class__ is not bool or o.unknown_tagged_fields:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -323,6 +323,8 @@ def encode_alter_configs_resource_1_array(items: Sequence[AlterConfigsResource],
 
 def encode_incremental_alter_configs_request_1(o: IncrementalAlterConfigsRequest) -> bytes:
     # Versions 1.
+    if o.validate_only.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     resources = o.resources

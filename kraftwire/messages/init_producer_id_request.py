@@ -193,6 +193,8 @@ def encode_init_producer_id_request_3(o: InitProducerIdRequest) -> bytes:
 
 def encode_init_producer_id_request_6(o: InitProducerIdRequest) -> bytes:
     # Versions 6.
+    if o.enable2_pc.__class__ is not bool or o.keep_prepared_txn.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     s = b"" if o.transactional_id is None else o.transactional_id.encode()

@@ -313,7 +313,7 @@ def encode_join_group_request_protocol_0_array(items: Sequence[JoinGroupRequestP
         add(put_h(n))
         add(s)
         metadata = o.metadata
-        n = len(metadata)
+        n = (len(metadata) if metadata.__class__ is bytes else metadata.nbytes)  # type: ignore[attr-defined]
         add(put_i(n))
         if metadata:
             add(metadata)
@@ -410,7 +410,7 @@ def encode_join_group_request_protocol_6_array(items: Sequence[JoinGroupRequestP
         add(STRING_LENGTH[n])
         add(s)
         metadata = o.metadata
-        n = len(metadata) + 1
+        n = (len(metadata) if metadata.__class__ is bytes else metadata.nbytes) + 1  # type: ignore[attr-defined]
         add(LENGTH[n])
         if metadata:
             add(metadata)

@@ -381,7 +381,7 @@ def encode_join_group_response_member_0_array(items: Sequence[JoinGroupResponseM
         add(put_h(n))
         add(s)
         metadata = o.metadata
-        n = len(metadata)
+        n = (len(metadata) if metadata.__class__ is bytes else metadata.nbytes)  # type: ignore[attr-defined]
         add(put_i(n))
         if metadata:
             add(metadata)
@@ -454,7 +454,7 @@ def encode_join_group_response_member_5_array(items: Sequence[JoinGroupResponseM
         add(put_h(n))
         add(s)
         metadata = o.metadata
-        n = len(metadata)
+        n = (len(metadata) if metadata.__class__ is bytes else metadata.nbytes)  # type: ignore[attr-defined]
         add(put_i(n))
         if metadata:
             add(metadata)
@@ -499,7 +499,7 @@ def encode_join_group_response_member_6_array(items: Sequence[JoinGroupResponseM
         add(STRING_LENGTH[n])
         add(s)
         metadata = o.metadata
-        n = len(metadata) + 1
+        n = (len(metadata) if metadata.__class__ is bytes else metadata.nbytes) + 1  # type: ignore[attr-defined]
         add(LENGTH[n])
         if metadata:
             add(metadata)
@@ -572,6 +572,8 @@ def encode_join_group_response_7(o: JoinGroupResponse) -> bytes:
 
 def encode_join_group_response_9(o: JoinGroupResponse) -> bytes:
     # Versions 9.
+    if o.skip_assignment.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     s = b"" if o.protocol_type is None else o.protocol_type.encode()

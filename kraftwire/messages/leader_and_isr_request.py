@@ -882,7 +882,7 @@ def encode_leader_and_isr_partition_state_1_array(items: Sequence[LeaderAndIsrPa
     # Versions 1.
     add = out.append
     for o in items:
-        if o.leader_recovery_state or o.unknown_tagged_fields:
+        if o.leader_recovery_state or o.is_new.__class__ is not bool or o.unknown_tagged_fields:
             raise ValueError
         s = o.topic_name.encode()
         n = len(s)
@@ -924,7 +924,7 @@ def encode_leader_and_isr_partition_state_2_array(items: Sequence[LeaderAndIsrPa
     # Versions 2.
     add = out.append
     for o in items:
-        if o.leader_recovery_state or o.unknown_tagged_fields:
+        if o.leader_recovery_state or o.is_new.__class__ is not bool or o.unknown_tagged_fields:
             raise ValueError
         isr = o.isr
         replicas = o.replicas
@@ -971,7 +971,7 @@ def encode_leader_and_isr_partition_state_3_array(items: Sequence[LeaderAndIsrPa
     # Versions 3.
     add = out.append
     for o in items:
-        if o.leader_recovery_state or o.unknown_tagged_fields:
+        if o.leader_recovery_state or o.is_new.__class__ is not bool or o.unknown_tagged_fields:
             raise ValueError
         isr = o.isr
         replicas = o.replicas
@@ -1020,7 +1020,7 @@ def encode_leader_and_isr_partition_state_4_array(items: Sequence[LeaderAndIsrPa
     # Versions 4-5.
     add = out.append
     for o in items:
-        if o.leader_recovery_state:
+        if o.leader_recovery_state or o.is_new.__class__ is not bool:
             raise ValueError
         isr = o.isr
         replicas = o.replicas
@@ -1153,6 +1153,8 @@ def encode_leader_and_isr_partition_state_6_array(items: Sequence[LeaderAndIsrPa
     # Versions 6-7.
     add = out.append
     for o in items:
+        if o.is_new.__class__ is not bool:
+            raise ValueError
         isr = o.isr
         replicas = o.replicas
         adding_replicas = o.adding_replicas
@@ -1229,7 +1231,7 @@ def encode_leader_and_isr_request_6(o: LeaderAndIsrRequest) -> bytes:
 
 def encode_leader_and_isr_request_7(o: LeaderAndIsrRequest) -> bytes:
     # Versions 7.
-    if o.ungrouped_partition_states:
+    if o.ungrouped_partition_states or o.is_kraft_controller.__class__ is not bool:
         raise ValueError
     out: Parts = []
     add = out.append

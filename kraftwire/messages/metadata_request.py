@@ -320,7 +320,7 @@ def encode_metadata_request_1(o: MetadataRequest) -> bytes:
 
 def encode_metadata_request_4(o: MetadataRequest) -> bytes:
     # Versions 4-7.
-    if o.include_cluster_authorized_operations or o.include_topic_authorized_operations or o.unknown_tagged_fields:
+    if o.include_cluster_authorized_operations or o.include_topic_authorized_operations or o.allow_auto_topic_creation.__class__ is not bool or o.unknown_tagged_fields:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -335,7 +335,7 @@ def encode_metadata_request_4(o: MetadataRequest) -> bytes:
 
 def encode_metadata_request_8(o: MetadataRequest) -> bytes:
     # Versions 8.
-    if o.unknown_tagged_fields:
+    if o.allow_auto_topic_creation.__class__ is not bool or o.include_cluster_authorized_operations.__class__ is not bool or o.include_topic_authorized_operations.__class__ is not bool or o.unknown_tagged_fields:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -363,6 +363,8 @@ def encode_metadata_request_topic_9_array(items: Sequence[MetadataRequestTopic],
 
 def encode_metadata_request_9(o: MetadataRequest) -> bytes:
     # Versions 9.
+    if o.allow_auto_topic_creation.__class__ is not bool or o.include_cluster_authorized_operations.__class__ is not bool or o.include_topic_authorized_operations.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     topics = o.topics
@@ -393,6 +395,8 @@ def encode_metadata_request_topic_10_array(items: Sequence[MetadataRequestTopic]
 
 def encode_metadata_request_10(o: MetadataRequest) -> bytes:
     # Versions 10.
+    if o.allow_auto_topic_creation.__class__ is not bool or o.include_cluster_authorized_operations.__class__ is not bool or o.include_topic_authorized_operations.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     topics = o.topics
@@ -408,7 +412,7 @@ def encode_metadata_request_10(o: MetadataRequest) -> bytes:
 
 def encode_metadata_request_11(o: MetadataRequest) -> bytes:
     # Versions 11-13.
-    if o.include_cluster_authorized_operations:
+    if o.include_cluster_authorized_operations or o.allow_auto_topic_creation.__class__ is not bool or o.include_topic_authorized_operations.__class__ is not bool:
         raise ValueError
     out: Parts = []
     add = out.append

@@ -1036,7 +1036,7 @@ def encode_metadata_response_topic_1_array(items: Sequence[MetadataResponseTopic
     # Versions 1-4.
     add = out.append
     for o in items:
-        if o.topic_authorized_operations != -2147483648 or o.unknown_tagged_fields:
+        if o.topic_authorized_operations != -2147483648 or o.is_internal.__class__ is not bool or o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()  # type: ignore[union-attr]
         n = len(s)
@@ -1130,7 +1130,7 @@ def encode_metadata_response_topic_5_array(items: Sequence[MetadataResponseTopic
     # Versions 5-6.
     add = out.append
     for o in items:
-        if o.topic_authorized_operations != -2147483648 or o.unknown_tagged_fields:
+        if o.topic_authorized_operations != -2147483648 or o.is_internal.__class__ is not bool or o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()  # type: ignore[union-attr]
         n = len(s)
@@ -1182,7 +1182,7 @@ def encode_metadata_response_topic_7_array(items: Sequence[MetadataResponseTopic
     # Versions 7.
     add = out.append
     for o in items:
-        if o.topic_authorized_operations != -2147483648 or o.unknown_tagged_fields:
+        if o.topic_authorized_operations != -2147483648 or o.is_internal.__class__ is not bool or o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()  # type: ignore[union-attr]
         n = len(s)
@@ -1222,7 +1222,7 @@ def encode_metadata_response_topic_8_array(items: Sequence[MetadataResponseTopic
     # Versions 8.
     add = out.append
     for o in items:
-        if o.unknown_tagged_fields:
+        if o.is_internal.__class__ is not bool or o.unknown_tagged_fields:
             raise ValueError
         s = o.name.encode()  # type: ignore[union-attr]
         n = len(s)
@@ -1311,6 +1311,8 @@ def encode_metadata_response_topic_9_array(items: Sequence[MetadataResponseTopic
     # Versions 9.
     add = out.append
     for o in items:
+        if o.is_internal.__class__ is not bool:
+            raise ValueError
         s = o.name.encode()  # type: ignore[union-attr]
         n = len(s) + 1
         add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
@@ -1353,6 +1355,8 @@ def encode_metadata_response_topic_10_array(items: Sequence[MetadataResponseTopi
     # Versions 10-11.
     add = out.append
     for o in items:
+        if o.is_internal.__class__ is not bool:
+            raise ValueError
         s = o.name.encode()  # type: ignore[union-attr]
         n = len(s) + 1
         add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
@@ -1423,6 +1427,8 @@ def encode_metadata_response_topic_12_array(items: Sequence[MetadataResponseTopi
     # Versions 12-13.
     add = out.append
     for o in items:
+        if o.is_internal.__class__ is not bool:
+            raise ValueError
         s = b"" if o.name is None else o.name.encode()
         n = 0 if o.name is None else len(s) + 1
         add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])

@@ -593,7 +593,7 @@ def encode_offset_fetch_request_6(o: OffsetFetchRequest) -> bytes:
 
 def encode_offset_fetch_request_7(o: OffsetFetchRequest) -> bytes:
     # Versions 7.
-    if o.groups:
+    if o.groups or o.require_stable.__class__ is not bool:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -650,7 +650,7 @@ def encode_offset_fetch_request_group_8_array(items: Sequence[OffsetFetchRequest
 
 def encode_offset_fetch_request_8(o: OffsetFetchRequest) -> bytes:
     # Versions 8.
-    if o.group_id or o.topics != []:
+    if o.group_id or o.topics != [] or o.require_stable.__class__ is not bool:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -689,7 +689,7 @@ def encode_offset_fetch_request_group_9_array(items: Sequence[OffsetFetchRequest
 
 def encode_offset_fetch_request_9(o: OffsetFetchRequest) -> bytes:
     # Versions 9.
-    if o.group_id or o.topics != []:
+    if o.group_id or o.topics != [] or o.require_stable.__class__ is not bool:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -748,7 +748,7 @@ def encode_offset_fetch_request_group_10_array(items: Sequence[OffsetFetchReques
 
 def encode_offset_fetch_request_10(o: OffsetFetchRequest) -> bytes:
     # Versions 10.
-    if o.group_id or o.topics != []:
+    if o.group_id or o.topics != [] or o.require_stable.__class__ is not bool:
         raise ValueError
     out: Parts = []
     add = out.append

@@ -367,7 +367,7 @@ def encode_partition_produce_data_0_array(items: Sequence[PartitionProduceData],
             raise ValueError
         records = o.records
         if records:
-            add(put_ii(o.index, len(records)))
+            add(put_ii(o.index, len(records) if records.__class__ is bytes else records.nbytes))  # type: ignore[union-attr]
             add(records)
         else:
             add(put_ii(o.index, -1 if records is None else 0))
@@ -429,7 +429,7 @@ def encode_partition_produce_data_9_array(items: Sequence[PartitionProduceData],
         records = o.records
         if records:
             add(put_i(o.index))
-            add(LENGTH[len(records) + 1])
+            add(LENGTH[(len(records) if records.__class__ is bytes else records.nbytes) + 1])  # type: ignore[union-attr]
             add(records)
             add(b"\0")
         else:

@@ -71,12 +71,14 @@ def decode_push_telemetry_request_0(buf: bytes, pos: int, left: int) -> tuple[Pu
 
 def encode_push_telemetry_request_0(o: PushTelemetryRequest) -> bytes:
     # Versions 0.
+    if o.terminating.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     if len(o.client_instance_id) != 16:
         raise ValueError
     metrics = o.metrics
-    n = len(metrics) + 1
+    n = (len(metrics) if metrics.__class__ is bytes else metrics.nbytes) + 1  # type: ignore[attr-defined]
     add(put_UiobB(o.client_instance_id, o.subscription_id, o.terminating, o.compression_type, n) if n < 128 else put_Uiob(o.client_instance_id, o.subscription_id, o.terminating, o.compression_type) + LENGTH[n])
     if metrics:
         add(metrics)

@@ -430,7 +430,7 @@ def encode_broker_feature_0_array(items: Sequence[BrokerFeature], out: Parts) ->
 
 def encode_register_broker_record_0(o: RegisterBrokerRecord) -> bytes:
     # Versions 0.
-    if o.is_migrating_zk_broker or o.in_controlled_shutdown or o.log_dirs or o.cordoned_log_dirs is not None:
+    if o.is_migrating_zk_broker or o.in_controlled_shutdown or o.log_dirs or o.cordoned_log_dirs is not None or o.fenced.__class__ is not bool:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -458,7 +458,7 @@ def encode_register_broker_record_0(o: RegisterBrokerRecord) -> bytes:
 
 def encode_register_broker_record_1(o: RegisterBrokerRecord) -> bytes:
     # Versions 1.
-    if o.is_migrating_zk_broker or o.log_dirs or o.cordoned_log_dirs is not None:
+    if o.is_migrating_zk_broker or o.log_dirs or o.cordoned_log_dirs is not None or o.fenced.__class__ is not bool or o.in_controlled_shutdown.__class__ is not bool:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -486,7 +486,7 @@ def encode_register_broker_record_1(o: RegisterBrokerRecord) -> bytes:
 
 def encode_register_broker_record_2(o: RegisterBrokerRecord) -> bytes:
     # Versions 2.
-    if o.log_dirs or o.cordoned_log_dirs is not None:
+    if o.log_dirs or o.cordoned_log_dirs is not None or o.is_migrating_zk_broker.__class__ is not bool or o.fenced.__class__ is not bool or o.in_controlled_shutdown.__class__ is not bool:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -528,7 +528,7 @@ def encode_register_broker_record_3_tags(o: RegisterBrokerRecord, parent: Parts)
 
 def encode_register_broker_record_3(o: RegisterBrokerRecord) -> bytes:
     # Versions 3.
-    if o.cordoned_log_dirs is not None:
+    if o.cordoned_log_dirs is not None or o.is_migrating_zk_broker.__class__ is not bool or o.fenced.__class__ is not bool or o.in_controlled_shutdown.__class__ is not bool:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -579,6 +579,8 @@ def encode_register_broker_record_4_tags(o: RegisterBrokerRecord, parent: Parts)
 
 def encode_register_broker_record_4(o: RegisterBrokerRecord) -> bytes:
     # Versions 4.
+    if o.is_migrating_zk_broker.__class__ is not bool or o.fenced.__class__ is not bool or o.in_controlled_shutdown.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     if len(o.incarnation_id) != 16:

@@ -208,6 +208,8 @@ def encode_controller_feature_0_array(items: Sequence[ControllerFeature], out: P
 
 def encode_register_controller_record_0(o: RegisterControllerRecord) -> bytes:
     # Versions 0.
+    if o.zk_migration_ready.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     if len(o.incarnation_id) != 16:

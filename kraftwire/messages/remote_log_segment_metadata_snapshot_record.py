@@ -201,6 +201,8 @@ def encode_remote_log_segment_metadata_snapshot_record_0_tags(o: RemoteLogSegmen
     if o.txn_index_empty:
         out: Parts = []
         add = out.append
+        if o.txn_index_empty.__class__ is not bool:
+            raise ValueError
         add(put_o(o.txn_index_empty))
         tags[0] = b"".join(out)
     put_tags(parent, tags, o.unknown_tagged_fields)
@@ -218,7 +220,7 @@ def encode_remote_log_segment_metadata_snapshot_record_0(o: RemoteLogSegmentMeta
     if segment_leader_epochs:
         encode_segment_leader_epoch_entry_0_array(segment_leader_epochs, out)
     custom_metadata = o.custom_metadata
-    n = 0 if custom_metadata is None else len(custom_metadata) + 1
+    n = 0 if custom_metadata is None else (len(custom_metadata) if custom_metadata.__class__ is bytes else custom_metadata.nbytes) + 1  # type: ignore[attr-defined]
     add(put_iB(o.segment_size_in_bytes, n) if n < 128 else put_i(o.segment_size_in_bytes) + LENGTH[n])
     if custom_metadata:
         add(custom_metadata)

@@ -199,7 +199,7 @@ def encode_remote_log_segment_metadata_update_record_0(o: RemoteLogSegmentMetada
     add = out.append
     encode_remote_log_segment_id_entry_0_array((o.remote_log_segment_id,), out)
     custom_metadata = o.custom_metadata
-    n = 0 if custom_metadata is None else len(custom_metadata) + 1
+    n = 0 if custom_metadata is None else (len(custom_metadata) if custom_metadata.__class__ is bytes else custom_metadata.nbytes) + 1  # type: ignore[attr-defined]
     add(put_iqB(o.broker_id, o.event_timestamp_ms, n) if n < 128 else put_iq(o.broker_id, o.event_timestamp_ms) + LENGTH[n])
     if custom_metadata:
         add(custom_metadata)

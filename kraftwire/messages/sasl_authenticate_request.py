@@ -77,7 +77,7 @@ def encode_sasl_authenticate_request_0(o: SaslAuthenticateRequest) -> bytes:
     out: Parts = []
     add = out.append
     auth_bytes = o.auth_bytes
-    n = len(auth_bytes)
+    n = (len(auth_bytes) if auth_bytes.__class__ is bytes else auth_bytes.nbytes)  # type: ignore[attr-defined]
     add(put_i(n))
     if auth_bytes:
         add(auth_bytes)
@@ -89,7 +89,7 @@ def encode_sasl_authenticate_request_2(o: SaslAuthenticateRequest) -> bytes:
     out: Parts = []
     add = out.append
     auth_bytes = o.auth_bytes
-    n = len(auth_bytes) + 1
+    n = (len(auth_bytes) if auth_bytes.__class__ is bytes else auth_bytes.nbytes) + 1  # type: ignore[attr-defined]
     add(LENGTH[n])
     if auth_bytes:
         add(auth_bytes)

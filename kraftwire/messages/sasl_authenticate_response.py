@@ -130,7 +130,7 @@ def encode_sasl_authenticate_response_0(o: SaslAuthenticateResponse) -> bytes:
     add(put_hh(o.error_code, n))
     add(s)
     auth_bytes = o.auth_bytes
-    n = len(auth_bytes)
+    n = (len(auth_bytes) if auth_bytes.__class__ is bytes else auth_bytes.nbytes)  # type: ignore[attr-defined]
     add(put_i(n))
     if auth_bytes:
         add(auth_bytes)
@@ -148,7 +148,7 @@ def encode_sasl_authenticate_response_1(o: SaslAuthenticateResponse) -> bytes:
     add(put_hh(o.error_code, n))
     add(s)
     auth_bytes = o.auth_bytes
-    n = len(auth_bytes)
+    n = (len(auth_bytes) if auth_bytes.__class__ is bytes else auth_bytes.nbytes)  # type: ignore[attr-defined]
     add(put_i(n))
     if auth_bytes:
         add(auth_bytes)
@@ -165,7 +165,7 @@ def encode_sasl_authenticate_response_2(o: SaslAuthenticateResponse) -> bytes:
     add(put_hB(o.error_code, n) if n < 128 else put_h(o.error_code) + STRING_LENGTH[n])
     add(s)
     auth_bytes = o.auth_bytes
-    n = len(auth_bytes) + 1
+    n = (len(auth_bytes) if auth_bytes.__class__ is bytes else auth_bytes.nbytes) + 1  # type: ignore[attr-defined]
     add(LENGTH[n])
     if auth_bytes:
         add(auth_bytes)

@@ -395,6 +395,8 @@ def encode_share_acknowledge_request_0(o: ShareAcknowledgeRequest) -> bytes:
 
 def encode_share_acknowledge_request_2(o: ShareAcknowledgeRequest) -> bytes:
     # Versions 2.
+    if o.is_renew_ack.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     s = b"" if o.group_id is None else o.group_id.encode()

@@ -706,6 +706,8 @@ def encode_share_fetch_request_1(o: ShareFetchRequest) -> bytes:
 
 def encode_share_fetch_request_2(o: ShareFetchRequest) -> bytes:
     # Versions 2.
+    if o.is_renew_ack.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     s = b"" if o.group_id is None else o.group_id.encode()

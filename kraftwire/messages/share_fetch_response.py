@@ -542,7 +542,7 @@ def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) ->
         add(s)
         encode_leader_id_and_epoch_0_array((o.current_leader,), out)
         records = o.records
-        n = 0 if records is None else len(records) + 1
+        n = 0 if records is None else (len(records) if records.__class__ is bytes else records.nbytes) + 1  # type: ignore[union-attr]
         add(LENGTH[n])
         if records:
             add(records)
@@ -633,7 +633,7 @@ def encode_partition_data_1_array(items: Sequence[PartitionData], out: Parts) ->
         add(s)
         encode_leader_id_and_epoch_0_array((o.current_leader,), out)
         records = o.records
-        n = len(records) + 1  # type: ignore[arg-type]
+        n = (len(records) if records.__class__ is bytes else records.nbytes) + 1  # type: ignore[union-attr]
         add(LENGTH[n])
         if records:
             add(records)

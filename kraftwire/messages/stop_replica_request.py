@@ -391,7 +391,7 @@ def encode_stop_replica_partition_v0_0_array(items: Sequence[StopReplicaPartitio
 
 def encode_stop_replica_request_0(o: StopReplicaRequest) -> bytes:
     # Versions 0.
-    if o.is_kraft_controller or o.topics or o.topic_states or o.unknown_tagged_fields:
+    if o.is_kraft_controller or o.topics or o.topic_states or o.delete_partitions.__class__ is not bool or o.unknown_tagged_fields:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -422,7 +422,7 @@ def encode_stop_replica_topic_v1_1_array(items: Sequence[StopReplicaTopicV1], ou
 
 def encode_stop_replica_request_1(o: StopReplicaRequest) -> bytes:
     # Versions 1.
-    if o.is_kraft_controller or o.ungrouped_partitions or o.topic_states or o.unknown_tagged_fields:
+    if o.is_kraft_controller or o.ungrouped_partitions or o.topic_states or o.delete_partitions.__class__ is not bool or o.unknown_tagged_fields:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -454,7 +454,7 @@ def encode_stop_replica_topic_v1_2_array(items: Sequence[StopReplicaTopicV1], ou
 
 def encode_stop_replica_request_2(o: StopReplicaRequest) -> bytes:
     # Versions 2.
-    if o.is_kraft_controller or o.ungrouped_partitions or o.topic_states:
+    if o.is_kraft_controller or o.ungrouped_partitions or o.topic_states or o.delete_partitions.__class__ is not bool:
         raise ValueError
     out: Parts = []
     add = out.append
@@ -471,12 +471,14 @@ def encode_stop_replica_request_2(o: StopReplicaRequest) -> bytes:
 
 def encode_stop_replica_partition_state_3_array(items: Sequence[StopReplicaPartitionState], out: Parts) -> None:
     # Versions 3-4.
-    rows = [put_iiox(o.partition_index, o.leader_epoch, o.delete_partition) for o in items if not (o.unknown_tagged_fields)]
+    rows = [put_iiox(o.partition_index, o.leader_epoch, o.delete_partition) for o in items if not (o.delete_partition.__class__ is not bool or o.unknown_tagged_fields)]
     if len(rows) == len(items):
         out += rows
         return
     add = out.append
     for o in items:
+        if o.delete_partition.__class__ is not bool:
+            raise ValueError
         add(put_iiox(o.partition_index, o.leader_epoch, o.delete_partition))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
@@ -519,7 +521,7 @@ def encode_stop_replica_request_3(o: StopReplicaRequest) -> bytes:
 
 def encode_stop_replica_request_4(o: StopReplicaRequest) -> bytes:
     # Versions 4.
-    if o.delete_partitions or o.ungrouped_partitions or o.topics:
+    if o.delete_partitions or o.ungrouped_partitions or o.topics or o.is_kraft_controller.__class__ is not bool:
         raise ValueError
     out: Parts = []
     add = out.append

@@ -64,6 +64,8 @@ def decode_streams_group_describe_request_0(buf: bytes, pos: int, left: int) -> 
 
 def encode_streams_group_describe_request_0(o: StreamsGroupDescribeRequest) -> bytes:
     # Versions 0.
+    if o.include_authorized_operations.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     group_ids = o.group_ids

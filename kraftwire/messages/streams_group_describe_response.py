@@ -875,6 +875,8 @@ def encode_member_0_array(items: Sequence[Member], out: Parts) -> None:
     # Versions 0.
     add = out.append
     for o in items:
+        if o.is_classic.__class__ is not bool:
+            raise ValueError
         s = o.member_id.encode()
         n = len(s) + 1
         add(STRING_LENGTH[n])

@@ -821,6 +821,8 @@ def encode_task_offset_0_array(items: Sequence[TaskOffset], out: Parts) -> None:
 
 def encode_streams_group_heartbeat_request_0(o: StreamsGroupHeartbeatRequest) -> bytes:
     # Versions 0.
+    if o.shutdown_application.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     s = o.group_id.encode()

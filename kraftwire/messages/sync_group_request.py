@@ -277,7 +277,7 @@ def encode_sync_group_request_assignment_0_array(items: Sequence[SyncGroupReques
         add(put_h(n))
         add(s)
         assignment = o.assignment
-        n = len(assignment)
+        n = (len(assignment) if assignment.__class__ is bytes else assignment.nbytes)  # type: ignore[attr-defined]
         add(put_i(n))
         if assignment:
             add(assignment)
@@ -340,7 +340,7 @@ def encode_sync_group_request_assignment_4_array(items: Sequence[SyncGroupReques
         add(STRING_LENGTH[n])
         add(s)
         assignment = o.assignment
-        n = len(assignment) + 1
+        n = (len(assignment) if assignment.__class__ is bytes else assignment.nbytes) + 1  # type: ignore[attr-defined]
         add(LENGTH[n])
         if assignment:
             add(assignment)

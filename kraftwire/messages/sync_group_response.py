@@ -140,7 +140,7 @@ def encode_sync_group_response_0(o: SyncGroupResponse) -> bytes:
     out: Parts = []
     add = out.append
     assignment = o.assignment
-    n = len(assignment)
+    n = (len(assignment) if assignment.__class__ is bytes else assignment.nbytes)  # type: ignore[attr-defined]
     add(put_hi(o.error_code, n))
     if assignment:
         add(assignment)
@@ -154,7 +154,7 @@ def encode_sync_group_response_1(o: SyncGroupResponse) -> bytes:
     out: Parts = []
     add = out.append
     assignment = o.assignment
-    n = len(assignment)
+    n = (len(assignment) if assignment.__class__ is bytes else assignment.nbytes)  # type: ignore[attr-defined]
     add(put_ihi(o.throttle_time_ms, o.error_code, n))
     if assignment:
         add(assignment)
@@ -166,7 +166,7 @@ def encode_sync_group_response_4(o: SyncGroupResponse) -> bytes:
     out: Parts = []
     add = out.append
     assignment = o.assignment
-    n = len(assignment) + 1
+    n = (len(assignment) if assignment.__class__ is bytes else assignment.nbytes) + 1  # type: ignore[attr-defined]
     add(put_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else put_ih(o.throttle_time_ms, o.error_code) + LENGTH[n])
     if assignment:
         add(assignment)
@@ -189,7 +189,7 @@ def encode_sync_group_response_5(o: SyncGroupResponse) -> bytes:
     add(STRING_LENGTH[n])
     add(s)
     assignment = o.assignment
-    n = len(assignment) + 1
+    n = (len(assignment) if assignment.__class__ is bytes else assignment.nbytes) + 1  # type: ignore[attr-defined]
     add(LENGTH[n])
     if assignment:
         add(assignment)

@@ -166,7 +166,7 @@ def encode_feature_update_key_0_array(items: Sequence[FeatureUpdateKey], out: Pa
     # Versions 0.
     add = out.append
     for o in items:
-        if o.upgrade_type != 1:
+        if o.upgrade_type != 1 or o.allow_downgrade.__class__ is not bool:
             raise ValueError
         s = o.feature.encode()
         n = len(s) + 1
@@ -211,6 +211,8 @@ def encode_feature_update_key_1_array(items: Sequence[FeatureUpdateKey], out: Pa
 
 def encode_update_features_request_1(o: UpdateFeaturesRequest) -> bytes:
     # Versions 1-2.
+    if o.validate_only.__class__ is not bool:
+        raise ValueError
     out: Parts = []
     add = out.append
     feature_updates = o.feature_updates

@@ -1320,7 +1320,7 @@ def encode_update_metadata_request_8_tags(o: UpdateMetadataRequest, parent: Part
 
 def encode_update_metadata_request_8(o: UpdateMetadataRequest) -> bytes:
     # Versions 8.
-    if o.ungrouped_partition_states:
+    if o.ungrouped_partition_states or o.is_kraft_controller.__class__ is not bool:
         raise ValueError
     out: Parts = []
     add = out.append

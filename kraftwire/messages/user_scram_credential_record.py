@@ -94,17 +94,17 @@ def encode_user_scram_credential_record_0(o: UserScramCredentialRecord) -> bytes
     add(STRING_LENGTH[n])
     add(s)
     salt = o.salt
-    n = len(salt) + 1
+    n = (len(salt) if salt.__class__ is bytes else salt.nbytes) + 1  # type: ignore[attr-defined]
     add(put_bB(o.mechanism, n) if n < 128 else put_b(o.mechanism) + LENGTH[n])
     if salt:
         add(salt)
     stored_key = o.stored_key
-    n = len(stored_key) + 1
+    n = (len(stored_key) if stored_key.__class__ is bytes else stored_key.nbytes) + 1  # type: ignore[attr-defined]
     add(LENGTH[n])
     if stored_key:
         add(stored_key)
     server_key = o.server_key
-    n = len(server_key) + 1
+    n = (len(server_key) if server_key.__class__ is bytes else server_key.nbytes) + 1  # type: ignore[attr-defined]
     add(LENGTH[n])
     if server_key:
         add(server_key)

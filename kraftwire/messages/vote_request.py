@@ -466,6 +466,8 @@ def encode_partition_data_2_array(items: Sequence[PartitionData], out: Parts) ->
     # Versions 2.
     add = out.append
     for o in items:
+        if o.pre_vote.__class__ is not bool:
+            raise ValueError
         if len(o.replica_directory_id) != 16:
             raise ValueError
         if len(o.voter_directory_id) != 16:

@@ -271,12 +271,14 @@ def decode_vote_response_1(buf: bytes, pos: int, left: int) -> tuple[VoteRespons
 
 def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 0-2.
-    rows = [put_ihiiox(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.vote_granted) for o in items if not (o.unknown_tagged_fields)]
+    rows = [put_ihiiox(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.vote_granted) for o in items if not (o.vote_granted.__class__ is not bool or o.unknown_tagged_fields)]
     if len(rows) == len(items):
         out += rows
         return
     add = out.append
     for o in items:
+        if o.vote_granted.__class__ is not bool:
+            raise ValueError
         add(put_ihiiox(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.vote_granted))
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)

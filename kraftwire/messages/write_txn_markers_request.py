@@ -342,7 +342,7 @@ def encode_writable_txn_marker_0_array(items: Sequence[WritableTxnMarker], out: 
     # Versions 0.
     add = out.append
     for o in items:
-        if o.unknown_tagged_fields:
+        if o.transaction_result.__class__ is not bool or o.unknown_tagged_fields:
             raise ValueError
         topics = o.topics
         if not len(topics):
@@ -392,6 +392,8 @@ def encode_writable_txn_marker_1_array(items: Sequence[WritableTxnMarker], out: 
     # Versions 1.
     add = out.append
     for o in items:
+        if o.transaction_result.__class__ is not bool:
+            raise ValueError
         topics = o.topics
         if not len(topics):
             add(put_qhobix(o.producer_id, o.producer_epoch, o.transaction_result, 1, o.coordinator_epoch))
@@ -425,6 +427,8 @@ def encode_writable_txn_marker_2_array(items: Sequence[WritableTxnMarker], out: 
     # Versions 2.
     add = out.append
     for o in items:
+        if o.transaction_result.__class__ is not bool:
+            raise ValueError
         topics = o.topics
         if not len(topics):
             add(put_qhobibx(o.producer_id, o.producer_epoch, o.transaction_result, 1, o.coordinator_epoch, o.transaction_version))
