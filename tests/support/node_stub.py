@@ -128,13 +128,14 @@ class StubNode:
         """The test's clock."""
         return self.clock_ms
 
-    async def raft_request(self, request: Request) -> Message:
+    async def raft_request(self, _: Request) -> Message:
         """The answer that the test has laid down for the core."""
         assert self.core_answer is not None
         return self.core_answer
 
     async def forward(self, message: Message, version: int | None = None) -> Message:
         """The answer that the test has laid down for the leader."""
+        del version
         self.forwarded.append(message)
         if isinstance(self.forward_answer, ApiError):
             raise self.forward_answer
@@ -168,11 +169,13 @@ class StubNode:
 
     async def committed(self, offset: int, *, epoch: int) -> None:
         """Everything is committed unless the test lets this node lose its epoch."""
+        del offset
         if self.is_stuck or epoch != self.raft.epoch:
             raise ApiError(ErrorCode.NOT_CONTROLLER, "the leadership ended")
 
     async def wait_high_watermark(self, above: int, timeout_ms: int) -> int:
         """Time passes at once."""
+        del above
         self.clock_ms += timeout_ms
         return self.raft.high_watermark
 

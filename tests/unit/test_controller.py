@@ -18,7 +18,7 @@ from kraftwire.protocol.error_codes import ErrorCode
 from tests.support.node_stub import StubNode, control_batch
 from tests.unit.test_controller_steps import LEVEL, registration
 
-pytestmark = pytest.mark.trio
+pytestmark = [pytest.mark.trio, pytest.mark.usefixtures("autojump_clock")]
 
 
 class ClockedNode(StubNode):
@@ -56,7 +56,7 @@ async def refused(call: Callable[[], Awaitable[object]]) -> int:
     return caught.value.code
 
 
-async def test_a_first_leader_writes_the_bootstrap_records_once(autojump_clock: object) -> None:
+async def test_a_first_leader_writes_the_bootstrap_records_once() -> None:
     """The second leader finds them in the log."""
     async with leader() as node:
         assert node.log_records() == [
@@ -69,9 +69,7 @@ async def test_a_first_leader_writes_the_bootstrap_records_once(autojump_clock: 
         assert len(node.log_records()) == 3
 
 
-async def test_a_leader_generates_the_cluster_id_where_the_log_keeps_it(
-    autojump_clock: object,
-) -> None:
+async def test_a_leader_generates_the_cluster_id_where_the_log_keeps_it() -> None:
     """Without a formatted directory the log is the only place that all nodes share."""
     node = ClockedNode(idle_interval_ms=0)
     node.raft.cluster_id = None
@@ -84,16 +82,14 @@ async def test_a_leader_generates_the_cluster_id_where_the_log_keeps_it(
     assert node.image.cluster_id == "new-id"
 
 
-async def test_the_idle_record_comes_at_every_interval(autojump_clock: object) -> None:
+async def test_the_idle_record_comes_at_every_interval() -> None:
     """Observers take the log's growth for the quorum's sign of life."""
     async with leader(idle_interval_ms=500) as node:
         await trio.sleep(2.2)
         assert node.log_records().count("NoOpRecord") == 4
 
 
-async def test_a_registered_broker_is_unfenced_and_fenced_when_it_falls_silent(
-    autojump_clock: object,
-) -> None:
+async def test_a_registered_broker_is_unfenced_and_fenced_when_it_falls_silent() -> None:
     """The whole way of a broker through the log."""
     async with leader(session_timeout_ms=3000) as node:
         answer = await node.controller.register_broker(registration())
@@ -111,16 +107,14 @@ async def test_a_registered_broker_is_unfenced_and_fenced_when_it_falls_silent(
         assert not node.image.alive_brokers
 
 
-async def test_a_node_that_does_not_lead_refuses(autojump_clock: object) -> None:
+async def test_a_node_that_does_not_lead_refuses() -> None:
     """Brokers then ask the new leader."""
     node = ClockedNode()
     code = await refused(lambda: node.controller.register_broker(registration()))
     assert code == ErrorCode.NOT_CONTROLLER
 
 
-async def test_a_leader_beside_voters_of_another_make_refuses_and_writes_nothing(
-    autojump_clock: object,
-) -> None:
+async def test_a_leader_beside_voters_of_another_make_refuses_and_writes_nothing() -> None:
     """A Java controller is the better one; it takes over, and brokers try again meanwhile."""
     node = ClockedNode(idle_interval_ms=500)
     node.raft.foreign_voters = frozenset({2})
@@ -137,7 +131,7 @@ async def test_a_leader_beside_voters_of_another_make_refuses_and_writes_nothing
     assert node.log_records() == []
 
 
-async def test_who_waits_is_refused_when_the_leadership_ends(autojump_clock: object) -> None:
+async def test_who_waits_is_refused_when_the_leadership_ends() -> None:
     """A record that may never be committed must not be answered for."""
     async with leader() as node:
         node.is_stuck = True
@@ -148,9 +142,7 @@ async def test_who_waits_is_refused_when_the_leadership_ends(autojump_clock: obj
         assert not node.controller.is_active
 
 
-async def test_an_append_elsewhere_than_expected_ends_the_leadership(
-    autojump_clock: object,
-) -> None:
+async def test_an_append_elsewhere_than_expected_ends_the_leadership() -> None:
     """A broker's epoch is promised to be the offset of its record."""
     async with leader() as node:
         node.raft.end_offset += 1
@@ -165,9 +157,7 @@ async def test_an_append_elsewhere_than_expected_ends_the_leadership(
         assert code == ErrorCode.NOT_CONTROLLER
 
 
-async def test_a_registration_that_fits_no_batch_is_its_senders_matter(
-    autojump_clock: object,
-) -> None:
+async def test_a_registration_that_fits_no_batch_is_its_senders_matter() -> None:
     """No request of a peer may cost a leader its leadership."""
     async with leader() as node:
 

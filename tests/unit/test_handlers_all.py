@@ -83,7 +83,7 @@ async def test_every_answer_can_be_written_whatever_is_asked() -> None:
             assert handler is not None
             answer = await handler(request, node)
             if answer is not None:
-                assert answer.API_KEY == key
+                assert key == answer.API_KEY
                 written = answer.encode(version)
                 assert type(answer).decode(written, version)[1] == len(written)
 
