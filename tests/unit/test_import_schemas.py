@@ -208,7 +208,8 @@ def test_a_text_that_lost_its_field_is_reported(
     run(out, jar(tmp_path / "kafka-clients-4.3.1.jar", request("0", field("A"))))
     path = out / "rpc" / "PingRequest.json"
     path.write_text(path.read_text().replace('"0+" }', '"0+", "about": "Ours" }'))
-    run(out, jar(tmp_path / "kafka-clients-4.4.0.jar", request("0", field("B"))))
+    newer = jar(tmp_path / "kafka-clients-4.4.0.jar", request("0", field("B")))
+    assert main([str(newer), "--out", str(out), "--shrink"]) == 0
     assert "dropped the text of PingRequest A" in capsys.readouterr().err
 
 
@@ -242,7 +243,8 @@ def test_files_of_removed_messages_go(tmp_path: Path) -> None:
     """What no release has must not be generated from."""
     out = tmp_path / "schemas"
     run(out, jar(tmp_path / "kafka-clients-4.3.1.jar", request("0")))
-    run(out, jar(tmp_path / "kafka-clients-4.4.0.jar", request("0", name="PongRequest")))
+    newer = jar(tmp_path / "kafka-clients-4.4.0.jar", request("0", name="PongRequest"))
+    assert main([str(newer), "--out", str(out), "--shrink"]) == 0
     assert [path.name for path in (out / "rpc").iterdir()] == ["PongRequest.json"]
 
 
@@ -257,6 +259,23 @@ def test_records_of_the_metadata_log_have_a_folder_of_their_own(tmp_path: Path) 
     run(out, metadata, storage)
     assert (out / "metadata" / "A.json").is_file()
     assert (out / "state" / "B.json").is_file()
+
+
+def test_jars_that_the_folder_was_made_from_must_not_be_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their messages would vanish without a word."""
+    out = tmp_path / "schemas"
+    both = [
+        jar(tmp_path / "kafka-clients-4.3.1.jar", request("1")),
+        jar(tmp_path / "kafka-clients-3.9.2.jar", request("0-1")),
+    ]
+    assert run(out, *both) == 0
+    before = (out / "rpc" / "PingRequest.json").read_text()
+    assert run(out, both[0]) == 2
+    assert "not named (--shrink drops" in (error := capsys.readouterr().err)
+    assert error.endswith("3.9.2: kafka-clients-3.9.2.jar\n")
+    assert (out / "rpc" / "PingRequest.json").read_text() == before
 
 
 def test_the_source_is_recorded_with_a_digest_per_file(tmp_path: Path) -> None:
@@ -278,13 +297,22 @@ def test_the_source_is_recorded_with_a_digest_per_file(tmp_path: Path) -> None:
 # Jars that are of no use
 
 
-def test_a_jar_without_schemas_is_refused(
+def test_a_jar_without_schemas_is_skipped_with_a_word(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Most jars of a release have none; taking one by mistake should be said at once."""
+    """Most jars of a release have none, and whoever names them all means those that do."""
     empty = jar(tmp_path / "kafka-tools-4.3.1.jar")
-    assert run(tmp_path, empty) == 2
-    assert f"{empty}: holds no message schemas" in capsys.readouterr().err
+    full = jar(tmp_path / "kafka-clients-4.3.1.jar", request("0"))
+    assert run(tmp_path / "schemas", empty, full) == 0
+    assert f"{empty} holds no message schemas, skipped" in capsys.readouterr().err
+
+
+def test_a_release_without_schemas_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An import of nothing would empty the folder."""
+    assert run(tmp_path, jar(tmp_path / "kafka-tools-4.3.1.jar")) == 2
+    assert "the jars of 4.3.1 hold no message schemas" in capsys.readouterr().err
 
 
 def test_broken_json_is_refused_with_jar_entry_and_line(

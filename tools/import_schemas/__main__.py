@@ -21,6 +21,7 @@ from tools.import_schemas.schema import Message
 from tools.import_schemas.texts import apply_texts, collect_texts
 from tools.import_schemas.tree import (
     changed_files,
+    read_jars,
     read_source,
     read_tree,
     tree_files,
@@ -37,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 on success, 1 if --check finds differences, 2 for what cannot be used."""
     options = _options(arguments)
     try:
+        if options.jars and not options.shrink:
+            _refuse_missing(options.jars, read_jars(options.out))
         releases = read_releases(options.jars or _fetch(options))
         files, lost = import_releases(releases, read_tree(options.out))
     except UsageError as error:
@@ -82,12 +85,30 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--report", action="store_true", help="print what changed between the newest two releases"
     )
+    parser.add_argument(
+        "--shrink", action="store_true", help="drop what only jars that are not named here hold"
+    )
     parser.add_argument("--check", action="store_true", help="write nothing, list differences")
     parser.add_argument("--out", type=Path, default=_ROOT / "schemas", help="default: schemas/")
     parser.add_argument(
         "--cache", type=Path, default=_ROOT / ".cache" / "kafka-jars", help="where Maven's jars go"
     )
     return parser.parse_args(arguments)
+
+
+def _refuse_missing(jars: Sequence[Path], source: Mapping[str, Sequence[str]]) -> None:
+    """Without some of the jars, messages and versions would vanish from ``schemas/``."""
+    given = {jar.name for jar in jars}
+    lines = [
+        f"{release}: {', '.join(sorted(missing))}"
+        for release, names in source.items()
+        if (missing := set(names) - given)
+    ]
+    if lines:
+        raise UsageError(
+            "schemas/ was made from jars that are not named (--shrink drops what they hold): "
+            + "; ".join(lines)
+        )
 
 
 def _fetch(options: argparse.Namespace) -> list[Path]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -50,7 +51,8 @@ def read_releases(jars: Iterable[Path]) -> list[Release]:
     """Read jars of any number of releases.
 
     Order: newest release first.
-    Raises: UsageError for a file that is no jar of Kafka, a jar without schemas, a broken schema.
+    Raises: UsageError for a file that is no jar of Kafka, a release without schemas, a broken
+    schema. A single jar without schemas is skipped with a line on standard error.
     """
     by_release: dict[str, list[Path]] = {}
     for jar in sorted(jars, key=lambda path: path.name):
@@ -74,13 +76,18 @@ def _release_of(jar: Path) -> str:
 def _read_release(version: str, jars: list[Path]) -> Release:
     schemas: dict[str, Upstream] = {}
     for jar in jars:
-        for upstream in _read_jar(jar):
+        found = _read_jar(jar)
+        if not found:
+            print(f"import_schemas: {jar} holds no message schemas, skipped", file=sys.stderr)
+        for upstream in found:
             name = upstream.message.name
             if name in schemas:
                 raise UsageError(
                     f"{jar}!{upstream.entry}: {name} stands in {schemas[name].jar} as well"
                 )
             schemas[name] = upstream
+    if not schemas:
+        raise UsageError(f"the jars of {version} hold no message schemas (common/message/*.json)")
     return Release(version, schemas)
 
 
@@ -91,8 +98,6 @@ def _read_jar(jar: Path) -> list[Upstream]:
             found = [_read_entry(archive, jar, entry) for entry in entries]
     except (OSError, zipfile.BadZipFile) as error:
         raise UsageError(f"{jar}: cannot be read as a jar: {error}") from error
-    if not found:
-        raise UsageError(f"{jar}: holds no message schemas (common/message/*.json and the like)")
     return found
 
 

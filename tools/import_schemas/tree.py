@@ -11,7 +11,9 @@ from tools.import_schemas.jars import Release, Upstream
 from tools.import_schemas.render import render_schema
 from tools.import_schemas.schema import Message, parse_schema
 
-__all__ = ["FOLDERS", "changed_files", "read_source", "read_tree", "tree_files", "write_tree"]
+__all__ = [
+    "FOLDERS", "changed_files", "read_jars", "read_source", "read_tree", "tree_files", "write_tree",
+]  # fmt: skip
 
 FOLDERS = ("header", "rpc", "control", "metadata", "coordinator", "state")
 _SOURCE = "SOURCE.json"
@@ -67,12 +69,20 @@ def read_source(root: Path) -> list[str]:
 
     Raises: UsageError if SOURCE.json is broken.
     """
+    return list(read_jars(root))
+
+
+def read_jars(root: Path) -> dict[str, list[str]]:
+    """Release -> names of its jars that ``schemas/`` was made from; empty for a new folder.
+
+    Raises: UsageError if SOURCE.json is broken.
+    """
     path = root / _SOURCE
     if not path.is_file():
-        return []
+        return {}
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        return [str(release["release"]) for release in data["releases"]]
+        return {str(each["release"]): [*each["jars"]] for each in data["releases"]}
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise UsageError(f"{path}: expected a list of releases: {error!r}") from error
 
