@@ -7,6 +7,7 @@ Source: Kafka's `FileQuorumStateStore` and `Utils.atomicMoveWithFallback`.
 from __future__ import annotations
 
 from kraftwire.log.files import Files
+from kraftwire.log.names import parent
 
 __all__ = ["TEMPORARY_SUFFIX", "replace_file"]
 
@@ -25,4 +26,4 @@ def replace_file(files: Files, path: str, content: bytes) -> None:
     finally:
         file.close()
     files.rename(temporary, path)
-    files.fsync_dir(path.rpartition("/")[0] or ".")
+    files.fsync_dir(parent(path))

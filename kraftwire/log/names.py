@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 __all__ = [
+    "BOOTSTRAP_FILE",
     "EPOCHS_FILE",
     "LOCK_FILE",
     "META_PROPERTIES_FILE",
@@ -19,9 +20,11 @@ __all__ = [
     "is_leftover",
     "join",
     "offset_name",
+    "parent",
     "partition_directory",
 ]
 
+BOOTSTRAP_FILE = "bootstrap.checkpoint"
 LOCK_FILE = ".lock"
 META_PROPERTIES_FILE = "meta.properties"
 QUORUM_STATE_FILE = "quorum-state"
@@ -36,6 +39,12 @@ _CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 def join(directory: str, name: str) -> str:
     """The path of a file in a directory."""
     return f"{directory.rstrip('/')}/{name}"
+
+
+def parent(path: str) -> str:
+    """The directory that a file or directory is in."""
+    before, slash, _ = path.rstrip("/").rpartition("/")
+    return before or slash or "."
 
 
 def partition_directory(directory: str, topic: str) -> str:

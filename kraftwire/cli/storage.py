@@ -1,0 +1,138 @@
+"""`kraftwire storage`: format a node's log directories, and show what is in them.
+
+Owns the arguments, which are kafka-storage's; the work is done in `kraftwire.log`.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TypedDict, Unpack
+
+import click
+
+from kraftwire.errors import UsageError
+from kraftwire.log.files import LocalFiles
+from kraftwire.log.format import FormatNode, FormatRequest, Quorum, format_directories
+from kraftwire.log.info import storage_info
+from kraftwire.log.uuids import random_uuid
+from kraftwire.log.voters import parse_initial_voters
+from kraftwire.node.config import NodeConfig, load
+from kraftwire.wire.json_form import uuid_to_text
+
+__all__ = ["storage"]
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+_CONFIG = click.option(
+    "--config", "-c", required=True, metavar="FILE", help="The node's properties file."
+)
+
+
+class _Options(TypedDict):
+    config: str
+    cluster_id: str
+    standalone: bool
+    no_initial_controllers: bool
+    initial_controllers: str | None
+    ignore_formatted: bool
+    release_version: str | None
+    feature: tuple[str, ...]
+    add_scram: tuple[str, ...]
+
+
+@click.group(context_settings=_HELP)
+def storage() -> None:
+    """Format a node's log directories, and show what is in them.
+
+    \b
+      kraftwire storage random-uuid
+      kraftwire storage format --cluster-id ID --config server.properties
+      kraftwire storage info --config server.properties
+    """
+
+
+@storage.command(context_settings=_HELP)
+@_CONFIG
+@click.option("--cluster-id", "-t", required=True, metavar="ID", help="The cluster's id.")
+@click.option("--standalone", "-s", is_flag=True, help="This controller is the only voter.")
+@click.option("--no-initial-controllers", "-N", is_flag=True, help="The quorum exists already.")
+@click.option(
+    "--initial-controllers",
+    "-I",
+    metavar="VOTERS",
+    help="The voters, the same text on every node: id@host:port:directory,...",
+)
+@click.option("--ignore-formatted", "-g", is_flag=True, help="Format only what is not yet.")
+@click.option("--release-version", "-r", metavar="V", help="Features of this release of Kafka.")
+@click.option("--feature", "-f", multiple=True, metavar="NAME=LEVEL", help="Set a feature.")
+@click.option("--add-scram", "-S", multiple=True, hidden=True)
+def format(**options: Unpack[_Options]) -> None:
+    """Format the log directories of a node.
+
+    With controller.quorum.voters no further option is needed. Without it, a controller needs one
+    of -s, -I, -N.
+    """
+    if options["add_scram"]:
+        raise click.UsageError(
+            "--add-scram: credentials are for SASL listeners, which kraftwire does not have."
+        )
+    node = _node(load(options["config"]))
+    try:
+        for line in format_directories(LocalFiles(), node, _request(options)):
+            click.echo(line)
+    except UsageError as error:
+        # Nothing is wrong with the command line as such: kafka-storage's code is 1 as well.
+        raise click.ClickException(str(error)) from error
+
+
+@storage.command(context_settings=_HELP)
+@_CONFIG
+@click.pass_context
+def info(context: click.Context, config: str) -> None:
+    """Show what the log directories of a node hold; exit code 1 if something is wrong."""
+    lines, is_fine = storage_info(LocalFiles(), _node(load(config)))
+    click.echo("\n".join(lines))
+    if not is_fine:
+        context.exit(1)
+
+
+@storage.command("random-uuid", context_settings=_HELP)
+def random_uuid_command() -> None:
+    """Print a random uuid, for a cluster or a directory."""
+    click.echo(uuid_to_text(random_uuid()))
+
+
+def _node(config: NodeConfig) -> FormatNode:
+    endpoint = config.endpoint(config.listener_name) if config.is_controller else None
+    return FormatNode(
+        node_id=config.node_id,
+        directories=config.log_dirs,
+        metadata_directory=config.metadata_log_dir,
+        is_controller=config.is_controller,
+        has_static_voters=len(config.voters) > 0,
+        listener=config.listener_name,
+        endpoint=(endpoint.host, endpoint.port) if endpoint else None,
+    )
+
+
+def _request(options: _Options) -> FormatRequest:
+    flags = {
+        Quorum.STANDALONE: options["standalone"],
+        Quorum.INITIAL: options["initial_controllers"] is not None,
+        Quorum.NONE: options["no_initial_controllers"],
+    }
+    chosen = [quorum for quorum, is_given in flags.items() if is_given]
+    if len(chosen) > 1:
+        names = " and ".join(quorum.value for quorum in chosen)
+        raise click.UsageError(f"{names} exclude each other.")
+    voters = options["initial_controllers"]
+    return FormatRequest(
+        cluster_id=options["cluster_id"],
+        quorum=chosen[0] if chosen else Quorum.UNSAID,
+        voters=() if voters is None else parse_initial_voters(voters),
+        ignore_formatted=options["ignore_formatted"],
+        release=options["release_version"],
+        features=options["feature"],
+        now_ms=int(time.time() * 1000),
+        # As Java prints a date.
+        date=time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime()),
+    )

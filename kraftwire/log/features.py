@@ -1,0 +1,137 @@
+"""Which features a new cluster begins with, by release of Kafka.
+
+Source: Kafka's `MetadataVersion`, `Feature` and `Formatter`; `kafka-storage version-mapping`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kraftwire.errors import UsageError
+
+__all__ = ["KRAFT_VERSION", "METADATA_VERSION", "Features", "choose_features"]
+
+METADATA_VERSION = "metadata.version"
+KRAFT_VERSION = "kraft.version"
+
+_FIRST_LEVEL = 7
+_UNSTABLE_LEVEL = 31
+_UNSTABLE_NAME = "4.4-IV0"
+
+# Release -> how many levels of metadata.version it has: 3.5 has 3.5-IV0, 3.5-IV1 and 3.5-IV2.
+_LEVEL_COUNTS = {
+    "3.4": 1, "3.5": 3, "3.6": 3, "3.7": 5, "3.8": 1, "3.9": 1,
+    "4.0": 4, "4.1": 2, "4.2": 2, "4.3": 1,
+}  # fmt: skip
+_NAMES = [
+    "3.3-IV3",
+    *(f"{release}-IV{i}" for release, count in _LEVEL_COUNTS.items() for i in range(count)),
+]
+_LEVELS = {name: level for level, name in enumerate(_NAMES, _FIRST_LEVEL)}
+
+# Feature -> levels in order, each with the metadata.version from which on it is the default.
+_DEFAULTS = {
+    "eligible.leader.replicas.version": {1: 26},
+    "group.version": {1: 22},
+    KRAFT_VERSION: {1: 21},
+    "share.version": {1: 28},
+    "streams.version": {1: 29},
+    "transaction.version": {1: 24, 2: 24},
+}
+_NEEDS = {("eligible.leader.replicas.version", 1): 23}
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """The features that a new cluster begins with.
+
+    Shape: `release` is the name of the level of metadata.version; `levels` are those above 0 in
+    order of name, neither metadata.version nor kraft.version among them.
+    """
+
+    metadata_version: int
+    release: str
+    levels: tuple[tuple[str, int], ...]
+    kraft_version: int | None
+
+
+def choose_features(release: str | None, settings: Iterable[str]) -> Features:
+    """The features of a release, the newest by default, changed by texts `feature=level`.
+
+    Shape: `kraft_version` is None unless a text names it. Raises: UsageError as kafka-storage
+    refuses: an unknown release, feature or level, a level that needs a later metadata.version.
+    """
+    chosen = dict(map(_parse, settings))
+    unknown = sorted(chosen.keys() - _DEFAULTS.keys() - {METADATA_VERSION})
+    if unknown:
+        names = ", ".join(_DEFAULTS)
+        raise UsageError(f"Unsupported feature: {unknown[0]}. Supported features are: {names}")
+    if release is not None and METADATA_VERSION in chosen:
+        raise UsageError(
+            "Use --release-version instead of --feature metadata.version=X to avoid ambiguity."
+        )
+    level = _level(release, chosen.pop(METADATA_VERSION, None))
+    levels = {name: _default(name, level) for name in _DEFAULTS} | chosen
+    for name, value in levels.items():
+        _check_level(name, value, level)
+    del levels[KRAFT_VERSION]
+    return Features(
+        metadata_version=level,
+        release=_NAMES[level - _FIRST_LEVEL],
+        levels=tuple((name, value) for name, value in sorted(levels.items()) if value),
+        kraft_version=chosen.get(KRAFT_VERSION),
+    )
+
+
+def _parse(text: str) -> tuple[str, int]:
+    name, equals, value = text.partition("=")
+    name, value = name.strip(), value.strip()
+    problem = f"Can't parse feature=level string {text}: "
+    if not equals:
+        raise UsageError(problem + "equals sign not found.")
+    if not (value.isascii() and value.isdigit() and len(value) <= 5 and int(value) <= 0x7FFF):
+        raise UsageError(problem + f"unable to parse {value} as a short.")
+    return name, int(value)
+
+
+def _level(release: str | None, level: int | None) -> int:
+    """The level of metadata.version that a release or a number stands for."""
+    if level is None:
+        return _LEVELS[_NAMES[-1]] if release is None else _level_of(release)
+    if level == _UNSTABLE_LEVEL:
+        raise UsageError(f"metadata.version {_UNSTABLE_NAME} is not yet stable.")
+    if not _FIRST_LEVEL <= level < _UNSTABLE_LEVEL:
+        raise UsageError(
+            f"No MetadataVersion with feature level {level}. "
+            f"Valid feature levels are from {_FIRST_LEVEL} to {_UNSTABLE_LEVEL}."
+        )
+    return level
+
+
+def _level_of(release: str) -> int:
+    """Of 4.1, 4.1.2 and 4.1-IV1 the last level; of 4.1-IV0 that one."""
+    key = ".".join(release.split(".")[:2])
+    matches = [name for name in _NAMES if key in (name, name.partition("-")[0])]
+    if not matches:
+        raise UsageError(
+            f"Unknown metadata.version '{release}'. Supported metadata.version are: "
+            + ", ".join(_NAMES)
+        )
+    return _LEVELS[matches[-1]]
+
+
+def _default(name: str, metadata_version: int) -> int:
+    levels = _DEFAULTS[name]
+    return max((level for level, first in levels.items() if first <= metadata_version), default=0)
+
+
+def _check_level(name: str, level: int, metadata_version: int) -> None:
+    if level and level not in _DEFAULTS[name]:
+        raise UsageError(f"No feature:{name} with feature level {level}")
+    needed = _NEEDS.get((name, level), 0)
+    if metadata_version < needed:
+        raise UsageError(
+            f"{name} could not be set to {level} because it depends on "
+            f"metadata.version level {needed}"
+        )

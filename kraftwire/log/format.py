@@ -1,0 +1,238 @@
+"""Formatting log directories: what `kraftwire storage format` does.
+
+The rules, the files and the words are kafka-storage's, except that what Java says with a stack
+trace is one line here. `meta.properties` is written last in each directory, so that a crash in
+between leaves one that is not formatted.
+
+Source: Kafka's `Formatter`, `StorageTool` and `MetaPropertiesEnsemble`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from kraftwire.errors import UsageError
+from kraftwire.log.atomic import replace_file
+from kraftwire.log.checkpoints import bootstrap_checkpoint, voters_checkpoint
+from kraftwire.log.features import METADATA_VERSION, Features, choose_features
+from kraftwire.log.files import Files
+from kraftwire.log.meta_properties import (
+    MetaProperties,
+    read_meta_properties,
+    write_meta_properties,
+)
+from kraftwire.log.names import (
+    BOOTSTRAP_FILE,
+    META_PROPERTIES_FILE,
+    checkpoint_name,
+    join,
+    parent,
+    partition_directory,
+)
+from kraftwire.log.uuids import random_uuid
+from kraftwire.log.voters import InitialVoter
+from kraftwire.messages.feature_level_record import FeatureLevelRecord
+
+__all__ = ["FormatNode", "FormatRequest", "Quorum", "format_directories"]
+
+_TOPIC = "__cluster_metadata"
+
+
+class Quorum(Enum):
+    """How the voters of a new cluster are made known."""
+
+    UNSAID = "no flag"
+    STANDALONE = "--standalone"
+    INITIAL = "--initial-controllers"
+    NONE = "--no-initial-controllers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatNode:
+    """The node whose directories are concerned, as its properties file describes it.
+
+    Shape: `endpoint` is host and port under which the first controller listener, `listener`, is
+    advertised; None for a node that is no controller.
+    """
+
+    node_id: int
+    directories: tuple[str, ...]
+    metadata_directory: str
+    is_controller: bool
+    has_static_voters: bool
+    listener: str = "CONTROLLER"
+    endpoint: tuple[str, int] | None = None
+
+    @property
+    def all_directories(self) -> list[str]:
+        """The log directories and that of the metadata log. Order: by name."""
+        return sorted({*self.directories, self.metadata_directory})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatRequest:
+    """What to format with.
+
+    Shape: `voters` belong to `Quorum.INITIAL`; `features` are texts `feature=level`. Units:
+    `now_ms` is written into the snapshots, `date` into the comment of meta.properties.
+    """
+
+    cluster_id: str
+    quorum: Quorum = Quorum.UNSAID
+    voters: tuple[InitialVoter, ...] = ()
+    ignore_formatted: bool = False
+    release: str | None = None
+    features: tuple[str, ...] = ()
+    now_ms: int = 0
+    date: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What goes into the directories. Shape: `kind` is how the metadata directory is called."""
+
+    directory_id: bytes
+    voters: tuple[InitialVoter, ...]
+    kind: str
+    features: Features
+
+
+def format_directories(files: Files, node: FormatNode, request: FormatRequest) -> Iterator[str]:
+    """Format the directories that are not yet; yields what to tell.
+
+    Raises: UsageError for what kafka-storage refuses, before anything is written; StorageError.
+    """
+    _check_quorum(node, request)
+    features = choose_features(request.release, request.features)
+    _check_kraft_version(node, request, features)
+    missing = _missing_directories(files, node, request)
+    if not missing:
+        yield "All of the log directories are already formatted."
+        return
+    plan = _plan(node, request, features)
+    yield f"Bootstrap metadata: {_describe(features)}"
+    for directory in missing:
+        is_metadata = directory == node.metadata_directory
+        kind = plan.kind if is_metadata else "data directory"
+        yield f"Formatting {kind} {directory} with metadata.version {features.release}."
+        _format(files, node, request, plan, directory)
+
+
+def _check_quorum(node: FormatNode, request: FormatRequest) -> None:
+    if node.has_static_voters and request.quorum in (Quorum.STANDALONE, Quorum.INITIAL):
+        raise UsageError(
+            "You cannot specify controller.quorum.voters and format the node with "
+            "--initial-controllers or --standalone. If you want to use dynamic quorum, please "
+            "remove controller.quorum.voters and specify controller.quorum.bootstrap.servers "
+            "instead."
+        )
+    if request.quorum is Quorum.STANDALONE and not node.is_controller:
+        raise UsageError("You can only use --standalone on a controller.")
+    if node.is_controller and not node.has_static_voters and request.quorum is Quorum.UNSAID:
+        raise UsageError(
+            "Because controller.quorum.voters is not set on this controller, you must specify "
+            "one of the following: --standalone, --initial-controllers, or "
+            "--no-initial-controllers."
+        )
+
+
+def _check_kraft_version(node: FormatNode, request: FormatRequest, features: Features) -> None:
+    """kraft.version follows from the flags and may only be said again."""
+    is_dynamic = not node.has_static_voters and request.quorum is not Quorum.UNSAID
+    condition = (
+        "controller.quorum.voters is empty and one of the flags --standalone, "
+        "--initial-controllers, or --no-initial-controllers is used. For dynamic controllers "
+        "support, try "
+    )
+    if features.kraft_version == 1 and not is_dynamic:
+        raise UsageError(
+            f"Cannot set kraft.version to 1 unless {condition}using one of --standalone, "
+            "--initial-controllers, or --no-initial-controllers and removing "
+            "controller.quorum.voters."
+        )
+    if features.kraft_version == 0 and is_dynamic:
+        raise UsageError(
+            f"Cannot set kraft.version to 0 if {condition}removing the --feature flag for "
+            "kraft.version."
+        )
+
+
+def _missing_directories(files: Files, node: FormatNode, request: FormatRequest) -> list[str]:
+    """The directories to format. Raises: UsageError if one is another node's or done already."""
+    missing, formatted = [], []
+    for directory in node.all_directories:
+        path = join(directory, META_PROPERTIES_FILE)
+        properties = read_meta_properties(files, path)
+        if properties is None:
+            missing.append(directory)
+            continue
+        formatted.append(directory)
+        if properties.cluster_id != request.cluster_id:
+            raise UsageError(
+                f"Invalid cluster.id in: {path}. Expected {request.cluster_id}, but read "
+                f"{properties.cluster_id}"
+            )
+        if properties.node_id != node.node_id:
+            raise UsageError(
+                f"Stored node id {properties.node_id} doesn't match previous node id "
+                f"{node.node_id} in {path}. If you moved your data, make sure your configured "
+                "node id matches. If you intend to create a new node, you should remove all "
+                "data in your data directories."
+            )
+    if formatted and not request.ignore_formatted:
+        raise UsageError(
+            f"Log directory {formatted[0]} is already formatted. Use --ignore-formatted to "
+            "ignore this directory and format the others."
+        )
+    return missing
+
+
+def _plan(node: FormatNode, request: FormatRequest, features: Features) -> _Plan:
+    if request.quorum is Quorum.STANDALONE and node.endpoint is not None:
+        voter = InitialVoter(node.node_id, random_uuid(), *node.endpoint)
+        kind = "dynamic metadata voter directory"
+        return _Plan(voter.directory_id, (voter,), kind, features)
+    if request.quorum is Quorum.INITIAL:
+        for voter in request.voters:
+            if voter.id == node.node_id and node.is_controller:
+                kind = "dynamic metadata voter directory"
+                return _Plan(voter.directory_id, request.voters, kind, features)
+        return _Plan(random_uuid(), request.voters, "dynamic metadata directory", features)
+    return _Plan(random_uuid(), (), "metadata directory", features)
+
+
+def _format(
+    files: Files, node: FormatNode, request: FormatRequest, plan: _Plan, directory: str
+) -> None:
+    is_metadata = directory == node.metadata_directory
+    files.mkdir(directory)
+    files.fsync_dir(parent(directory))
+    levels = ((METADATA_VERSION, plan.features.metadata_version), *plan.features.levels)
+    records = [(FeatureLevelRecord(name=name, feature_level=level), 0) for name, level in levels]
+    content = bootstrap_checkpoint(records, request.now_ms)
+    replace_file(files, join(directory, BOOTSTRAP_FILE), content)
+    if is_metadata and plan.voters:
+        partition = partition_directory(directory, _TOPIC)
+        files.mkdir(partition)
+        files.fsync_dir(directory)
+        content = voters_checkpoint(plan.voters, node.listener, request.now_ms)
+        replace_file(files, join(partition, checkpoint_name(0, 0)), content)
+    directory_id = plan.directory_id if is_metadata else random_uuid()
+    properties = MetaProperties(request.cluster_id, node.node_id, directory_id)
+    path = join(directory, META_PROPERTIES_FILE)
+    write_meta_properties(files, path, properties, comment=request.date)
+
+
+def _describe(features: Features) -> str:
+    levels = ((METADATA_VERSION, features.metadata_version), *features.levels)
+    records = ", ".join(
+        f"ApiMessageAndVersion(FeatureLevelRecord(name='{name}', featureLevel={level}) "
+        "at version 0)"
+        for name, level in levels
+    )
+    return (
+        f"BootstrapMetadata(records=[{records}], "
+        f"metadataVersionLevel={features.metadata_version}, source=format command)"
+    )
