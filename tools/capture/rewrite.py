@@ -1,0 +1,94 @@
+"""Addresses of nodes inside answers, replaced by those of a proxy.
+
+Owns which answers name nodes. It follows the requests of a connection, because an answer can only
+be read by whoever knows its request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kraftwire.errors import WireError
+from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
+from kraftwire.messages.fetch_response import FetchResponse
+from kraftwire.messages.find_coordinator_response import FindCoordinatorResponse
+from kraftwire.messages.metadata_response import MetadataResponse
+from kraftwire.messages.produce_response import ProduceResponse
+from kraftwire.protocol.envelope import decode_response, encode_response
+from kraftwire.protocol.headers import decode_request_header
+from kraftwire.wire.frame import FrameBuffer, frame
+from kraftwire.wire.message import Message
+
+__all__ = ["Rewriter"]
+
+# Host and port as advertised -> host and port to tell the client.
+Redirect = Callable[[str, int], tuple[str, int]]
+
+_NAMING = {
+    response.API_KEY
+    for response in (
+        MetadataResponse,
+        DescribeClusterResponse,
+        FindCoordinatorResponse,
+        ProduceResponse,
+        FetchResponse,
+    )
+}
+
+
+class Rewriter:
+    """One connection's answers.
+
+    Order: `see_request` gets what the client sent before `answer` gets what the server did.
+    Raises: WireError if the bytes are not Kafka's frames; the connection is then of no use.
+    """
+
+    def __init__(self, redirect: Redirect) -> None:
+        self._redirect = redirect
+        self._requests = FrameBuffer()
+        self._responses = FrameBuffer()
+        # Correlation id -> API key and version of requests whose answers name nodes.
+        self._asked: dict[int, tuple[int, int]] = {}
+
+    def see_request(self, data: bytes) -> None:
+        """Learn which answers will come."""
+        for payload in self._requests.feed(data):
+            header, _ = decode_request_header(payload)
+            if header.request_api_key in _NAMING:
+                asked = (header.request_api_key, header.request_api_version)
+                self._asked[header.correlation_id] = asked
+
+    def answer(self, data: bytes) -> bytes:
+        """What the client gets for bytes of the server; whole frames only."""
+        return b"".join(frame(self._rewritten(each)) for each in self._responses.feed(data))
+
+    def _rewritten(self, payload: bytes) -> bytes:
+        asked = self._asked.pop(int.from_bytes(payload[:4], signed=True), None)
+        if asked is None:
+            return payload
+        try:
+            header, body, end = decode_response(payload, *asked)
+        except WireError:
+            return payload
+        is_changed = False
+        for node in _nodes(body):
+            told = self._redirect(node.host, node.port)
+            is_changed |= told != (node.host, node.port)
+            node.host, node.port = told
+        if not is_changed:
+            return payload
+        return encode_response(header, body, asked[1]) + payload[end:]
+
+
+def _nodes(body: Message) -> Iterator[Any]:
+    """Everything with a host and a port; an empty host is no address."""
+    if isinstance(body, MetadataResponse | DescribeClusterResponse):
+        found: list[Any] = list(body.brokers)
+    elif isinstance(body, FindCoordinatorResponse):
+        found = [body, *body.coordinators]
+    elif isinstance(body, ProduceResponse | FetchResponse):
+        found = list(body.node_endpoints)
+    else:
+        found = []
+    yield from (node for node in found if node.host)
