@@ -31,7 +31,13 @@ from kraftwire.raft.responses import settle_top_level
 from kraftwire.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from kraftwire.raft.startup import first_role
 from kraftwire.raft.state import RaftState, Sent
-from kraftwire.raft.transitions import persist, to_prospective, to_resigned, to_unattached
+from kraftwire.raft.transitions import (
+    persist,
+    tell_listeners,
+    to_prospective,
+    to_resigned,
+    to_unattached,
+)
 from kraftwire.raft.view import RaftView
 
 __all__ = ["RaftCore"]
@@ -85,6 +91,8 @@ class RaftCore(RaftView):
         state.effects = []
         state.role = first_role(state, self._stored)
         persist(state, state.role)
+        if type(state.role) is not Resigned:
+            tell_listeners(state)
         return self._finish()
 
     def handle(self, event: events.Event, now_ms: int) -> list[Effect]:
@@ -189,7 +197,10 @@ def _poll_role(state: RaftState) -> None:
 
 
 def _may_stand(state: RaftState) -> bool:
-    return state.is_voter and not state.is_shutting_down and not state.snapshot_needed
+    # A candidate whose log ends in what is not durable could lose that in a crash, and be given
+    # again, for the log it has no more, the votes that it had got (R-VOTE-6).
+    is_durable = state.log.flushed_offset >= state.log.end_offset
+    return is_durable and state.is_voter and not (state.is_shutting_down or state.snapshot_needed)
 
 
 def _poll_unattached(state: RaftState, role: Unattached) -> None:

@@ -55,6 +55,9 @@ class _Phase:
             + timers.request_timeout_ms * _DRIFT
             + 6 * round_trip
         )
+        # A fetch brings one batch at least, and is flushed before the next one.
+        self.fetch_cost_ms = 2.6 * cluster.plan.weather.latency_ms
+        self.fetch_cost_ms += 2 * cluster.plan.weather.flush_ms
         # Messages that were late when the trouble ended, and what waits for their time-out.
         self.residue_ms = int(cluster.plan.weather.tail_ms + 2 * timers.request_timeout_ms)
         self.fetch_ms = timers.fetch_timeout_ms
@@ -86,7 +89,8 @@ class _Phase:
         """Append once more and wait until all have everything. L2, L3."""
         cluster = self.cluster
         cluster.workload.append()
-        self._wait("L2", "some replica does not catch up", _CATCH_UP_MS, self._is_caught_up)
+        limit = _CATCH_UP_MS + self._backlog() * self.fetch_cost_ms
+        self._wait("L2", "some replica does not catch up", int(limit), self._is_caught_up)
         for machine in cluster.machines.values():
             process = machine.process
             if process is not None and (process.appends or process.waiting):
@@ -160,6 +164,11 @@ class _Phase:
 
     def _epoch(self) -> int:
         return max(self.cluster.ballots.stored[node].epoch for node in self.cluster.machines)
+
+    def _backlog(self) -> int:
+        """How many batches the slowest replica lacks."""
+        counts = [len(log.batches) for log in self.cluster.histories.logs.values()]
+        return max(counts) - min(counts)
 
     def _links(self, node: int) -> list[tuple[int, int]]:
         others = [other for other in self.cluster.machines if other != node]
