@@ -7,6 +7,7 @@ through nested structs. Nothing here knows Python's syntax beyond default values
 from __future__ import annotations
 
 import base64
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,11 +172,16 @@ def default_of(field: Field) -> str:
         return "None" if is_optional_struct(field) else f"{field.struct.name}()"
     if field.type in VARIABLE:
         if field.type == "string":
-            return repr(field.default or "").replace("'", '"')
+            return _quoted(str(field.default or ""))
         return 'b""'
     if not field.has_default or field.default == "":
         return FIXED[field.type].default
     return _fixed_default(field.type, field.default)
+
+
+def _quoted(text: str) -> str:
+    # JSON's escapes are also Python's, but for pairs of surrogates, which this leaves alone.
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _fixed_default(type_name: str, value: Any) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from codegen.errors import SchemaError
-from codegen.located_json import LocatedDict, parse
+from codegen.located_json import DEPTH_MAX, LocatedDict, parse
 from codegen.schema import ANY_VERSION, NO_VERSIONS, Field, Message, Struct, Versions
 from codegen.types import PRIMITIVES
 
@@ -188,6 +188,7 @@ class _Loader:
             own_flexible="flexibleVersions" in data,
             about=data.get("about", ""),
             line=data.line,
+            tag_line=data.line_of("tag"),
         )
         if result.type not in PRIMITIVES:
             used = Versions(max(parent.low, versions.low), min(parent.high, versions.high))
@@ -213,6 +214,9 @@ class _Loader:
             if "fields" in data:
                 raise self.fail(f"struct {name!r} is defined twice", data, "fields", path)
             return self.structs[name]
+        if len(self.open_structs) == DEPTH_MAX:
+            problem = f"structs are nested deeper than {DEPTH_MAX} levels"
+            raise self.fail(problem, data, "type", path)
         self.open_structs.append(name)
         result = Struct(name, [], used, source.get("about", ""), source.line)
         result.fields = self.fields(source, used, path)

@@ -12,7 +12,10 @@ from typing import Any
 
 from codegen.errors import SchemaError
 
-__all__ = ["LocatedDict", "parse"]
+__all__ = ["DEPTH_MAX", "LocatedDict", "parse"]
+
+# Kafka's deepest schema has ten levels; what reads and plans them calls itself for each.
+DEPTH_MAX = 64
 
 _BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _SCALAR = re.compile(r"[-+0-9.eE]+|true|false|null")
@@ -42,6 +45,7 @@ class _Parser:
         self.text = text
         self.file = file
         self.position = 0
+        self.depth = 0
 
     def document(self) -> Any:
         value = self.value()
@@ -72,10 +76,13 @@ class _Parser:
 
     def value(self) -> Any:
         char = self.peek()
-        if char == "{":
-            return self.object()
-        if char == "[":
-            return self.array()
+        if char and char in "{[":
+            self.depth += 1
+            if self.depth > DEPTH_MAX:
+                raise self.error(f"nested deeper than {DEPTH_MAX} levels")
+            result = self.object() if char == "{" else self.array()
+            self.depth -= 1
+            return result
         if char == '"':
             return self.string()
         match = _SCALAR.match(self.text, self.position)

@@ -145,7 +145,7 @@ def _ranges(versions: list[int]) -> str:
 def _struct(struct: Struct, message: Message) -> StructPlan:
     return StructPlan(
         name=struct.name,
-        about=_sentence(struct.about) or f"Struct of {message.name}.",
+        about=_docstring(struct.about) or f"Struct of {message.name}.",
         slots=_wrap([*(each.attribute for each in struct.fields), "unknown_tagged_fields"], 8),
         attributes=[_attribute(each) for each in struct.fields],
         is_root=struct is message.root,
@@ -155,6 +155,10 @@ def _struct(struct: Struct, message: Message) -> StructPlan:
 def _sentence(text: str) -> str:
     text = " ".join(text.split())
     return text if not text or text.endswith(".") else text + "."
+
+
+def _docstring(text: str) -> str:
+    return _sentence(text).replace("\\", "\\\\").replace('"""', "'''")
 
 
 def _attribute(field: Field) -> AttributePlan:

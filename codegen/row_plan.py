@@ -17,14 +17,18 @@ from codegen.types import FIXED
 __all__ = ["local_name", "plan_row"]
 
 # Names that the templates use themselves.
-_TAKEN = frozenset({"add", "items", "n", "o", "out", "parent", "s", "tags"})
+_TAKEN = frozenset({
+    "add", "bool", "bytes", "items", "len", "n", "o", "out", "parent", "rows", "s", "tags",
+})  # fmt: skip
+_TAKEN_STARTS = ("encode_", "put_", "row_")
 # Lengths up to this take one byte, with one added.
 _ONE_BYTE_COUNT = 127
 
 
 def local_name(attribute: str) -> str:
     """Name of the local variable that holds a field's value."""
-    return f"{attribute}_" if attribute in _TAKEN else attribute
+    is_taken = attribute in _TAKEN or attribute.startswith(_TAKEN_STARTS)
+    return f"{attribute}_" if is_taken else attribute
 
 
 def plan_row(layout: Layout, packers: PackerSet, name: str) -> Row | None:

@@ -61,6 +61,7 @@ class Field:
     about: str
     struct: Struct | None = None
     line: int = 0
+    tag_line: int = 0
 
     @property
     def attribute(self) -> str:

@@ -7,6 +7,8 @@ our code relies on. `RULES` is the list; `codegen/README.md` explains each.
 from __future__ import annotations
 
 import base64
+import keyword
+import math
 import re
 from collections.abc import Callable, Iterator
 
@@ -22,7 +24,10 @@ _KINDS = {
 }  # fmt: skip
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
 # Names that a generated module and its classes need for themselves.
-_TAKEN_STRUCTS = frozenset({"Iterable", "Message", "Packer", "Struct", "Versions"})
+_TAKEN_STRUCTS = frozenset({
+    "EMPTY", "LENGTH", "NUMBERS", "PACK", "Packer", "Parts", "Rows", "UNPACK", "Message",
+    "Sequence", "Struct", "TYPE_CHECKING", "Versions",
+})  # fmt: skip
 _TAKEN_ATTRIBUTES = frozenset({
     "decode", "encode", "facts", "from_json", "self", "to_json", "unknown_tagged_fields",
 })  # fmt: skip
@@ -31,7 +36,9 @@ MessageRule = Callable[[Message], Problem]
 FieldRule = Callable[[Message, Struct, Field], Problem]
 
 MESSAGE_RULES: dict[str, MessageRule] = {
-    "M1": lambda m: "" if _NAME.fullmatch(m.name) else f"name {m.name!r} is not CamelCase",
+    "M1": lambda m: "" if _NAME.fullmatch(m.name) and not _is_taken(m.name) else (
+        f"name {m.name!r} is not CamelCase, or taken"
+    ),
     "M2": lambda m: "" if m.kind in _KINDS else f"type {m.kind!r} is none of {sorted(_KINDS)}",
     "M3": lambda m: (
         "a request or response needs an apiKey of 0 or more"
@@ -70,7 +77,9 @@ FIELD_RULES: dict[str, FieldRule] = {
     ),
     "F8": lambda m, s, f: _default_problem(f),
     "F9": lambda m, s, f: (
-        f"arrays of {f.type} are not supported" if f.is_array and f.type == "records" else ""
+        f"arrays of {f.type} are not supported"
+        if f.is_array and f.type in ("bool", "records")
+        else ""
     ),
     "F10": lambda m, s, f: (
         f"an array or struct has no default but null, is {f.default!r}"
@@ -109,7 +118,7 @@ def _validate_struct(message: Message, struct: Struct) -> None:
                 raise SchemaError(
                     problem,
                     file=message.file,
-                    line=field.line,
+                    line=field.tag_line if rule == "F4" else field.line,
                     path=f"{struct.name}.{field.name}",
                     rule=rule,
                 )
@@ -123,13 +132,19 @@ def _struct_problems(struct: Struct) -> Iterator[tuple[str, str, int]]:
             yield "S1", f"field {field.name} stands twice", field.line
         names.add(field.attribute)
         if field.tag >= 0 and field.tag in tags:
-            yield "S2", f"tag {field.tag} of {field.name} is also {tags[field.tag]}'s", field.line
+            other = tags[field.tag]
+            yield "S2", f"tag {field.tag} of {field.name} is also {other}'s", field.tag_line
         tags[field.tag] = field.name
-    if not _NAME.fullmatch(struct.name) or struct.name in _TAKEN_STRUCTS:
+    if not _NAME.fullmatch(struct.name) or _is_taken(struct.name):
         yield "S4", f"struct name {struct.name!r} is not CamelCase, or taken", struct.line
     missing = [tag for tag in range(len(tags) - (-1 in tags)) if tag not in tags]
     if missing:
-        yield "S3", f"tags must be 0, 1, 2 ... without a hole; {missing[0]} is missing", struct.line
+        line = next(field.tag_line for field in struct.fields if field.tag > missing[0])
+        yield "S3", f"tags must be 0, 1, 2 ... without a hole; {missing[0]} is missing", line
+
+
+def _is_taken(name: str) -> bool:
+    return name in _TAKEN_STRUCTS or keyword.iskeyword(name)
 
 
 def _covers(field: Field, message: Message) -> bool:
@@ -152,8 +167,12 @@ def _fits(field: Field, text: str) -> str:
     given = field.default
     if field.type == "bool" and given not in (True, False, "true", "false", ""):
         return f"default {given!r} is neither true nor false"
+    if field.type == "string" and any("\ud800" <= char <= "\udfff" for char in str(given)):
+        return f"default {given!r} is no text that UTF-8 can say"
     if field.type in ("bytes", "records") and given not in (None, ""):
         return f"type {field.type} has no default but empty or null, is {given!r}"
+    if field.type == "float64" and not math.isfinite(float(text)):
+        return f"default {given!r} is not finite"
     if field.type == "uuid" and given and len(base64.urlsafe_b64decode(f"{given}==")) != 16:
         return f"default {given!r} is no uuid"
     if field.type.startswith(("int", "uint")):

@@ -73,6 +73,10 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
     ("F8", field(type="bytes", default="abc"), "type bytes has no default but empty or null"),
     ("F8", field(type="uuid", default="AAAA"), "default 'AAAA' is no uuid"),
     ("F8", field(type="float64", default="much"), "is no value of type float64"),
+    ("F8", field(type="float64", default="NaN"), "default 'NaN' is not finite"),
+    ("F8", field(type="float64", default="-inf"), "default '-inf' is not finite"),
+    ("F8", field(type="string", default="\ud800"), "is no text that UTF-8 can say"),
+    ("F9", field(type="[]bool"), "arrays of bool are not supported"),
     ("F9", field(type="[]records"), "arrays of records are not supported"),
     ("F10", field(type="[]int32", default="0"), "an array or struct has no default but null"),
     ("F10", field(type="Inner", fields=[FIELD], default="x"), "has no default but null, is 'x'"),
@@ -87,6 +91,9 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("S3", field(**TAGGED, tag=1), "tags must be 0, 1, 2 ... without a hole; 0 is missing"),
     ("S4", struct("inner"), "struct name 'inner' is not CamelCase, or taken"),
+    ("S4", struct("None"), "struct name 'None' is not CamelCase, or taken"),
+    ("S4", struct("True"), "struct name 'True' is not CamelCase, or taken"),
+    ("M1", message(name="Message"), "name 'Message' is not CamelCase, or taken"),
     ("S4", struct("Struct"), "struct name 'Struct' is not CamelCase, or taken"),
 ]
 
@@ -123,6 +130,27 @@ def test_a_broken_field_is_named_with_its_struct_and_line() -> None:
     lines = json.dumps(schema, indent=1).splitlines()
     assert caught.value.path == "Inner.Deep"
     assert '"Deep"' in lines[caught.value.line]
+
+
+def test_a_bad_tag_is_named_with_the_line_of_the_tag() -> None:
+    """A field may take many lines, and the struct begins far above them."""
+    for schema in (field(tag=7), field(**TAGGED, tag=7)):
+        with pytest.raises(SchemaError) as caught:
+            check(schema)
+        lines = json.dumps(schema, indent=1).splitlines()
+        assert '"tag": 7' in lines[caught.value.line - 1]
+
+
+def test_a_deeply_nested_schema_is_refused() -> None:
+    """Reading and planning call themselves for each level, and Python ends that rudely."""
+    with pytest.raises(SchemaError, match="nested deeper than 64 levels"):
+        load_text("[" * 5000, "rpc/ThingRequest.json")
+    common = [
+        {"name": f"S{n}", "versions": "0+", "fields": [FIELD | {"type": f"S{n + 1}"}]}
+        for n in range(5000)
+    ]
+    with pytest.raises(SchemaError, match="nested deeper than 64 levels"):
+        check(message(fields=[FIELD | {"type": "S0"}], commonStructs=common))
 
 
 @pytest.mark.parametrize(
