@@ -92,7 +92,8 @@ async def _stop_on_signal(
 class Node:
     """One node. Order: `run` once.
 
-    Shape: `extra_listeners` follow the log besides the controller; `ready` is set once all
+    Shape: `extra_listeners` follow the log besides the controller; with `has_controller` False
+    they have the log to themselves, because nothing else is written. `ready` is set once all
     listeners accept connections.
     """
 
@@ -102,6 +103,7 @@ class Node:
         *,
         files: Files | None = None,
         extra_listeners: Sequence[CommitListener] = (),
+        has_controller: bool = True,
     ) -> None:
         self.config = config
         self.ready = trio.Event()
@@ -111,6 +113,7 @@ class Node:
         self.endpoints: tuple[Endpoint, ...] = ()
         self._files = files or LocalFiles()
         self._extra_listeners = extra_listeners
+        self._has_controller = has_controller
         self._connection_stats = ConnectionStats()
         self._link_stats = LinkStats()
         self._capture: CaptureFile | None = None
@@ -207,8 +210,9 @@ class Node:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._peers.run)
             nursery.start_soon(self.driver.run)
-            nursery.start_soon(self.context.controller.run)
-            nursery.start_soon(self._registration.run)
+            if self._has_controller:
+                nursery.start_soon(self.context.controller.run)
+                nursery.start_soon(self._registration.run)
             for listener, listening in sockets:
                 versions = offered(
                     is_controller=listener.is_controller, is_client=listener.is_client

@@ -116,7 +116,7 @@ class Driver:
         self._flush_wanted: fx.FlushLog | None = None
         self._flush_wake = trio.Event()
         self._is_flushing = False
-        self._flush_seconds = 0.0
+        self._flush_seconds: deque[float] = deque(maxlen=8)
         # Held while files are synced, so that none is closed meanwhile.
         self._flush_lock = threading.Lock()
         self._perform: dict[type, Callable[[fx.Effect], None]] = self._table()
@@ -233,8 +233,11 @@ class Driver:
             perform[type(effect)](effect)
 
     def _begin_flush(self) -> None:
-        """Flush here where the disk is fast, else in a thread: a hop costs more than a fast one."""
-        if self._flush_seconds > FLUSH_INLINE_SECONDS:
+        """Flush here where the disk is fast, else in a thread.
+
+        The quickest of the last flushes decides: a thread also waits for the interpreter's lock.
+        """
+        if min(self._flush_seconds, default=0.0) > FLUSH_INLINE_SECONDS:
             self._is_flushing = True
             self._flush_wake.set()
             return
@@ -255,12 +258,11 @@ class Driver:
             self.submit(ev.LogFlushed(wanted.end_offset, wanted.generation))
 
     def _flush(self) -> None:
-        """Runs in a thread or inline; keeps the sliding mean of what flushes take."""
+        """Runs in a thread or inline."""
         began = time.perf_counter()
         with self._flush_lock:
             self._log.flush()
-        taken = time.perf_counter() - began
-        self._flush_seconds += (taken - self._flush_seconds) / 8
+        self._flush_seconds.append(time.perf_counter() - began)
         self.flush_count += 1
 
     def _table(self) -> dict[type, Callable[[fx.Effect], None]]:
