@@ -266,9 +266,9 @@ DELIVERY_BYTES = 256 * 1024
 # The core handles so many events before other tasks get a turn.
 EVENTS_PER_TURN = 256
 
-# A disk whose flushes take less is flushed without a thread: beside a busy main thread each step of
-# another one waits up to 5 ms for the interpreter's lock, and a node can well wait so long. Measured
-# at 20,000 appends a second: twice the throughput of a thread on a disk that takes 2.7 ms.
+# A disk whose flushes take less is flushed without a thread: beside a busy main thread each step
+# of another one waits up to 5 ms for the interpreter's lock. Measured at 20,000 appends a second:
+# twice the throughput of a thread on a disk that takes 2.7 ms.
 FLUSH_INLINE_SECONDS = 0.005
 
 # Requests other than Produce are refused beyond this size: decoding keeps everything else waiting,

@@ -1,0 +1,459 @@
+"""The task that owns the core: order of effects, flushes, replies, timers, the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from kraftwire.errors import ApiError, StorageError
+from kraftwire.messages.fetch_request import FetchRequest
+from kraftwire.messages.fetch_response import (
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
+from kraftwire.messages.vote_request import VoteRequest
+from kraftwire.messages.vote_response import VoteResponse
+from kraftwire.node.driver import Driver
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.raft import effects as fx
+from kraftwire.raft import events as ev
+from kraftwire.records.batch import RecordBatch
+from kraftwire.records.builder import BatchBuilder, BatchHeader
+
+WALL_MS = 1_700_000_000_000
+Answer = Callable[[ev.Event], list[fx.Effect]]
+
+
+class FakeCore:
+    """Answers each event with what the test says."""
+
+    def __init__(self, answer: Answer = lambda _: []) -> None:
+        self.answer = answer
+        self.deadline_ms: int | None = None
+        self.high_watermark = -1
+        self.seen: list[tuple[ev.Event, int]] = []
+
+    def start(self, now_ms: int) -> list[fx.Effect]:
+        del now_ms
+        return []
+
+    def handle(self, event: ev.Event, now_ms: int) -> list[fx.Effect]:
+        self.seen.append((event, now_ms))
+        return self.answer(event)
+
+
+class World:
+    """Disk and network that note what is done, in order."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.data = b""
+        self.failure: StorageError | None = None
+        self.during_flush: Callable[[], None] = lambda: None
+
+    def append(self, data: bytes | memoryview, base_offset: int, end_offset: int) -> None:
+        self.done.append(f"append {base_offset}-{end_offset}")
+        self.data += bytes(data)
+
+    def flush(self) -> int:
+        self.done.append("flush")
+        self.during_flush()
+        if self.failure:
+            raise self.failure
+        return 0
+
+    def truncate(self, end_offset: int) -> int:
+        self.done.append(f"truncate {end_offset}")
+        return end_offset
+
+    def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
+        self.done.append(f"read {offset}-{end_offset}")
+        return self.data[:max_bytes]
+
+    def persist(self, state: fx.ElectionState) -> None:
+        if self.failure:
+            raise self.failure
+        self.done.append(f"persist {state.epoch}")
+
+    def send(self, request: fx.SendRequest) -> None:
+        self.done.append(f"send {request.request_id}")
+
+    def reset(self) -> None:
+        self.done.append("reset")
+
+
+class Listener:
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.batches: list[RecordBatch] = []
+        self.leaders: list[tuple[int, int, int]] = []
+
+    def handle_commit(self, batches: Any) -> None:
+        self.batches += batches
+
+    def handle_leader_change(self, leader_id: int, epoch: int, end_offset: int) -> None:
+        self.leaders.append((leader_id, epoch, end_offset))
+
+
+def make(core: FakeCore, world: World) -> Driver:
+    return Driver(core, world, world.persist, world, wall_ms=WALL_MS)
+
+
+def batch(base_offset: int, *values: bytes) -> bytes:
+    builder = BatchBuilder(BatchHeader(base_offset=base_offset, partition_leader_epoch=1))
+    for value in values:
+        builder.append(0, None, value)
+    return builder.build()
+
+
+def send(request_id: int) -> fx.SendRequest:
+    return fx.SendRequest(request_id, fx.Destination(2, "peer", 1), VoteRequest(), 1000)
+
+
+async def run(driver: Driver, nursery: trio.Nursery) -> None:
+    nursery.start_soon(driver.run)
+    await trio.testing.wait_all_tasks_blocked()
+
+
+@pytest.mark.trio
+async def test_effects_are_carried_out_in_order(autojump_clock: Any, nursery: trio.Nursery) -> None:
+    """D1: a vote may leave only after it is on disk; the order of the list is the promise."""
+    del autojump_clock
+    world = World()
+    effects = [
+        fx.PersistQuorumState(fx.ElectionState(3)),
+        send(1),
+        fx.AppendToLog(0, 1, b"x"),
+        fx.TruncateLog(0),
+        fx.ResetConnections(),
+        send(2),
+    ]
+    driver = make(FakeCore(lambda _: effects), world)
+    await run(driver, nursery)
+    driver.submit(ev.ShutdownRequested())
+    await trio.testing.wait_all_tasks_blocked()
+    assert world.done == ["persist 3", "send 1", "append 0-1", "truncate 0", "reset", "send 2"]
+
+
+@pytest.mark.trio
+async def test_a_flush_is_answered_with_the_newest_values(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """Several appends share one flush: that is what makes many small appends cheap."""
+    del autojump_clock
+    world = World()
+
+    def answer(event: ev.Event) -> list[fx.Effect]:
+        if isinstance(event, ev.AppendRequested):
+            return [fx.AppendToLog(event.token, event.token + 1, b""), fx.FlushLog(event.token, 7)]
+        return []
+
+    core = FakeCore(answer)
+    driver = make(core, world)
+    for _ in range(5):
+        driver.append_nowait([b""], 1, lambda _: None)
+    await run(driver, nursery)
+    flushed = [event for event, _ in core.seen if isinstance(event, ev.LogFlushed)]
+    assert flushed == [ev.LogFlushed(5, 7)]
+    assert world.done.count("flush") == 1
+
+
+@pytest.mark.trio
+async def test_a_slow_disk_is_flushed_beside_other_work(
+    monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery
+) -> None:
+    """While the disk works the core goes on, and the next flush takes everything since."""
+    monkeypatch.setattr("kraftwire.node.driver.FLUSH_INLINE_SECONDS", -1.0)
+    world = World()
+    more = trio.lowlevel.current_trio_token()
+
+    def answer(event: ev.Event) -> list[fx.Effect]:
+        return [fx.FlushLog(event.token, 0)] if isinstance(event, ev.AppendRequested) else []
+
+    core = FakeCore(answer)
+    driver = make(core, world)
+    seen_during: list[int] = []
+
+    def append_more() -> None:
+        world.during_flush = lambda: None
+
+        async def two_more() -> None:
+            driver.append_nowait([b""], 1, lambda _: None)
+            driver.append_nowait([b""], 1, lambda _: None)
+            while len(core.seen) < 3:
+                await trio.lowlevel.checkpoint()
+            seen_during.append(len(core.seen))
+
+        trio.from_thread.run(two_more, trio_token=more)
+
+    world.during_flush = append_more
+    driver.append_nowait([b""], 1, lambda _: None)
+    nursery.start_soon(driver.run)
+    with trio.fail_after(30):
+        while sum(isinstance(event, ev.LogFlushed) for event, _ in core.seen) < 2:
+            await trio.lowlevel.checkpoint()
+    flushed = [event for event, _ in core.seen if isinstance(event, ev.LogFlushed)]
+    assert flushed == [ev.LogFlushed(1, 0), ev.LogFlushed(3, 0)]
+    assert seen_during == [3]
+
+
+@pytest.mark.trio
+async def test_a_disk_error_leaves_the_driver(autojump_clock: Any) -> None:
+    """D9: nothing is tried again on a disk that failed; whoever runs the node ends it."""
+    del autojump_clock
+    world = World()
+    world.failure = StorageError("sync failed", file="x.log")
+    driver = make(FakeCore(lambda _: [fx.FlushLog(1, 0), send(1)]), world)
+    driver.submit(ev.TimerExpired())
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await driver.run()
+    assert caught.group_contains(StorageError)
+
+
+@pytest.mark.trio
+async def test_nothing_leaves_after_a_state_that_was_not_written(autojump_clock: Any) -> None:
+    """D1 again: the request behind a failed write would be a vote that is forgotten."""
+    del autojump_clock
+    world = World()
+    world.failure = StorageError("no space", file="quorum-state")
+    effects = [fx.PersistQuorumState(fx.ElectionState(3)), send(1)]
+    driver = make(FakeCore(lambda _: effects), world)
+    driver.submit(ev.TimerExpired())
+    with pytest.raises(BaseExceptionGroup):
+        await driver.run()
+    assert world.done == []
+
+
+@pytest.mark.trio
+async def test_the_timer_fires_when_the_core_says(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """Elections depend on it; the core's clock is the wall's, carried on by a steady one."""
+    del autojump_clock
+    core = FakeCore()
+    core.deadline_ms = WALL_MS + 1500
+
+    def answer(event: ev.Event) -> list[fx.Effect]:
+        assert isinstance(event, ev.TimerExpired)
+        core.deadline_ms = None
+        return []
+
+    core.answer = answer
+    driver = make(core, World())
+    nursery.start_soon(driver.run)
+    await trio.sleep(1.499)
+    assert core.seen == []
+    await trio.sleep(0.1)
+    assert core.seen == [(ev.TimerExpired(), WALL_MS + 1500)]
+
+
+@pytest.mark.trio
+async def test_a_request_gets_its_own_reply(autojump_clock: Any, nursery: trio.Nursery) -> None:
+    """Replies come in any order; the token tells whose they are."""
+    del autojump_clock
+    waiting: list[ev.RequestReceived] = []
+
+    def answer(event: ev.Event) -> list[fx.Effect]:
+        if not isinstance(event, ev.RequestReceived):
+            return []
+        waiting.append(event)
+        if len(waiting) < 2:
+            return []
+        return [fx.SendReply(e.token, VoteResponse(error_code=e.version)) for e in waiting[::-1]]
+
+    driver = make(FakeCore(answer), World())
+    await run(driver, nursery)
+    replies: dict[int, int] = {}
+
+    async def ask(version: int) -> None:
+        reply = await driver.request(VoteRequest(), version)
+        assert isinstance(reply, VoteResponse)
+        replies[version] = reply.error_code
+
+    async with trio.open_nursery() as askers:
+        askers.start_soon(ask, 1)
+        askers.start_soon(ask, 2)
+    assert replies == {1: 1, 2: 2}
+
+
+@pytest.mark.trio
+async def test_a_reply_takes_its_records_from_the_log(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """Batches go from disk to socket as they are; the core never holds them."""
+    del autojump_clock
+    world = World()
+    world.data = b"batch"
+
+    def answer(event: ev.Event) -> list[fx.Effect]:
+        assert isinstance(event, ev.RequestReceived)
+        topic = FetchableTopicResponse(partitions=[PartitionData(records=b"")])
+        reply = FetchResponse(responses=[topic])
+        return [fx.SendReply(event.token, reply, fx.LogSlice(4, 3, 9))]
+
+    driver = make(FakeCore(answer), world)
+    await run(driver, nursery)
+    reply = await driver.request(FetchRequest(), 17)
+    assert isinstance(reply, FetchResponse)
+    assert reply.responses[0].partitions[0].records == b"bat"
+    assert world.done == ["read 4-9"]
+
+
+@pytest.mark.trio
+async def test_a_reply_to_a_connection_that_is_gone_is_dropped(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """Peers disconnect while their Fetch is parked; the core need not know."""
+    del autojump_clock
+    held: list[int] = []
+
+    def answer(event: ev.Event) -> list[fx.Effect]:
+        if isinstance(event, ev.RequestReceived):
+            held.append(event.token)
+            return []
+        return [fx.SendReply(held[0], VoteResponse(), fx.LogSlice(0, 1, 1))]
+
+    world = World()
+    driver = make(FakeCore(answer), world)
+    await run(driver, nursery)
+    with trio.move_on_after(1):
+        await driver.request(VoteRequest(), 2)
+    driver.submit(ev.TimerExpired())
+    await trio.testing.wait_all_tasks_blocked()
+    assert world.done == []
+
+
+@pytest.mark.trio
+async def test_a_listener_gets_batches_and_the_core_hears_how_far(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """State machines see every batch once, with its own offsets, and at their own pace."""
+    del autojump_clock
+    world = World()
+    world.data = batch(3, b"a", b"b") + batch(5, b"c")
+
+    def answer(event: ev.Event) -> list[fx.Effect]:
+        match event:
+            case ev.ListenerRegistered():
+                return [fx.DeliverCommitted(0, 3, 6)]
+            case ev.ListenerConsumed():
+                return [fx.LeaderChanged(0, 2, 1, 6)]
+        return []
+
+    core = FakeCore(answer)
+    driver = make(core, world)
+    listener = Listener()
+    driver.add_listener(listener, 3)
+    await run(driver, nursery)
+    assert [b.base_offset for b in listener.batches] == [3, 5]
+    assert (ev.ListenerConsumed(0, 6), WALL_MS) in core.seen
+    assert listener.leaders == [(2, 1, 6)]
+
+
+@pytest.mark.trio
+async def test_an_append_returns_its_last_offset_or_the_refusal(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """The controller must know where its records stand, and when it no longer leads."""
+    del autojump_clock
+
+    def answer(event: ev.Event) -> list[fx.Effect]:
+        assert isinstance(event, ev.AppendRequested)
+        if event.epoch == 1:
+            return [fx.AppendAccepted(event.token, 10, 12, 1)]
+        return [fx.AppendRefused(event.token, "NotLeader", "epoch 2")]
+
+    driver = make(FakeCore(answer), World())
+    await run(driver, nursery)
+    assert await driver.append([b"a", b"b", b"c"], epoch=1) == 12
+    with pytest.raises(ApiError) as caught:
+        await driver.append([b"a"], epoch=2)
+    assert caught.value.code == ErrorCode.NOT_CONTROLLER
+
+
+@pytest.mark.trio
+async def test_who_waits_for_a_commit_hears_of_it_or_of_the_lost_leadership(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """An append that was accepted may still be cut away; only the high watermark tells."""
+    del autojump_clock
+    steps: list[fx.Effect] = [
+        fx.HighWatermarkAdvanced(5),
+        fx.RoleChanged("leader", "resigned", 1, 1, "check-quorum"),
+    ]
+    driver = make(FakeCore(lambda _: [steps.pop(0)]), World())
+    await run(driver, nursery)
+    ends: dict[int, str] = {}
+
+    async def wait(offset: int) -> None:
+        try:
+            await driver.waiters.committed(offset)
+            ends[offset] = "committed"
+        except ApiError as error:
+            ends[offset] = f"error {error.code}"
+
+    for offset in (6, 4, 5):
+        nursery.start_soon(wait, offset)
+    await trio.testing.wait_all_tasks_blocked()
+    driver.submit(ev.TimerExpired())
+    await trio.testing.wait_all_tasks_blocked()
+    assert ends == {4: "committed"}
+    driver.submit(ev.TimerExpired())
+    await trio.testing.wait_all_tasks_blocked()
+    assert ends == {4: "committed", 5: "error 41", 6: "error 41"}
+
+
+@pytest.mark.trio
+async def test_waiting_for_the_high_watermark_ends_with_the_time(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """A consumer's Fetch waits for records, but no longer than it asked."""
+    del autojump_clock
+    driver = make(FakeCore(lambda _: [fx.HighWatermarkAdvanced(5)]), World())
+    await run(driver, nursery)
+    began = trio.current_time()
+    assert await driver.waiters.above(0, 300) == -1
+    assert trio.current_time() - began == pytest.approx(0.3)
+    driver.submit(ev.TimerExpired())
+    assert await driver.waiters.above(0, 300) == 5
+
+
+@pytest.mark.trio
+async def test_a_flood_of_events_leaves_room_for_others(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """Connections must be served while a workload appends as fast as it can."""
+    del autojump_clock
+    core = FakeCore()
+    driver = make(core, World())
+    for _ in range(1000):
+        driver.submit(ev.TimerExpired())
+    counts: list[int] = []
+
+    async def watch() -> None:
+        for _ in range(3):
+            counts.append(len(core.seen))
+            await trio.lowlevel.checkpoint()
+
+    nursery.start_soon(watch)
+    nursery.start_soon(driver.run)
+    await trio.testing.wait_all_tasks_blocked()
+    assert max(counts) < 1000
+    assert len(core.seen) == 1000
+
+
+@pytest.mark.trio
+async def test_the_end_of_a_shutdown_is_told(autojump_clock: Any, nursery: trio.Nursery) -> None:
+    """The node closes its sockets only once the quorum can do without it."""
+    del autojump_clock
+    driver = make(FakeCore(lambda _: [fx.ShutdownFinished(False)]), World())
+    await run(driver, nursery)
+    driver.submit(ev.ShutdownRequested())
+    await driver.shutdown_finished.wait()
+    assert not driver.was_graceful
