@@ -194,10 +194,15 @@ class Segment:
         return HEAD.unpack(self.file.pread(HEAD_SIZE, position))
 
     def check_indexes(self) -> bool:
-        """Take the stored index entries over if they are true of the log, else make them anew."""
+        """Take the stored index entries over if they are true of the log, else make them anew.
+
+        Shape: True if they are true, and there are any where there have to be.
+        """
         offsets, times = self.offsets.stored(), self.times.stored()
+        last = self.batches.positions[-1] if len(self.batches) else 0
+        is_lost = not offsets and last > self._settings.index_interval_bytes
         good_offsets, good_times = self._true_offsets(offsets), self._true_times(times)
-        if good_offsets == len(offsets) and good_times == len(times):
+        if not is_lost and good_offsets == len(offsets) and good_times == len(times):
             self.offsets.adopt(offsets)
             self.times.adopt(times)
             return True
@@ -251,6 +256,8 @@ class Segment:
                     times.append((largest, largest_offset))
                 unindexed = 0
             unindexed += end - position
+        if largest > (times[-1][0] if times else _NO_TIMESTAMP):
+            times.append((largest, largest_offset))
         self.offsets.rewrite(offsets)
         self.times.rewrite(times)
 

@@ -1,0 +1,251 @@
+"""Log directories that Kafka and kraftwire write for each other."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from kraftwire.cli import main as cli
+from kraftwire.log.files import LocalFiles
+from kraftwire.log.metadata_log import MetadataLog
+from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
+from kraftwire.log.settings import LogSettings
+from kraftwire.records.reader import read_batches
+from tests.support.java import run_kafka_tool
+from tests.support.kafka_process import KafkaNode, free_ports, kafka_uuid
+from tests.support.log_batches import TOPIC, TOPIC_ID
+from tests.support.metadata_records import LogWriter
+
+_FOLDER = f"{TOPIC}-0"
+_VOTERS = (
+    "1@127.0.0.1:19091:hwDlIK5BSPidpHwFaUr4mA,"
+    "7@controller.example:9093:jEzlMbgGDXFk9oDANJIHtg,"
+    "3@[::1]:19093:VcMx9jjsQtyN74NNAUrvig"
+)
+
+
+def _open(folder: Path, settings: LogSettings | None = None) -> MetadataLog:
+    settings = settings or LogSettings()
+    return MetadataLog.open(LocalFiles(), str(folder), settings, TOPIC, TOPIC_ID)
+
+
+def _masked(path: Path) -> bytes | list[str]:
+    """A file without what differs from run to run: times, checksums, random ids."""
+    if path.name == "meta.properties":
+        lines = path.read_text().splitlines()
+        return [re.sub(r"^(#|directory\.id=).+", r"\1", line) for line in lines]
+    data = bytearray(path.read_bytes())
+    for batch in read_batches(path.read_bytes()):
+        start = batch.position
+        assert batch.is_valid
+        data[start + 17 : start + 21] = bytes(4)
+        data[start + 27 : start + 43] = bytes(16)
+    if path.parent.name == _FOLDER:
+        # The value of the first record is the header with the time of the last one.
+        start = bytes(data).index(b"\x00\x00\x00\x03\x16") + 7
+        data[start : start + 8] = bytes(8)
+    return bytes(data)
+
+
+def _files(folder: Path, directory_id: bytes | None = None) -> dict[str, bytes | list[str]]:
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            content = _masked(path)
+            if directory_id and isinstance(content, bytes):
+                content = content.replace(directory_id, bytes(16))
+            found[str(path.relative_to(folder))] = content
+    return found
+
+
+def _directory_id(folder: Path) -> bytes:
+    from kraftwire.log.meta_properties import read_meta_properties
+
+    found = read_meta_properties(LocalFiles(), str(folder / "meta.properties"))
+    assert found is not None
+    return found.directory_id
+
+
+@pytest.mark.parametrize(
+    ("roles", "quorum", "options"),
+    [
+        ("controller", "voters", ()),
+        ("controller", "servers", ("--standalone",)),
+        ("controller", "servers", ("--initial-controllers", _VOTERS)),
+        ("controller", "servers", ("--no-initial-controllers",)),
+        ("broker", "servers", ("--release-version", "4.0")),
+        ("broker,controller", "servers", ("-I", _VOTERS, "-f", "group.version=0")),
+    ],
+)
+def test_a_formatted_directory_equals_kafka_storages(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    roles: str,
+    quorum: str,
+    options: tuple[str, ...],
+) -> None:
+    """Byte for byte but for times and random ids; the same words, too."""
+    listeners = {"controller": "CONTROLLER://127.0.0.1:19091", "broker": "PLAINTEXT://127.0.0.1:9"}
+    cluster_id = kafka_uuid()
+    told = {}
+    for who in ("java", "ours"):
+        config = tmp_path / f"{who}.properties"
+        config.write_text(
+            f"process.roles={roles}\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+            "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
+            f"listeners={','.join(listeners[role] for role in roles.split(','))}\n"
+            f"log.dirs={tmp_path}/{who}\n"
+            + (
+                "controller.quorum.voters=1@127.0.0.1:19091\n"
+                if quorum == "voters"
+                else "controller.quorum.bootstrap.servers=127.0.0.1:19091\n"
+            )
+        )
+        arguments = ["format", "-t", cluster_id, "-c", str(config), *options]
+        if who == "java":
+            told[who] = run_kafka_tool("kafka.tools.StorageTool", *arguments).stdout
+        else:
+            assert cli.main(["storage", *arguments]) == 0
+            told[who] = capsys.readouterr().out
+    assert told["ours"].replace("/ours", "/java") == told["java"]
+    java, ours = tmp_path / "java", tmp_path / "ours"
+    if "--standalone" in options:
+        assert _files(ours, _directory_id(ours)) == _files(java, _directory_id(java))
+    else:
+        assert _files(ours) == _files(java)
+        if "1@" in str(options):
+            assert _directory_id(ours) == _directory_id(java)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A partition directory with several segments, epochs and a truncation."""
+    folder = tmp_path_factory.mktemp("written")
+    log = _open(folder, LogSettings(segment_bytes=60_000))
+    for epoch in (1, 2, 5):
+        writer = LogWriter(log, epoch, 1_700_000_000_000 + epoch * 100_000)
+        writer.leader_change(1, [1, 2, 3])
+        if epoch == 1:
+            writer.bootstrap()
+        writer.no_ops(500)
+        writer.no_ops(20, 50)
+        log.flush()
+    log.truncate(log.end_offset - 60)
+    LogWriter(log, 6, writer.now_ms).no_ops(200)
+    log.close()
+    assert len(list((folder / _FOLDER).glob("*.log"))) >= 3
+    return folder / _FOLDER
+
+
+@pytest.mark.parametrize(
+    ("suffixes", "options"),
+    [
+        (("log",), ("--deep-iteration", "--cluster-metadata-decoder")),
+        (("index", "timeindex"), ("--verify-index-only",)),
+        (("index", "timeindex"), ("--index-sanity-check",)),
+        (("log", "index", "timeindex", "snapshot"), ()),
+    ],
+)
+def test_dump_log_reads_what_we_write(
+    written: Path, suffixes: tuple[str, ...], options: tuple[str, ...]
+) -> None:
+    """Without a complaint: neither mismatches in indexes nor invalid batches."""
+    files = sorted(path for suffix in suffixes for path in written.glob(f"*.{suffix}"))
+    names = ",".join(map(str, files))
+    result = run_kafka_tool("org.apache.kafka.tools.DumpLogSegments", "--files", names, *options)
+    assert result.stdout.count("Dumping ") == len(files)
+    complaints = ("Found ", "isvalid: false", "Exception", "WARNING", "rror")
+    bad = [line for line in result.stdout.splitlines() if any(c in line for c in complaints)]
+    assert bad == []
+    assert "Exception" not in result.stderr
+    if "--cluster-metadata-decoder" in options:
+        assert result.stdout.count('"type":"NO_OP_RECORD"') > 3000
+        assert result.stdout.count("LeaderChange") == 3
+    elif not options:
+        batches = sum(1 for line in result.stdout.splitlines() if "isvalid: true" in line)
+        log = _open(written.parent)
+        assert batches == len(log.batches())
+        log.close()
+
+
+def test_indexes_that_are_lost_are_made_anew(written: Path, tmp_path: Path) -> None:
+    """With the entries that were there; dump-log has judged those above."""
+    copy = tmp_path / _FOLDER
+    copy.mkdir()
+    for path in written.iterdir():
+        if path.suffix not in (".index", ".timeindex"):
+            (copy / path.name).write_bytes(path.read_bytes())
+    log = _open(tmp_path)
+    log.close()
+    first = "0" * 20
+    for suffix in ("index", "timeindex"):
+        name = f"{first}.{suffix}"
+        assert (copy / name).read_bytes() == (written / name).read_bytes()
+
+
+def _wait_for_leader(node: KafkaNode) -> str:
+    address = f"127.0.0.1:{node.listeners['CONTROLLER']}"
+    tool = "org.apache.kafka.tools.MetadataQuorumCommand"
+    return run_kafka_tool(tool, "--bootstrap-controller", address, "describe", "--status").stdout
+
+
+def _content(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted((folder / _FOLDER).glob("*.log")))
+
+
+def test_a_java_controller_and_kraftwire_continue_each_others_log(tmp_path: Path) -> None:
+    """Ours begins, Java goes on and is killed, ours goes on, Java again: nothing is lost."""
+    node = KafkaNode(1, tmp_path, {"CONTROLLER": free_ports(1)[0]}, {})
+    voters = f"1@127.0.0.1:{node.listeners['CONTROLLER']}"
+    node.properties["controller.quorum.voters"] = voters
+    node.format(kafka_uuid())
+    now_ms = int(time.time() * 1000) - 100_000
+    begun = _begin(node, now_ms)
+
+    node.start()
+    try:
+        status = _wait_for_leader(node.wait_ready())
+    finally:
+        node.kill()
+    assert re.search(r"LeaderEpoch:\s+5\n", status)
+
+    log = _open(node.log_dir)
+    assert _content(node.log_dir).startswith(begun)
+    assert log.epochs()[:2] == [(4, 0), (5, 109)]
+    state_file = QuorumStateFile(LocalFiles(), str(node.log_dir / _FOLDER / "quorum-state"))
+    state = state_file.read()
+    assert state is not None
+    assert (state.epoch, state.leader_id) == (5, 1)
+    state_file.write(QuorumState(7, 1), 0, [1])
+    LogWriter(log, 7, now_ms + 90_000).leader_change(1, [1])
+    LogWriter(log, 7, now_ms + 90_001).no_ops(30)
+    end = log.end_offset
+    log.close()
+    continued = _content(node.log_dir)
+
+    node.start()
+    try:
+        status = _wait_for_leader(node.wait_ready())
+    finally:
+        node.stop()
+    assert re.search(r"LeaderEpoch:\s+8\n", status)
+    log = _open(node.log_dir)
+    assert log.epochs()[-1] == (8, end)
+    assert _content(node.log_dir).startswith(continued)
+    log.close()
+
+
+def _begin(node: KafkaNode, now_ms: int) -> bytes:
+    """The log and state of a controller that led epoch 4; returns the log's bytes."""
+    log = _open(node.log_dir)
+    writer = LogWriter(log, 4, now_ms)
+    writer.leader_change(1, [1])
+    writer.bootstrap()
+    writer.no_ops(100)
+    log.close()
+    path = str(node.log_dir / _FOLDER / "quorum-state")
+    QuorumStateFile(LocalFiles(), path).write(QuorumState(4, 1), 0, [1])
+    return _content(node.log_dir)
