@@ -8,6 +8,7 @@ import pytest
 
 from kraftwire import messages
 from kraftwire.messages.fetch_request import FetchRequest
+from kraftwire.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from kraftwire.node import handlers
 from kraftwire.node.context import Request
 from kraftwire.node.handlers.versions import (
@@ -16,12 +17,38 @@ from kraftwire.node.handlers.versions import (
     RAFT_APIS,
     offered,
 )
-from kraftwire.wire.message import Message
+from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.wire.facts import StructFacts
+from kraftwire.wire.message import Message, Struct
 from tests.support.node_stub import StubNode
 from tests.support.random_messages import fresh_seed, random_message
 from tests.unit.test_controller_steps import LEVEL
 
-ROUNDS = 8
+ROUNDS = 12
+
+# What fields of requests may hold to be about something that exists.
+AIMS: dict[str, list[object]] = {
+    "topic": [METADATA_TOPIC],
+    "name": [METADATA_TOPIC],
+    "topic_names": [[METADATA_TOPIC]],
+    "topic_id": [METADATA_TOPIC_ID],
+    "partition": [0],
+    "partition_index": [0],
+    "partitions": [[0]],
+    "current_leader_epoch": [-1, 1],
+    "leader_epoch": [0, 1],
+    "timestamp": [-1, -2, -3, -4, -5, -6, 0, 10**15],
+    "replica_id": [-1],
+    "session_epoch": [0, -1],
+    "fetch_offset": [0, 1, 2, 3],
+    "endpoint_type": [1, 2],
+    "resource_type": [2, 4],
+    "resource_name": [METADATA_TOPIC, "1", ""],
+    "configuration_keys": [None],
+    "coordinator_keys": [["a", "b"]],
+    "broker_id": [1],
+    "broker_epoch": [1],
+}
 OFFERS = [
     (is_controller, key, version)
     for is_controller, table in ((True, CONTROLLER_VERSIONS), (False, BROKER_VERSIONS))
@@ -41,9 +68,25 @@ def _request(is_controller: bool, message: Message, version: int) -> Request:
     )
 
 
+def _aim(struct: Struct, facts: StructFacts, version: int, source: random.Random) -> None:
+    """Let a random request be about what exists here: the quorum's topic, this broker."""
+    for field in facts.fields:
+        if version not in field.versions:
+            continue
+        if field.struct is not None and field.is_array:
+            for item in getattr(struct, field.attribute) or ():
+                _aim(item, field.struct, version, source)
+        elif field.attribute in AIMS and source.random() < 0.7:
+            setattr(struct, field.attribute, source.choice(AIMS[field.attribute]))
+
+
 def _node(key: int) -> StubNode:
     node = StubNode()
-    node.commit_records(LEVEL)
+    endpoints = [
+        BrokerEndpoint(name=e.listener, host=e.host, port=e.port) for e in node.endpoints
+    ]
+    broker = RegisterBrokerRecord(broker_id=1, broker_epoch=1, end_points=endpoints, fenced=False)
+    node.commit_records(LEVEL, (broker, 4))
     node.core_answer = node.forward_answer = messages.response_class(key)()
     return node
 
@@ -76,6 +119,7 @@ async def test_every_answer_can_be_written_whatever_is_asked() -> None:
         node = _node(key)
         for _ in range(ROUNDS):
             message = random_message(messages.request_class(key), version, source)
+            _aim(message, message.facts().root, version, source)
             if isinstance(message, FetchRequest):
                 message.max_wait_ms = 0
             request = _request(is_controller, message, version)

@@ -1,6 +1,8 @@
 """FindCoordinator, versions 0 to 6: refused, as no group and no transaction has a place here.
 
-The codes are final ones: a client that is told to try again later would do so for ever.
+A consumer that reads by assignment looks for its group's coordinator beside, and a final code
+would end its reading; so groups are COORDINATOR_NOT_AVAILABLE, as from a Kafka that has none yet.
+For transactions the code is a final one.
 
 Source: KIP-699 (several keys in one request).
 """
@@ -20,9 +22,9 @@ _WITH_MESSAGE = 1
 
 # Groups, transactions, share groups.
 _CODES = {
-    0: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    0: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     1: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    2: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    2: ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
 _TEXT = "this quorum has no coordinators: read its topic by assignment"
 

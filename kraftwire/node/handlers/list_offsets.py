@@ -47,6 +47,8 @@ _KINDS = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 
+_WITH_LEADER_EPOCH = 4
+
 # Below it a client does not know OFFSET_NOT_AVAILABLE.
 _WITH_OFFSET_NOT_AVAILABLE = 5
 
@@ -65,6 +67,8 @@ async def handle(request: Request, context: Context) -> ListOffsetsResponse:
                 answer = _failed(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             else:
                 answer = await _answer(request, context, partition)
+            if request.version < _WITH_LEADER_EPOCH:
+                answer.leader_epoch = -1
             answers.append(answer)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
     return ListOffsetsResponse(topics=topics)
