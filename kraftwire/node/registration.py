@@ -57,6 +57,7 @@ class Registration:
         self._broker_epoch: int | None = None
         self._is_leaving = False
         self._backoff = _BACKOFF_MIN
+        self._refusals: dict[str, int] = {}
 
     async def run(self) -> None:
         """Keep controller and broker registered for as long as the node runs."""
@@ -222,7 +223,10 @@ class Registration:
             log("debug", "registration-failed", request=request.NAME, reason=error)
             return None
         code = getattr(answer, "error_code", ErrorCode.UNKNOWN_SERVER_ERROR)
-        if code not in (ErrorCode.NONE, ErrorCode.NOT_CONTROLLER):
+        # A broker that was killed is refused until its old session ends: one line is enough.
+        is_news = self._refusals.get(request.NAME) != code
+        self._refusals[request.NAME] = code
+        if is_news and code not in (ErrorCode.NONE, ErrorCode.NOT_CONTROLLER):
             log("warning", "registration-refused", request=request.NAME, error=error_name(code))
         return answer
 
