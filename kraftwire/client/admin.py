@@ -52,13 +52,13 @@ from kraftwire.protocol.session import SOFTWARE_NAME
 from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.message import Message
 
-__all__ = ["AsyncAdmin"]
+__all__ = ["CONNECT_TIMEOUT_S", "AsyncAdmin"]
 
 _Result = TypeVar("_Result")
 
 # A node that is up answers the first request in milliseconds; one that is paused never does, and
 # the others should be asked while there is time.
-_CONNECT_TIMEOUT_S = 4.0
+CONNECT_TIMEOUT_S = 4.0
 
 
 class _AgainError(Exception):
@@ -73,7 +73,8 @@ class AsyncAdmin:
 
     Shape: exactly one of `bootstrap_servers` and `bootstrap_controllers`, comma-separated or
     several texts. `on_retry` hears what went wrong each time something is tried again.
-    Units: seconds; `timeout_s` is for a whole call with all its attempts.
+    Units: seconds; `timeout_s` is for a whole call with all its attempts, `connect_timeout_s` for
+    connecting and negotiating with one node.
     Order: ``async with``, or `aclose` at the end.
     Raises: UsageError for addresses that are none. All calls raise ApiError, with
     REQUEST_TIMED_OUT if time runs out, and WireError if a node does not speak Kafka's protocol.
@@ -86,6 +87,7 @@ class AsyncAdmin:
         bootstrap_controllers: str | Iterable[str] | None = None,
         client_id: str = "kraftwire-admin",
         timeout_s: float = 60.0,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
         request_timeout_s: float = 30.0,
         retry_backoff_s: float = 0.1,
         retry_backoff_max_s: float = 1.0,
@@ -108,7 +110,7 @@ class AsyncAdmin:
                 bootstrap=bootstrap,
                 is_controllers=bootstrap_servers is None,
                 client_id=client_id,
-                connect_timeout_s=min(_CONNECT_TIMEOUT_S, timeout_s / len(bootstrap)),
+                connect_timeout_s=min(connect_timeout_s, timeout_s / len(bootstrap)),
                 request_timeout_s=request_timeout_s,
             )
         )

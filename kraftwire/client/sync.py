@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import trio
 
-from kraftwire.client.admin import AsyncAdmin
+from kraftwire.client.admin import CONNECT_TIMEOUT_S, AsyncAdmin
 from kraftwire.client.results import ClusterInfo, FeatureInfo, QuorumInfo, TopicInfo
 from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.message import Message
@@ -34,6 +34,7 @@ class Admin:
         bootstrap_controllers: str | Iterable[str] | None = None,
         client_id: str = "kraftwire-admin",
         timeout_s: float = 60.0,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
         request_timeout_s: float = 30.0,
         retry_backoff_s: float = 0.1,
         retry_backoff_max_s: float = 1.0,
@@ -48,6 +49,7 @@ class Admin:
                 bootstrap_controllers=controllers,
                 client_id=client_id,
                 timeout_s=timeout_s,
+                connect_timeout_s=connect_timeout_s,
                 request_timeout_s=request_timeout_s,
                 retry_backoff_s=retry_backoff_s,
                 retry_backoff_max_s=retry_backoff_max_s,

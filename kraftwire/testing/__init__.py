@@ -1,0 +1,22 @@
+"""A real quorum for other people's tests: node processes on loopback, started and harmed at will.
+
+Loads nothing until it is used, because pytest imports this package in every run.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kraftwire.testing.errors import QuorumError
+    from kraftwire.testing.nodes import Quorum, quorum
+
+__all__ = ["Quorum", "QuorumError", "quorum"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    module = "errors" if name == "QuorumError" else "nodes"
+    return getattr(import_module(f"{__name__}.{module}"), name)

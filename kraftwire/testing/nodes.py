@@ -1,0 +1,299 @@
+"""Several nodes that form a quorum: their files, their start together, what they are asked.
+
+Owns ports, properties files and formatted log directories. Every node is broker and controller, as
+`process.roles=broker,controller` has it, with static voters.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from kraftwire.errors import ApiError, UsageError
+from kraftwire.testing.errors import QuorumError
+from kraftwire.testing.process import NodeProcess
+
+if TYPE_CHECKING:
+    from kraftwire.client import Admin
+
+__all__ = ["Quorum", "quorum"]
+
+_HOST = "127.0.0.1"
+_POLL_S = 0.02
+_START_ATTEMPTS = 3
+# What a node says that finds its port taken between choosing it and binding it.
+_PORT_TAKEN = "in use"
+
+
+class Quorum:
+    """Nodes with the ids 1 to `count`; made by `quorum`.
+
+    Order: entering starts the nodes and waits until all of them serve and one leads; leaving kills
+    what runs. Raises: QuorumError with the end of a node's log when one does not do its part.
+    """
+
+    def __init__(
+        self, count: int, folder: Path | None, properties: Mapping[str, object], timeout_s: float
+    ) -> None:
+        if count < 1:
+            raise UsageError(f"expected 1 or more nodes, found {count}")
+        self._count = count
+        self._given_folder = folder
+        self._properties = dict(properties)
+        self._timeout_s = timeout_s
+        self._nodes: dict[int, NodeProcess] = {}
+        self._ports: dict[int, tuple[int, int]] = {}
+        self.cluster_id = ""
+        self.folder = Path()
+
+    def __enter__(self) -> Self:
+        if self._given_folder is None:
+            self.folder = Path(tempfile.mkdtemp(prefix="kraftwire-quorum-"))
+        else:
+            self.folder = self._given_folder
+            self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._start_all()
+            self._wait_serving()
+        except BaseException:
+            self._kill_all()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._kill_all()
+        if error is not None:
+            error.add_note(f"logs and data of the quorum's nodes are in {self.folder}")
+        elif self._given_folder is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def node_ids(self) -> tuple[int, ...]:
+        """The ids of all nodes, running or not."""
+        return tuple(self._nodes)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The client listeners of all nodes, comma-separated."""
+        return ",".join(f"{_HOST}:{ports[0]}" for ports in self._ports.values())
+
+    @property
+    def bootstrap_controllers(self) -> str:
+        """The controller listeners of all nodes, comma-separated."""
+        return ",".join(f"{_HOST}:{ports[1]}" for ports in self._ports.values())
+
+    def leader(self) -> int:
+        """The leader's id; waits for one if there is none.
+
+        Raises: QuorumError if there is none in time.
+        """
+        try:
+            return self.admin().describe_quorum().leader_id
+        except ApiError as error:
+            raise self._problem(str(error)) from error
+
+    def admin(self, *, timeout_s: float | None = None) -> Admin:
+        """A client that asks the controllers of those nodes that run and are not paused."""
+        from kraftwire.client import Admin
+
+        awake = [i for i, node in self._nodes.items() if node.is_running and not node.is_paused]
+        if not awake:
+            raise self._problem("no node runs")
+        return Admin(
+            bootstrap_controllers=[f"{_HOST}:{self._ports[i][1]}" for i in awake],
+            timeout_s=self._timeout_s if timeout_s is None else timeout_s,
+            # A paused leader is still named by the others until they elect another one.
+            connect_timeout_s=1.0,
+            retry_backoff_max_s=0.2,
+        )
+
+    def start(self, node_id: int) -> None:
+        """Start a node that was killed or stopped, and wait until it accepts connections."""
+        node = self._node(node_id)
+        node.start()
+        node.wait_ready(time.monotonic() + self._timeout_s)
+
+    def stop(self, node_id: int) -> None:
+        """Stop a node in good order: a leader hands over first."""
+        self._node(node_id).stop()
+
+    def kill(self, node_id: int) -> None:
+        """End a node as a power cut does."""
+        node = self._node(node_id)
+        if not node.is_running:
+            raise QuorumError(f"node {node_id} does not run")
+        node.kill()
+
+    def pause(self, node_id: int) -> None:
+        """Halt a node: its connections stay open, and nothing is answered on them."""
+        self._node(node_id).pause()
+
+    def resume(self, node_id: int) -> None:
+        """Let a paused node go on."""
+        self._node(node_id).resume()
+
+    def is_running(self, node_id: int) -> bool:
+        """Whether a node's process is there, paused or not."""
+        return self._node(node_id).is_running
+
+    def pid(self, node_id: int) -> int | None:
+        """A node's process id; None if it does not run."""
+        return self._node(node_id).pid
+
+    def log(self, node_id: int) -> str:
+        """All that a node has logged, over all its starts."""
+        return self._node(node_id).log.read_text(errors="replace")
+
+    def data_folder(self, node_id: int) -> Path:
+        """A node's log directory, in Kafka's format."""
+        self._node(node_id)
+        return self.folder / f"data-{node_id}"
+
+    def _node(self, node_id: int) -> NodeProcess:
+        if node_id not in self._nodes:
+            known = ", ".join(map(str, self._nodes))
+            raise UsageError(f"there is no node {node_id}, only {known}")
+        return self._nodes[node_id]
+
+    def _start_all(self) -> None:
+        """Choose ports and start; with other ports again if somebody was faster to take one."""
+        for attempt in range(1, _START_ATTEMPTS + 1):
+            self._prepare()
+            deadline = time.monotonic() + self._timeout_s
+            for node in self._nodes.values():
+                node.start()
+            try:
+                for node in self._nodes.values():
+                    node.wait_ready(deadline)
+            except QuorumError:
+                logs = "".join(node.new_lines() for node in self._nodes.values())
+                if attempt == _START_ATTEMPTS or _PORT_TAKEN not in logs:
+                    raise
+                self._kill_all()
+            else:
+                return
+
+    def _prepare(self) -> None:
+        """Properties files and formatted log directories, with new ports each time."""
+        from kraftwire.log.files import LocalFiles
+        from kraftwire.log.format import FormatNode, FormatRequest, format_directories
+        from kraftwire.log.uuids import random_uuid
+        from kraftwire.wire.json_form import uuid_to_text
+
+        self.cluster_id = uuid_to_text(random_uuid())
+        ports = iter(_free_ports(2 * self._count))
+        self._ports = {number: (next(ports), next(ports)) for number in range(1, self._count + 1)}
+        for number in self._ports:
+            config = self.folder / f"node-{number}.properties"
+            config.write_text(self._config(number), encoding="iso-8859-1")
+            data = str(self.folder / f"data-{number}")
+            shutil.rmtree(data, ignore_errors=True)
+            node = FormatNode(
+                node_id=number,
+                directories=(data,),
+                metadata_directory=data,
+                is_controller=True,
+                has_static_voters=True,
+            )
+            list(format_directories(LocalFiles(), node, FormatRequest(cluster_id=self.cluster_id)))
+            log = self.folder / f"node-{number}.log"
+            self._nodes[number] = NodeProcess(number, config, log, listener_count=2)
+
+    def _config(self, number: int) -> str:
+        from kraftwire.log.properties import escape_property
+
+        voters = ",".join(f"{each}@{_HOST}:{port}" for each, (_, port) in self._ports.items())
+        broker_port, controller_port = self._ports[number]
+        properties: dict[str, object] = {
+            "process.roles": "broker,controller",
+            "node.id": number,
+            "listeners": f"PLAINTEXT://{_HOST}:{broker_port},CONTROLLER://{_HOST}:{controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": voters,
+            "log.dirs": self.folder / f"data-{number}",
+            # Half of Kafka's second: nobody leads until it has passed for the first time.
+            "controller.quorum.election.timeout.ms": 500,
+            **self._properties,
+        }
+        lines = (
+            f"{escape_property(key, is_key=True)}={escape_property(str(value))}\n"
+            for key, value in properties.items()
+        )
+        return "".join(lines)
+
+    def _wait_serving(self) -> None:
+        """Return once a leader is there and every node is known as broker and as controller."""
+        from kraftwire.client import Admin
+
+        deadline = time.monotonic() + self._timeout_s
+        self.leader()
+        clients = Admin(bootstrap_servers=self.bootstrap_servers, timeout_s=self._timeout_s)
+        for admin in (self.admin(), clients):
+            while not self._is_complete(admin):
+                for node in self._nodes.values():
+                    if not node.is_running:
+                        raise node.error(f"ended with exit code {node.exit_code}")
+                if time.monotonic() > deadline:
+                    raise self._problem("the nodes do not all register in time")
+                time.sleep(_POLL_S)
+
+    def _is_complete(self, admin: Admin) -> bool:
+        try:
+            nodes = admin.describe_cluster().nodes
+        except ApiError as error:
+            raise self._problem(str(error)) from error
+        return len(nodes) == self._count and not any(node.is_fenced for node in nodes)
+
+    def _problem(self, text: str) -> QuorumError:
+        """A problem of all nodes, with the end of each log."""
+        tails = [str(node.error(_state(node))) for node in self._nodes.values()]
+        return QuorumError("\n".join([text, *tails]))
+
+    def _kill_all(self) -> None:
+        with ExitStack() as stack:
+            for node in self._nodes.values():
+                stack.callback(node.kill)
+
+
+def quorum(
+    nodes: int = 3,
+    *,
+    folder: Path | str | None = None,
+    properties: Mapping[str, object] | None = None,
+    timeout_s: float = 30.0,
+) -> Quorum:
+    """A quorum of kraftwire nodes, to be used as a context manager.
+
+    Shape: `folder` gets properties files, logs and data; a temporary one is removed at the end
+    unless the block fails. `properties` go into every node's properties file.
+    Units: `timeout_s` bounds each start and each wait for a leader.
+    """
+    given = Path(folder).absolute() if folder is not None else None
+    return Quorum(nodes, given, properties or {}, timeout_s)
+
+
+def _state(node: NodeProcess) -> str:
+    if node.is_running:
+        return "is paused" if node.is_paused else "runs"
+    return f"has ended with exit code {node.exit_code}"
+
+
+def _free_ports(count: int) -> list[int]:
+    """Loopback ports that nobody listens on; all held at once so that they differ."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind((_HOST, 0))
+        return [each.getsockname()[1] for each in sockets]
