@@ -8,7 +8,7 @@ Source: R-NET-1 to R-NET-3; Kafka's `NetworkClient`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -41,9 +41,6 @@ class Stream(Protocol):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
         """Read what is there, at least a byte; nothing at the end."""
-
-    def aclose(self) -> Coroutine[object, object, None]:
-        """Close."""
 
 
 class Tap(Protocol):
@@ -238,13 +235,9 @@ class Link:
 
 
 def close_now(stream: Stream) -> None:
-    """Close a stream without a checkpoint; a socket's `aclose` does its work before that."""
+    """Close a stream without waiting, which is all that closing a socket takes."""
     if isinstance(stream, trio.SocketStream):
         stream.socket.close()
-    else:
-        coroutine: Coroutine[object, object, None] = stream.aclose()
-        try:
-            coroutine.send(None)
-        except StopIteration:
-            return
-        coroutine.close()
+    elif isinstance(stream, trio.StapledStream):
+        for half in (stream.send_stream, stream.receive_stream):
+            half.close()

@@ -1,0 +1,400 @@
+"""What a node does with the bytes of one accepted connection."""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from kraftwire import messages
+from kraftwire.errors import StorageError
+from kraftwire.limits import REQUEST_SIZE_MAX
+from kraftwire.messages.api_versions_request import ApiVersionsRequest
+from kraftwire.messages.api_versions_response import ApiVersionsResponse
+from kraftwire.messages.metadata_request import MetadataRequest
+from kraftwire.messages.metadata_response import MetadataResponse
+from kraftwire.messages.request_header import RequestHeader
+from kraftwire.node.config import ConnectionLimits, Listener
+from kraftwire.node.connection import Connection, ConnectionStats, Service
+from kraftwire.node.context import Request
+from kraftwire.node.logs import LOGGER, RateLimit
+from kraftwire.protocol.envelope import decode_response, encode_request
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.wire.frame import frame
+from kraftwire.wire.message import Message
+
+LISTENER = Listener("PLAINTEXT", "localhost", 9092, False, True)
+VERSIONS = {0: (0, 11), 3: (0, 13), 18: (0, 4)}
+Handle = Callable[[Request], Awaitable[Message | None]]
+
+
+async def answer_by_kind(request: Request) -> Message:
+    """An answer to the two APIs of these tests; Metadata repeats who asked."""
+    if request.api_key == ApiVersionsRequest.API_KEY:
+        return ApiVersionsResponse()
+    return MetadataResponse(cluster_id=f"{request.client_id} {request.software}")
+
+
+class Peer:
+    """The other end of a served connection."""
+
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        answer: Handle = answer_by_kind,
+        limits: ConnectionLimits | None = None,
+    ) -> None:
+        self.stats = ConnectionStats()
+        self.stream, own = trio.testing.memory_stream_pair()
+        service = Service(LISTENER, VERSIONS, answer)
+        self.connection = Connection(
+            own,
+            service,
+            limits or ConnectionLimits(),
+            stats=self.stats,
+            garbage=RateLimit(trio.current_time),
+            peer="10.0.0.1:5",
+        )
+        nursery.start_soon(self.connection.serve)
+        self._buffer = b""
+
+    async def send(self, message: Message, version: int, correlation_id: int = 1) -> None:
+        await self.stream.send_all(request_frame(message, version, correlation_id))
+
+    async def receive(self, api_key: int, version: int) -> tuple[int, Message]:
+        """Correlation id and body of the next response."""
+        (size,) = struct.unpack(">i", await self._read(4))
+        header, body, end = decode_response(payload := await self._read(size), api_key, version)
+        assert end == len(payload)
+        return header.correlation_id, body
+
+    async def is_closed(self) -> bool:
+        return await self.stream.receive_some(100) == b""
+
+    async def _read(self, count: int) -> bytes:
+        while len(self._buffer) < count:
+            data = await self.stream.receive_some(1000)
+            assert data, "the connection is closed"
+            self._buffer += data
+        data, self._buffer = self._buffer[:count], self._buffer[count:]
+        return data
+
+
+def request_frame(message: Message, version: int, correlation_id: int = 1) -> bytes:
+    header = RequestHeader(
+        request_api_key=message.API_KEY,
+        request_api_version=version,
+        correlation_id=correlation_id,
+        client_id="me",
+    )
+    return frame(encode_request(header, message))
+
+
+def hello(name: str = "apache-kafka-java", version: str = "4.3.1") -> ApiVersionsRequest:
+    return ApiVersionsRequest(client_software_name=name, client_software_version=version)
+
+
+@pytest.mark.trio
+async def test_requests_are_answered_in_their_order(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """Clients send several requests at once and match the answers by order."""
+    del autojump_clock
+
+    async def slow_first(request: Request) -> Message:
+        assert isinstance(request.message, MetadataRequest)
+        if request.message.allow_auto_topic_creation:
+            await trio.sleep(5)
+        return MetadataResponse()
+
+    peer = Peer(nursery, slow_first)
+    both = request_frame(MetadataRequest(allow_auto_topic_creation=True), 12, 1)
+    both += request_frame(MetadataRequest(allow_auto_topic_creation=False), 12, 2)
+    await peer.stream.send_all(both)
+    assert (await peer.receive(3, 12))[0] == 1
+    assert (await peer.receive(3, 12))[0] == 2
+
+
+@pytest.mark.trio
+async def test_a_frame_may_come_byte_by_byte(autojump_clock: Any, nursery: trio.Nursery) -> None:
+    """TCP keeps no borders."""
+    del autojump_clock
+    peer = Peer(nursery)
+    for byte in request_frame(MetadataRequest(), 12):
+        await peer.stream.send_all(bytes([byte]))
+    assert (await peer.receive(3, 12))[0] == 1
+
+
+@pytest.mark.trio
+async def test_handlers_learn_client_id_and_software(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """Java peers are told from ours by the name in their ApiVersions request."""
+    del autojump_clock
+    peer = Peer(nursery)
+    await peer.send(hello(), 4)
+    await peer.receive(18, 4)
+    await peer.send(MetadataRequest(), 12)
+    _, body = await peer.receive(3, 12)
+    assert isinstance(body, MetadataResponse)
+    assert body.cluster_id == "me apache-kafka-java"
+
+
+@pytest.mark.trio
+async def test_an_api_versions_that_is_too_new_is_answered_in_version_0(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """KIP-511: the client must be able to read which versions it may use, and go on."""
+    del autojump_clock
+    peer = Peer(nursery)
+    body = request_frame(hello(), 4)
+    newer = body[:6] + struct.pack(">h", 5) + body[8:]
+    await peer.stream.send_all(newer)
+    _, answer = await peer.receive(18, 0)
+    assert isinstance(answer, ApiVersionsResponse)
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    (own,) = answer.api_keys
+    assert (own.api_key, own.min_version, own.max_version) == (18, 0, 4)
+    await peer.send(hello(), 4)
+    assert (await peer.receive(18, 4))[0] == 1
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize("name", ["", "-kafka", "ka fka", "kafka/", "kafka-"])
+async def test_a_software_name_of_wrong_shape_is_an_invalid_request(
+    autojump_clock: Any, nursery: trio.Nursery, name: str
+) -> None:
+    """R-SRV-2: the name ends up in metrics and logs."""
+    del autojump_clock
+    peer = Peer(nursery)
+    await peer.send(hello(name), 3)
+    _, answer = await peer.receive(18, 3)
+    assert isinstance(answer, ApiVersionsResponse)
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize(
+    ("data", "cause"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", "bad-frame"),
+        (struct.pack(">i", -1), "bad-frame"),
+        (struct.pack(">i", 100 * 1024 * 1024 + 1), "bad-frame"),
+        (frame(b""), "bad-request"),
+        (frame(b"\0\3"), "bad-request"),
+        (frame(struct.pack(">hhih", 3, 12, 1, -1)), "bad-request"),
+        (frame(struct.pack(">hhih", 3, 12, 1, -1) + b"\0" + b"\xff" * 20), "bad-request"),
+        (frame(struct.pack(">hhihb", 999, 0, 1, -1, 0)), "not-offered"),
+        (frame(struct.pack(">hhihb", 3, 99, 1, -1, 0)), "not-offered"),
+        (frame(struct.pack(">hhihb", 52, 2, 1, -1, 0)), "not-offered"),
+    ],
+)
+async def test_bytes_that_are_no_request_close_the_connection(
+    autojump_clock: Any, nursery: trio.Nursery, data: bytes, cause: str
+) -> None:
+    """A counter, one line, the end of this connection, and nothing else happens."""
+    del autojump_clock
+    peer = Peer(nursery)
+    await peer.stream.send_all(data)
+    assert await peer.is_closed()
+    assert peer.stats.closed == {cause: 1}
+    assert peer.stats.buffered_bytes == 0
+
+
+@pytest.mark.trio
+async def test_garbage_is_logged_once_and_without_traceback(
+    autojump_clock: Any,
+    nursery: trio.Nursery,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A scanner must not fill the disk with log lines."""
+    del autojump_clock
+    monkeypatch.setattr(LOGGER, "propagate", True)
+    limit = RateLimit(trio.current_time)
+    with caplog.at_level(logging.WARNING, LOGGER.name):
+        for _ in range(100):
+            peer = Peer(nursery)
+            peer.connection._garbage = limit
+            await peer.stream.send_all(struct.pack(">i", -1))
+            assert await peer.is_closed()
+        assert len(caplog.records) == 1
+        assert caplog.records[0].exc_info is None
+        await trio.sleep(11)
+        limit.log("bad-frame", "bad-frame")
+    assert caplog.records[1].__dict__["fields"] == {"held_back": 99}
+
+
+@pytest.mark.trio
+async def test_a_long_request_is_refused_before_it_is_decoded(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """Decoding millions of tiny elements would keep the Raft core waiting."""
+    del autojump_clock
+    peer = Peer(nursery)
+    head = struct.pack(">hhihb", 3, 12, 1, -1, 0)
+    await peer.stream.send_all(frame(head + bytes(REQUEST_SIZE_MAX)))
+    assert await peer.is_closed()
+    assert peer.stats.closed == {"too-long": 1}
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize("sent", [b"", b"\0\0", b"\0\0\0\x0a\0\3"])
+async def test_a_connection_without_a_first_request_is_closed(
+    autojump_clock: Any, nursery: trio.Nursery, sent: bytes
+) -> None:
+    """Connections that say nothing, or too little, must not pile up."""
+    del autojump_clock
+    limits = ConnectionLimits(handshake_ms=3000)
+    peer = Peer(nursery, limits=limits)
+    await peer.stream.send_all(sent)
+    began = trio.current_time()
+    assert await peer.is_closed()
+    assert trio.current_time() - began == pytest.approx(3, abs=0.1)
+    assert peer.stats.closed == {"slow-request": 1}
+
+
+@pytest.mark.trio
+async def test_an_idle_connection_is_closed_after_its_time(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """connections.max.idle.ms, counted from the last request on."""
+    del autojump_clock
+    peer = Peer(nursery, limits=ConnectionLimits(idle_ms=60_000, handshake_ms=1000))
+    await peer.send(hello(), 4)
+    await peer.receive(18, 4)
+    began = trio.current_time()
+    assert await peer.is_closed()
+    assert trio.current_time() - began == pytest.approx(60, abs=0.1)
+    assert peer.stats.closed == {"idle": 1}
+
+
+@pytest.mark.trio
+async def test_an_idle_time_below_zero_means_for_ever(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """As in Kafka."""
+    del autojump_clock
+    peer = Peer(nursery, limits=ConnectionLimits(idle_ms=-1))
+    await peer.send(hello(), 4)
+    await peer.receive(18, 4)
+    await trio.sleep(1_000_000)
+    await peer.send(MetadataRequest(), 12)
+    assert (await peer.receive(3, 12))[0] == 1
+
+
+@pytest.mark.trio
+async def test_a_reader_that_does_not_read_is_given_up(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """An answer that nobody takes must not be held for ever."""
+    del autojump_clock
+    peer = Peer(nursery, limits=ConnectionLimits(write_ms=2000))
+
+    async def stuck() -> None:
+        await trio.sleep_forever()
+
+    own = peer.connection._stream
+    assert isinstance(own, trio.StapledStream)
+    own.send_stream.send_all_hook = stuck  # type: ignore[attr-defined]
+    await peer.send(hello(), 4)
+    await trio.sleep(3)
+    assert peer.stats.closed == {"slow-reader": 1}
+
+
+@pytest.mark.trio
+async def test_a_peer_that_leaves_while_its_request_is_in_work_does_no_harm(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """Followers disconnect while their Fetch is parked."""
+    del autojump_clock
+
+    async def slow(request: Request) -> Message:
+        del request
+        await trio.sleep(5)
+        return MetadataResponse()
+
+    peer = Peer(nursery, slow)
+    await peer.send(MetadataRequest(), 12)
+    await peer.stream.aclose()
+    await trio.sleep(6)
+    assert peer.stats.closed == {"broken": 1}
+
+
+@pytest.mark.trio
+async def test_a_fault_in_a_handler_ends_only_its_connection(
+    autojump_clock: Any,
+    nursery: trio.Nursery,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A mistake of ours in one API must not take the quorum down."""
+    del autojump_clock
+    monkeypatch.setattr(LOGGER, "propagate", True)
+
+    async def faulty(request: Request) -> Message:
+        del request
+        raise KeyError("topic")
+
+    peer = Peer(nursery, faulty)
+    await peer.send(MetadataRequest(), 12)
+    assert await peer.is_closed()
+    assert peer.stats.closed == {"fault": 1}
+    (record,) = caplog.records
+    fields = record.__dict__["fields"]
+    assert fields["request"] == "MetadataRequest"
+    assert fields["at"].startswith("test_node_connection.py:")
+
+
+@pytest.mark.trio
+async def test_a_disk_error_in_a_handler_ends_the_node(autojump_clock: Any) -> None:
+    """D9: a node that cannot read its log must not go on as if it could."""
+    del autojump_clock
+
+    async def failing(request: Request) -> Message:
+        del request
+        raise StorageError("read failed", file="0.log")
+
+    async def serve() -> None:
+        async with trio.open_nursery() as nursery:
+            peer = Peer(nursery, failing)
+            await peer.send(MetadataRequest(), 12)
+            await trio.sleep_forever()
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await serve()
+    assert caught.group_contains(StorageError)
+
+
+@pytest.mark.trio
+async def test_a_handler_may_leave_a_request_unanswered(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """R-SRV-6: what cannot be answered honestly ends the connection."""
+    del autojump_clock
+
+    async def silent(request: Request) -> None:
+        del request
+
+    peer = Peer(nursery, silent)
+    await peer.send(MetadataRequest(), 12)
+    assert await peer.is_closed()
+    assert peer.stats.closed == {"unanswered": 1}
+
+
+@pytest.mark.trio
+async def test_every_offered_version_of_metadata_is_answered_in_its_own_layout(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """Clients of ten years speak to one node."""
+    del autojump_clock
+    peer = Peer(nursery)
+    for version in range(messages.API_VERSIONS[3][1] + 1):
+        await peer.send(MetadataRequest(), version, version)
+        assert (await peer.receive(3, version))[0] == version
+    assert peer.stats.requests == {"Metadata": 14}
