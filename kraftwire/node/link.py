@@ -8,7 +8,7 @@ Source: R-NET-1 to R-NET-3; Kafka's `NetworkClient`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -90,7 +90,7 @@ class Link:
         stats: LinkStats,
         garbage: RateLimit,
         tap: TapFactory | None = None,
-        connect: Callable[[str, int], object] | None = None,
+        connect: Callable[[str, int], Awaitable[Stream]] | None = None,
     ) -> None:
         self.address = ("", 0)
         self.on_negotiated: Callable[[frozenset[str]], None] | None = None
@@ -178,7 +178,7 @@ class Link:
         host, port = self.address
         self._stats.connects += 1
         try:
-            stream: Stream = await self._connect(host, port)  # type: ignore[misc]
+            stream = await self._connect(host, port)
         except OSError as error:
             self._stats.connect_failures += 1
             log("debug", "connect-failed", peer=f"{host}:{port}", problem=error)
