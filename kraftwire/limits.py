@@ -45,6 +45,8 @@ __all__ = [
     "PARTIAL_BYTES_MAX",
     "PEER_QUEUE_MAX",
     "PENDING_REQUESTS_MAX",
+    "PERF_APPEND_BYTES",
+    "PERF_IN_FLIGHT_BYTES",
     "RAFT_EVENT_COUNT_MAX",
     "RAFT_HIGHLIGHT_COUNT_MAX",
     "RAFT_PENDING_COUNT_MAX",
@@ -307,3 +309,8 @@ OBSERVERS_MAX = 4096
 # A held-back Fetch is answered after this long, whatever it asks for: replicas ask for half a
 # second, and a peer that asks for days would keep its place among PARKED_FETCHES_MAX.
 FETCH_WAIT_MAX_MS = 30_000
+
+# The test server's load: what one append holds at most, so that other events of the core get their
+# turn, and what waits for its commit at most, so that memory is bounded where the load is not.
+PERF_APPEND_BYTES = 256 * 1024
+PERF_IN_FLIGHT_BYTES = 16 * 1024 * 1024

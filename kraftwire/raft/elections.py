@@ -30,7 +30,6 @@ __all__ = [
     "handle_vote_response",
     "poll_candidate",
     "poll_prospective",
-    "request_votes",
     "vote_failed",
 ]
 
@@ -47,7 +46,7 @@ def poll_prospective(state: RaftState, role: Prospective) -> None:
     elif state.now >= role.deadline_ms:
         _end_prospective(state, role, "the pre-vote timed out")
     else:
-        request_votes(state, role)
+        ask_for_votes(state, role)
 
 
 def _end_prospective(state: RaftState, role: Prospective, reason: str) -> None:
@@ -74,10 +73,10 @@ def poll_candidate(state: RaftState, role: Candidate) -> None:
     elif state.now >= role.deadline_ms:
         to_prospective(state, "the election timed out")
     elif role.retry_ms is None:
-        request_votes(state, role)
+        ask_for_votes(state, role)
 
 
-def request_votes(state: RaftState, role: Prospective | Candidate) -> None:
+def ask_for_votes(state: RaftState, role: Prospective | Candidate) -> None:
     """Ask every voter that has not answered, as far as connections are ready (R-VOTE-2)."""
     for voter_id in role.votes.unanswered:
         destination = state.voter_destination(voter_id)

@@ -36,6 +36,8 @@ def _hands_over(state: RaftState, leader: Leader) -> bool:
     policy = state.config.handover
     if policy == "never" or state.high_watermark <= leader.epoch_start_offset:
         return False
+    if policy == "auto" and _JAVA not in state.software.values():
+        return False
     progress = leader.progress
     others = [key for key in progress.preferred_successors() if progress.has_fetched(key.id)]
     if policy == "always":

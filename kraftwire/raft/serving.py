@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from kraftwire.limits import FETCH_WAIT_MAX_MS
 from kraftwire.messages import fetch_response as answer
 from kraftwire.messages import fetch_snapshot_response as snapshot_answer
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest
@@ -146,7 +147,8 @@ def _reply_with_records(
     data = _partition(state, ErrorCode.NONE, mark)
     response = _response(state, event, data)
     if may_wait and can_wait:
-        parked = ParkedFetch(event.token, offset, state.now + request.max_wait_ms, event, response)
+        due = state.now + min(request.max_wait_ms, FETCH_WAIT_MAX_MS)
+        parked = ParkedFetch(event.token, offset, due, event, response)
         if state.parked.park(parked):
             return
     records = None if is_empty else LogSlice(offset, request.max_bytes, end)

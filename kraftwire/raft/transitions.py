@@ -35,6 +35,7 @@ __all__ = [
     "is_consistent",
     "maybe_transition",
     "persist",
+    "tell_listeners",
     "to_candidate",
     "to_follower",
     "to_leader",
@@ -110,7 +111,8 @@ def _reset_connections(state: RaftState) -> None:
         state.emit(ResetConnections())
 
 
-def _tell_listeners(state: RaftState) -> None:
+def tell_listeners(state: RaftState) -> None:
+    """Have the state machines hear who leads, each when it is time for it."""
     role = state.role
     end = role.epoch_start_offset if type(role) is Leader else state.log.end_offset
     state.listeners.leader_changed(role.leader_id, role.epoch, end, type(role) is Leader)
@@ -142,7 +144,7 @@ def to_unattached(state: RaftState, epoch: int, reason: str, *, keep: bool = Fal
         # Kafka lets them wait for their time-out and then answers as of old: we say at once that
         # there is nothing to wait for.
         fail_parked(state, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    _tell_listeners(state)
+    tell_listeners(state)
 
 
 def grant_vote(state: RaftState, candidate: ReplicaKey) -> None:
@@ -192,7 +194,7 @@ def to_candidate(state: RaftState, reason: str) -> None:
     votes = Votes(state.voters.voters, state.config.key.id)
     new = Candidate(state.role.epoch + 1, votes, state.random_timeout(), state.config.key)
     _become(state, new, reason)
-    _tell_listeners(state)
+    tell_listeners(state)
 
 
 def to_leader(state: RaftState, reason: str) -> None:
@@ -219,7 +221,7 @@ def to_leader(state: RaftState, reason: str) -> None:
     state.high_watermark = -1
     _become(state, new, reason)
     state.log.register_epoch(role.epoch, start)
-    _tell_listeners(state)
+    tell_listeners(state)
 
 
 def to_resigned(state: RaftState, reason: str, preferred: list[ReplicaKey]) -> None:
@@ -258,7 +260,7 @@ def to_follower(
         old.voted if epoch == old.epoch else None,
     )
     _become(state, new, reason)
-    _tell_listeners(state)
+    tell_listeners(state)
     fail_parked(state, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
