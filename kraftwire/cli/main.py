@@ -30,6 +30,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "kraftwire.cli.node:node",
         "Run a node of a quorum.",
     ),
+    "perf": (
+        "kraftwire.cli.perf:perf",
+        "Measure a quorum under load: the raft test server, one node or several.",
+    ),
     "quorum": (
         "kraftwire.cli.quorum:quorum",
         "Describe and watch the metadata quorum, add and remove controllers.",

@@ -45,7 +45,7 @@ from kraftwire.raft.voters import Endpoint, ReplicaKey
 from kraftwire.records.batch import RecordBatch
 from kraftwire.wire.message import Message
 
-__all__ = ["Node", "run"]
+__all__ = ["Node", "run", "run_node"]
 
 # Beyond the core's own time for leaving, something else must be wrong.
 SHUTDOWN_GRACE_SECONDS = 5.0
@@ -56,22 +56,34 @@ def run(config: NodeConfig) -> int:
 
     Raises: UsageError and StorageError, if the node cannot start or has to stop.
     """
+    return run_node(Node(config))
+
+
+def run_node(node: Node, beside: Callable[[trio.Event], Awaitable[None]] | None = None) -> int:
+    """Run a node, and a task beside it, until a signal or until that task sets its event.
+
+    Raises: as `run`.
+    """
+    config = node.config
     set_up(config.log_level, config.node_id)
     for warning in config.warnings:
         log("warning", "config", text=warning)
     try:
-        trio.run(_run_until_signal, config)
+        trio.run(_run_until_stopped, node, beside)
     except BaseExceptionGroup as group:
         raise _first(group) from group
     return 0
 
 
-async def _run_until_signal(config: NodeConfig) -> None:
+async def _run_until_stopped(
+    node: Node, beside: Callable[[trio.Event], Awaitable[None]] | None
+) -> None:
     stop = trio.Event()
-    node = Node(config)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_stop_on_signal, signals, stop, nursery.cancel_scope)
+            if beside is not None:
+                nursery.start_soon(beside, stop)
             await node.run(stop)
             nursery.cancel_scope.cancel()
 
@@ -172,7 +184,8 @@ class Node:
             new_cluster_id=new_cluster_id if config.is_raft_readme else None,
         )
         self._registration = Registration(self.context, secrets.token_bytes(16))
-        self.driver.add_listener(_StateMachine(self.context, self.driver, storage))
+        if self._has_controller:
+            self.driver.add_listener(_StateMachine(self.context, self.driver, storage))
         for listener in self._extra_listeners:
             self.driver.add_listener(listener)
 

@@ -1,0 +1,117 @@
+"""All nodes of a test quorum at once: their files, their processes, and their end.
+
+Owns the temporary folder, free ports and the children. Children are stopped in good order and do
+not outlive this process: each ends when its standard input does.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import FrameType
+
+__all__ = ["run_nodes"]
+
+_HOST = "127.0.0.1"
+_POLL_SECONDS = 0.05
+# The last leader finds nobody to hand over to any more, and need not wait for anybody.
+_HANDOVER_SECONDS = 1.0
+_STOP_SECONDS = 10.0
+
+_CONFIG = """\
+node.id={node_id}
+listeners=CONTROLLER://{host}:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT
+controller.quorum.voters={voters}
+log.dirs={log_dir}
+"""
+
+
+def run_nodes(count: int, options: Sequence[str], duration: float | None) -> int:
+    """Run a quorum until SIGTERM or SIGINT, or for some seconds; returns the exit code.
+
+    Shape: 1 if a node ended by itself or did not stop well. What nodes print is printed here.
+    """
+    stopping = _Stopping()
+    with tempfile.TemporaryDirectory(prefix="kraftwire-perf-") as name:
+        configs = _write_configs(Path(name), count)
+        with ExitStack() as stack:
+            nodes = [stack.enter_context(_start(config, options)) for config in configs]
+            stack.callback(_stop, nodes)
+            end = None if duration is None else time.monotonic() + duration
+            while not stopping.is_asked and (end is None or time.monotonic() < end):
+                if any(node.poll() is not None for node in nodes):
+                    break
+                time.sleep(_POLL_SECONDS)
+            failed = any(node.poll() is not None for node in nodes)
+            _stop(nodes)
+        return int(failed or any(node.returncode != 0 for node in nodes))
+
+
+class _Stopping:
+    """Whether a signal asked for the end. Shape: catches SIGTERM and SIGINT once it is made."""
+
+    def __init__(self) -> None:
+        self.is_asked = False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._ask)
+
+    def _ask(self, _number: int, _frame: FrameType | None) -> None:
+        self.is_asked = True
+
+
+def _write_configs(folder: Path, count: int) -> list[Path]:
+    ports = _free_ports(count)
+    voters = ",".join(f"{node_id}@{_HOST}:{port}" for node_id, port in enumerate(ports, 1))
+    paths = []
+    for node_id, port in enumerate(ports, 1):
+        path = folder / f"node-{node_id}.properties"
+        log_dir = folder / f"log-{node_id}"
+        path.write_text(
+            _CONFIG.format(node_id=node_id, host=_HOST, port=port, voters=voters, log_dir=log_dir)
+        )
+        paths.append(path)
+    return paths
+
+
+def _start(config: Path, options: Sequence[str]) -> subprocess.Popen[bytes]:
+    # In a group of its own, so that Ctrl-C reaches this process alone, which stops them in order.
+    command = [sys.executable, "-m", "kraftwire", "perf", f"--config={config}", *options]
+    command.append("--ends-with-input")
+    return subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0)
+
+
+def _stop(nodes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """End all nodes together: in good order, else at once, else by force."""
+    for seconds in (_HANDOVER_SECONDS, _STOP_SECONDS):
+        running = [node for node in nodes if node.poll() is None]
+        for node in running:
+            node.terminate()
+        _wait(running, seconds)
+    for node in nodes:
+        node.kill()
+        node.wait()
+
+
+def _wait(nodes: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    for node in nodes:
+        with suppress(subprocess.TimeoutExpired):
+            node.wait(max(0.0, deadline - time.monotonic()))
+
+
+def _free_ports(count: int) -> list[int]:
+    """Loopback ports that nobody listens on; all held at once so that they differ."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind((_HOST, 0))
+        return [each.getsockname()[1] for each in sockets]
