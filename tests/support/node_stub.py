@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from kraftwire.errors import ApiError
+from kraftwire.messages.feature_level_record import FeatureLevelRecord
+from kraftwire.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
+from kraftwire.node import handlers
 from kraftwire.node.config import Listener, NodeConfig
 from kraftwire.node.context import Request
 from kraftwire.node.controller import Controller
 from kraftwire.node.controller_steps import VersionedRecord
-from kraftwire.node.image import MetadataImage
+from kraftwire.node.image import METADATA_VERSION, MetadataImage
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from kraftwire.records.batch import RecordBatch
@@ -23,7 +27,18 @@ from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.records.reader import read_batches
 from kraftwire.wire.message import Message
 
-__all__ = ["RaftStub", "StubNode", "batch_of", "control_batch"]
+__all__ = [
+    "CLUSTER_ID",
+    "RaftStub",
+    "StubNode",
+    "answer_of",
+    "batch_of",
+    "config_of",
+    "control_batch",
+    "raw_batch",
+    "request_of",
+    "with_brokers",
+]
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAg"
 
@@ -191,3 +206,39 @@ class StubNode:
             if not batch.is_control
             for record in batch.records()
         ]
+
+
+def request_of(message: Message, version: int, *, to: str = "client", **more: str) -> Request:
+    """A request that came in on a listener for clients, for peers (`peer`) or for `both`."""
+    return Request(
+        message.API_KEY,
+        version,
+        message,
+        listener="CONTROLLER" if to == "peer" else "PLAINTEXT",
+        from_controller_listener=to != "client",
+        from_client_listener=to != "peer",
+        **more,
+    )
+
+
+async def answer_of(node: StubNode, request: Request) -> Any:
+    """What the right handler answers."""
+    handler = handlers.route(request)
+    assert handler is not None
+    return await handler(request, node)
+
+
+def with_brokers(node: StubNode, *broker_ids: int, is_fenced: bool = False) -> StubNode:
+    """Commit metadata.version 30 and registrations of brokers."""
+    level = FeatureLevelRecord(name=METADATA_VERSION, feature_level=30)
+    brokers = [
+        RegisterBrokerRecord(
+            broker_id=broker_id,
+            broker_epoch=broker_id,
+            end_points=[BrokerEndpoint(name="PLAINTEXT", host="127.0.0.1", port=9090 + broker_id)],
+            fenced=is_fenced,
+        )
+        for broker_id in broker_ids
+    ]
+    node.commit_records((level, 0), *((broker, 4) for broker in brokers))
+    return node

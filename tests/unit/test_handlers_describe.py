@@ -1,0 +1,237 @@
+"""What nodes tell of themselves: ApiVersions, Metadata, DescribeCluster, configurations."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftwire.errors import ApiError
+from kraftwire.messages import describe_configs_request as configs
+from kraftwire.messages.api_versions_request import ApiVersionsRequest
+from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
+from kraftwire.messages.describe_configs_request import DescribeConfigsRequest
+from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest
+from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
+from kraftwire.messages.describe_topic_partitions_request import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
+from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftwire.node.handlers.api_versions import unsupported_version
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
+from tests.support.node_stub import (
+    CLUSTER_ID,
+    StubNode,
+    answer_of,
+    request_of,
+    with_brokers,
+)
+
+pytestmark = pytest.mark.trio
+
+NAMED = ApiVersionsRequest(client_software_name="x", client_software_version="1")
+
+
+def _cluster(endpoint_type: int, **more: bool) -> DescribeClusterRequest:
+    return DescribeClusterRequest(endpoint_type=endpoint_type, **more)  # type: ignore[arg-type]
+
+
+async def test_ranges_from_zero_are_hidden_below_version_4() -> None:
+    """Older clients take a range that begins at 0 for a mistake (KAFKA-17011)."""
+    node = with_brokers(StubNode())
+    names = {}
+    for version in (3, 4):
+        answer = await answer_of(node, request_of(NAMED, version))
+        names[version] = [feature.name for feature in answer.supported_features]
+    assert names == {3: ["metadata.version"], 4: ["kraft.version", "metadata.version"]}
+
+
+async def test_finalized_levels_are_those_of_the_log() -> None:
+    """What is not committed is not in force; the epoch is the last record's offset."""
+    node = with_brokers(StubNode())
+    answer = await answer_of(node, request_of(NAMED, 4))
+    levels = [(f.name, f.max_version_level) for f in answer.finalized_features]
+    assert levels == [("metadata.version", 30)]
+    assert answer.finalized_features_epoch == 0
+
+
+async def test_a_finalized_kraft_version_is_told_if_it_is_not_zero() -> None:
+    """The level stands in control records, so the core knows it (R-SRV-3)."""
+    node = with_brokers(StubNode())
+    node.raft.kraft_version = 1
+    answer = await answer_of(node, request_of(NAMED, 4))
+    assert [f.name for f in answer.finalized_features] == ["kraft.version", "metadata.version"]
+
+
+async def test_a_client_without_a_proper_name_is_refused() -> None:
+    """Names go into metrics and logs, so Kafka is strict about them (KIP-511, R-SRV-2)."""
+    request = ApiVersionsRequest(client_software_name="a b", client_software_version="1")
+    answer = await answer_of(StubNode(), request_of(request, 3))
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    assert answer.api_keys == []
+
+
+async def test_an_unknown_version_is_answered_with_the_versions_there_are() -> None:
+    """The one answer that a client of any age can read (KIP-511)."""
+    answer = unsupported_version()
+    keys = [(key.api_key, key.min_version, key.max_version) for key in answer.api_keys]
+    assert (answer.error_code, keys) == (ErrorCode.UNSUPPORTED_VERSION, [(18, 0, 4)])
+
+
+async def test_metadata_lists_the_brokers_and_the_quorums_topic() -> None:
+    """Ordinary consumers find the leader of the log like that of any topic."""
+    node = with_brokers(StubNode(), 1, 2)
+    node.raft.leader_id = 2
+    answer = await answer_of(node, request_of(MetadataRequest(topics=None), 12))
+    assert [(b.node_id, b.port) for b in answer.brokers] == [(1, 9091), (2, 9092)]
+    assert (answer.cluster_id, answer.controller_id) == (CLUSTER_ID, 2)
+    (topic,) = answer.topics
+    assert (topic.name, topic.topic_id, topic.is_internal) == (
+        METADATA_TOPIC,
+        METADATA_TOPIC_ID,
+        True,
+    )
+    (partition,) = topic.partitions
+    assert (partition.leader_id, partition.leader_epoch) == (2, 1)
+    assert (partition.isr_nodes, partition.offline_replicas) == ([1, 2], [3])
+
+
+async def test_fenced_brokers_are_not_listed() -> None:
+    """A client would wait for a node that is gone."""
+    node = with_brokers(StubNode(), 1, is_fenced=True)
+    answer = await answer_of(node, request_of(MetadataRequest(topics=[]), 12))
+    assert (answer.brokers, answer.controller_id) == ([], -1)
+
+
+async def test_a_leader_that_is_no_broker_cannot_be_read_from() -> None:
+    """Clients then try again instead of asking an address that they cannot have."""
+    node = with_brokers(StubNode(), 1)
+    node.raft.leader_id = 3
+    answer = await answer_of(node, request_of(MetadataRequest(topics=None), 12))
+    partition = answer.topics[0].partitions[0]
+    assert (partition.error_code, partition.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+
+
+async def test_unknown_topics_are_unknown_by_name_and_by_id() -> None:
+    """Nothing is created, whatever the client allows."""
+    node = with_brokers(StubNode(), 1)
+    names = [MetadataRequestTopic(name=name) for name in ("nope", "a b")]
+    answer = await answer_of(node, request_of(MetadataRequest(topics=names), 12))
+    assert [topic.error_code for topic in answer.topics] == [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+    ]
+    ids = [MetadataRequestTopic(name=None, topic_id=bytes(15) + b"\x07")]
+    answer = await answer_of(node, request_of(MetadataRequest(topics=ids), 12))
+    assert [topic.error_code for topic in answer.topics] == [ErrorCode.UNKNOWN_TOPIC_ID]
+
+
+async def test_an_empty_list_of_topics_means_all_in_version_0_only() -> None:
+    """The oldest clients know no null."""
+    node = with_brokers(StubNode(), 1)
+    for version, count in ((0, 1), (1, 0)):
+        answer = await answer_of(node, request_of(MetadataRequest(topics=[]), version))
+        assert len(answer.topics) == count
+
+
+async def test_describe_cluster_lists_brokers_to_clients_and_voters_to_peers() -> None:
+    """KIP-919: each kind of listener tells of its own kind of node."""
+    node = with_brokers(StubNode(), 1, 2)
+    brokers = await answer_of(node, request_of(_cluster(1), 2))
+    assert [broker.broker_id for broker in brokers.brokers] == [1, 2]
+    controllers = await answer_of(node, request_of(_cluster(2), 2, to="peer"))
+    assert [(b.broker_id, b.port) for b in controllers.brokers] == [(1, 9191), (2, 9192), (3, 9193)]
+    assert (controllers.endpoint_type, controllers.controller_id) == (2, 1)
+
+
+async def test_describe_cluster_refuses_the_other_type_by_version() -> None:
+    """R-SRV-5: the codes that Kafka's clients turn into their advice."""
+    node = with_brokers(StubNode(), 1)
+    cases = [
+        (request_of(_cluster(2), 2), ErrorCode.MISMATCHED_ENDPOINT_TYPE),
+        (request_of(_cluster(1), 1, to="peer"), ErrorCode.MISMATCHED_ENDPOINT_TYPE),
+        (request_of(_cluster(1), 0, to="peer"), ErrorCode.INVALID_REQUEST),
+        (request_of(_cluster(3), 2), ErrorCode.UNSUPPORTED_ENDPOINT_TYPE),
+    ]
+    for request, code in cases:
+        answer = await answer_of(node, request)
+        assert (answer.error_code, answer.endpoint_type, answer.cluster_id) == (code, 1, "")
+
+
+async def test_a_listener_for_all_describes_brokers_and_controllers() -> None:
+    """Without process.roles there is only this one."""
+    node = with_brokers(StubNode(), 1)
+    for kind, count in ((1, 1), (2, 3)):
+        answer = await answer_of(node, request_of(_cluster(kind), 2, to="both"))
+        assert (answer.error_code, len(answer.brokers)) == (0, count)
+
+
+async def test_fenced_brokers_are_described_if_asked_for() -> None:
+    """KIP-1073: an operator looks for exactly those."""
+    node = with_brokers(StubNode(), 1, is_fenced=True)
+    assert not (await answer_of(node, request_of(_cluster(1), 2))).brokers
+    answer = await answer_of(node, request_of(_cluster(1, include_fenced_brokers=True), 2))
+    assert [broker.is_fenced for broker in answer.brokers] == [True]
+
+
+async def test_topics_are_described_from_the_cursor_on() -> None:
+    """Tools page through topics by name."""
+    node = with_brokers(StubNode(), 1)
+    topics = [TopicRequest(name=name) for name in ("a", METADATA_TOPIC, "z")]
+    request = DescribeTopicPartitionsRequest(
+        topics=topics, cursor=Cursor(topic_name=METADATA_TOPIC, partition_index=0)
+    )
+    answer = await answer_of(node, request_of(request, 0))
+    assert [topic.name for topic in answer.topics] == [METADATA_TOPIC, "a", "z"]
+    request.cursor = Cursor(topic_name="b", partition_index=0)
+    answer = await answer_of(node, request_of(request, 0))
+    assert [topic.name for topic in answer.topics] == ["z"]
+
+
+async def test_configurations_of_this_broker_only_are_described() -> None:
+    """Another broker's properties are known to that one alone."""
+    node = with_brokers(StubNode(), 1)
+    resources = [
+        configs.DescribeConfigsResource(
+            resource_type=kind, resource_name=name, configuration_keys=None
+        )
+        for kind, name in ((4, "1"), (4, "2"), (2, METADATA_TOPIC), (2, "nope"), (77, ""))
+    ]
+    request = request_of(DescribeConfigsRequest(resources=resources), 4)
+    answer = await answer_of(node, request)
+    assert [result.error_code for result in answer.results] == [
+        ErrorCode.NONE,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_REQUEST,
+    ]
+    values = {config.name: config.value for config in answer.results[0].configs}
+    assert values["node.id"] == "1"
+    assert values["process.roles"] == "broker,controller"
+
+
+async def test_a_clients_describe_quorum_goes_to_the_leader() -> None:
+    """Only the leader knows who lags (as Kafka's brokers forward it)."""
+    node = StubNode()
+    node.raft.leader_id = 2
+    node.forward_answer = DescribeQuorumResponse()
+    answer = await answer_of(node, request_of(DescribeQuorumRequest(), 2))
+    assert answer is node.forward_answer
+    node.forward_answer = ApiError(ErrorCode.REQUEST_TIMED_OUT, "late")
+    answer = await answer_of(node, request_of(DescribeQuorumRequest(), 2))
+    assert (answer.error_code, answer.error_message) == (ErrorCode.REQUEST_TIMED_OUT, "late")
+
+
+async def test_a_peers_describe_quorum_is_answered_here() -> None:
+    """Tools follow the leader by themselves; two nodes must not pass a request to and fro."""
+    node = StubNode()
+    node.raft.leader_id = 2
+    node.core_answer = DescribeQuorumResponse()
+    for request in (
+        request_of(DescribeQuorumRequest(), 2, to="peer"),
+        request_of(DescribeQuorumRequest(), 2, to="both", software="kraftwire"),
+    ):
+        assert await answer_of(node, request) is node.core_answer
+    assert node.forwarded == []
