@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -31,6 +32,7 @@ _BUGS = (
     RecursionError,
     TypeError,
     UnboundLocalError,
+    struct.error,
     ValueError,
 )
 

@@ -1,0 +1,22 @@
+"""A leader counts its own log before it is durable (D3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftwire.raft.progress import LeaderProgress
+
+FOUND_BY = {"S9"}
+
+
+def break_rule(patch: pytest.MonkeyPatch) -> None:
+    """Take what is written for flushed."""
+    grew = LeaderProgress.log_grew
+
+    def hasty(self: Any, end_offset: int) -> None:
+        grew(self, end_offset)
+        self.own_end(end_offset)
+
+    patch.setattr(LeaderProgress, "log_grew", hasty)
