@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check bench generate sim
+.PHONY: setup demo test check bench interop generate sim
 
 setup: $(STAMP)
 
@@ -28,6 +28,10 @@ check: setup
 bench: setup
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python -m tests.bench
+
+interop: setup
+	$(BIN)/python -m pip install --quiet --editable '.[interop]'
+	$(BIN)/python -m tests.interop.clients
 
 generate: setup
 	$(BIN)/python -m codegen generate

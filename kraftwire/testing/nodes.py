@@ -40,7 +40,12 @@ class Quorum:
     """
 
     def __init__(
-        self, count: int, folder: Path | None, properties: Mapping[str, object], timeout_s: float
+        self,
+        count: int,
+        folder: Path | None,
+        properties: Mapping[str, object],
+        timeout_s: float,
+        is_captured: bool,
     ) -> None:
         if count < 1:
             raise UsageError(f"expected 1 or more nodes, found {count}")
@@ -48,6 +53,7 @@ class Quorum:
         self._given_folder = folder
         self._properties = dict(properties)
         self._timeout_s = timeout_s
+        self._is_captured = is_captured
         self._nodes: dict[int, NodeProcess] = {}
         self._ports: dict[int, tuple[int, int]] = {}
         self.cluster_id = ""
@@ -161,6 +167,10 @@ class Quorum:
         self._node(node_id)
         return self.folder / f"data-{node_id}"
 
+    def capture_file(self, node_id: int) -> Path:
+        """A node's traffic as pcapng, if `capture` was asked for; readable at any time."""
+        return self.folder / f"node-{node_id}.pcapng"
+
     def _node(self, node_id: int) -> NodeProcess:
         if node_id not in self._nodes:
             known = ", ".join(map(str, self._nodes))
@@ -227,9 +237,12 @@ class Quorum:
             "controller.quorum.election.timeout.ms": 500,
             **self._properties,
         }
+        if self._is_captured:
+            properties["kraftwire.capture.file"] = self.capture_file(number)
         lines = (
-            f"{escape_property(key, is_key=True)}={escape_property(str(value))}\n"
+            f"{escape_property(key, is_key=True)}={escape_property(text)}\n"
             for key, value in properties.items()
+            for text in [str(value).replace("{node}", str(number))]
         )
         return "".join(lines)
 
@@ -272,16 +285,18 @@ def quorum(
     *,
     folder: Path | str | None = None,
     properties: Mapping[str, object] | None = None,
+    capture: bool = False,
     timeout_s: float = 30.0,
 ) -> Quorum:
     """A quorum of kraftwire nodes, to be used as a context manager.
 
     Shape: `folder` gets properties files, logs and data; a temporary one is removed at the end
-    unless the block fails. `properties` go into every node's properties file.
+    unless the block fails. `properties` go into every node's properties file, with its id in place
+    of `{node}`.
     Units: `timeout_s` bounds each start and each wait for a leader.
     """
     given = Path(folder).absolute() if folder is not None else None
-    return Quorum(nodes, given, properties or {}, timeout_s)
+    return Quorum(nodes, given, properties or {}, timeout_s, capture)
 
 
 def _state(node: NodeProcess) -> str:

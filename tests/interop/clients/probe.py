@@ -1,0 +1,51 @@
+"""What the Python probes share: steps that are reported as JSON lines on standard output.
+
+Probes of other languages print the same lines; README.md beside this file says which.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+__all__ = ["METADATA_TOPIC", "READ_COUNT", "bootstrap_servers", "check_records", "run"]
+
+METADATA_TOPIC = "__cluster_metadata"
+READ_COUNT = 10
+
+
+def bootstrap_servers() -> str:
+    """The only argument of a probe."""
+    return sys.argv[1]
+
+
+def run(version: str, steps: Mapping[str, Callable[[], str]]) -> None:
+    """Take the steps in order and report each; a step that fails does not keep the others."""
+    _say({"version": version})
+    for name, step in steps.items():
+        try:
+            detail = step()
+        # Each client has errors of its own, and all of them are results here.
+        except Exception as error:  # noqa: BLE001
+            _say({"step": name, "ok": False, "detail": f"{type(error).__name__}: {error}"})
+        else:
+            _say({"step": name, "ok": True, "detail": detail})
+
+
+def check_records(records: Sequence[tuple[int, bytes]]) -> str:
+    """Offsets and values of the first records of the quorum's topic, as `run` wants them told.
+
+    Raises: AssertionError unless they are metadata records in order.
+    """
+    offsets = [offset for offset, _ in records]
+    assert len(offsets) >= READ_COUNT, f"expected {READ_COUNT} records, found offsets {offsets}"
+    assert offsets == sorted(set(offsets)), f"offsets out of order: {offsets}"
+    # Every metadata record begins with the version of its frame.
+    wrong = [offset for offset, value in records if value[:1] != b"\x01"]
+    assert not wrong, f"no metadata records at {wrong}"
+    return f"offsets {offsets[0]}-{offsets[-1]}"
+
+
+def _say(line: Mapping[str, object]) -> None:
+    print(json.dumps(line), flush=True)

@@ -1,0 +1,76 @@
+"""aiokafka: cluster and topics through its admin client, and a consumer by assignment."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition, __version__
+from aiokafka.admin import AIOKafkaAdminClient
+
+from tests.interop.clients.probe import (
+    METADATA_TOPIC,
+    READ_COUNT,
+    bootstrap_servers,
+    check_records,
+    run,
+)
+
+
+async def connect() -> str:
+    """The cluster and its brokers."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers(), client_id="probe")
+    await admin.start()
+    try:
+        cluster = await admin.describe_cluster()
+    finally:
+        await admin.close()
+    assert len(cluster["brokers"]) == 3, cluster
+    return f"cluster {cluster['cluster_id']}"
+
+
+async def describe() -> str:
+    """The quorum's topic; the client has no call for the quorum itself."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers(), client_id="probe")
+    await admin.start()
+    try:
+        names = await admin.list_topics()
+        (topic,) = await admin.describe_topics([METADATA_TOPIC])
+    finally:
+        await admin.close()
+    assert METADATA_TOPIC in names, names
+    partition = topic["partitions"][0]
+    assert partition["leader"] in (1, 2, 3), topic
+    return f"topic, leader {partition['leader']}"
+
+
+async def read() -> str:
+    """The quorum's topic from its beginning."""
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=bootstrap_servers(), client_id="probe", enable_auto_commit=False
+    )
+    await consumer.start()
+    try:
+        partition = TopicPartition(METADATA_TOPIC, 0)
+        consumer.assign([partition])
+        await consumer.seek_to_beginning(partition)
+        records = []
+        async with asyncio.timeout(20):
+            while len(records) < READ_COUNT:
+                record = await consumer.getone()
+                records.append((record.offset, record.value))
+    finally:
+        await consumer.stop()
+    return check_records(records)
+
+
+def _sync(step: Callable[[], Coroutine[Any, Any, str]]) -> Callable[[], str]:
+    return lambda: asyncio.run(step())
+
+
+if __name__ == "__main__":
+    run(
+        __version__,
+        {"connect": _sync(connect), "describe": _sync(describe), "read": _sync(read)},
+    )

@@ -1,0 +1,55 @@
+"""confluent-kafka, that is librdkafka: metadata, cluster, and a consumer by assignment."""
+
+from __future__ import annotations
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition, libversion, version
+from confluent_kafka.admin import AdminClient
+
+from tests.interop.clients.probe import (
+    METADATA_TOPIC,
+    READ_COUNT,
+    bootstrap_servers,
+    check_records,
+    run,
+)
+
+_SECONDS = 20
+
+
+def _config(**more: object) -> dict[str, object]:
+    return {"bootstrap.servers": bootstrap_servers(), "client.id": "probe", **more}
+
+
+def connect() -> str:
+    """The cluster and its brokers."""
+    admin = AdminClient(_config())  # the answer comes only as long as it is there
+    cluster = admin.describe_cluster().result(_SECONDS)
+    assert len(cluster.nodes) == 3, cluster.nodes
+    return f"cluster {cluster.cluster_id}"
+
+
+def describe() -> str:
+    """The quorum's topic; the client has no call for the quorum itself."""
+    metadata = AdminClient(_config()).list_topics(timeout=_SECONDS)
+    partition = metadata.topics[METADATA_TOPIC].partitions[0]
+    assert partition.leader in (1, 2, 3), partition.leader
+    assert sorted(partition.replicas) == [1, 2, 3], partition.replicas
+    return f"topic, leader {partition.leader}"
+
+
+def read() -> str:
+    """The quorum's topic from its beginning."""
+    # The group is a formality: nothing joins it and nothing is committed.
+    consumer = Consumer(_config(**{"group.id": "probe", "enable.auto.commit": False}))
+    consumer.assign([TopicPartition(METADATA_TOPIC, 0, OFFSET_BEGINNING)])
+    records = []
+    while len(records) < READ_COUNT and (message := consumer.poll(_SECONDS)) is not None:
+        assert message.error() is None, message.error()
+        records.append((message.offset(), message.value()))
+    consumer.close()
+    return check_records(records)
+
+
+if __name__ == "__main__":
+    name = f"{version()} (librdkafka {libversion()[0]})"
+    run(name, {"connect": connect, "describe": describe, "read": read})

@@ -1,0 +1,72 @@
+"""Kafka's command line tools, each run once on the quorum."""
+
+from __future__ import annotations
+
+import re
+
+from tests.interop.clients.probe import METADATA_TOPIC, bootstrap_servers, run
+from tests.support.java import run_kafka_tool
+from tests.support.maven import KAFKA
+
+_TOOLS = "org.apache.kafka.tools"
+
+
+def _tool(main_class: str, *arguments: object) -> str:
+    """What a tool prints. Raises: AssertionError with its output if it fails."""
+    return run_kafka_tool(main_class, *arguments).stdout
+
+
+def _expect(output: str, *patterns: str) -> None:
+    for pattern in patterns:
+        assert re.search(pattern, output, re.MULTILINE), f"no {pattern!r} in {output!r}"
+
+
+def connect() -> str:
+    """kafka-cluster and kafka-broker-api-versions."""
+    server = ("--bootstrap-server", bootstrap_servers())
+    output = _tool(f"{_TOOLS}.ClusterTool", "cluster-id", *server)
+    _expect(output, r"^Cluster ID: \S{22}$")
+    endpoints = _tool(f"{_TOOLS}.ClusterTool", "list-endpoints", *server)
+    _expect(endpoints, *(rf"^{node} .* unfenced +broker" for node in (1, 2, 3)))
+    versions = _tool(f"{_TOOLS}.BrokerApiVersionsCommand", *server)
+    _expect(versions, r"DescribeQuorum\(55\): 0 to 2 \[usable: 2\]")
+    assert "UNKNOWN" not in versions, versions
+    return "cluster-id, list-endpoints, broker-api-versions"
+
+
+def describe() -> str:
+    """kafka-metadata-quorum, kafka-features, kafka-topics and kafka-get-offsets."""
+    server = ("--bootstrap-server", bootstrap_servers())
+    quorum = f"{_TOOLS}.MetadataQuorumCommand"
+    _expect(_tool(quorum, *server, "describe", "--status"), r"^LeaderId: +[123]$")
+    table = _tool(quorum, *server, "describe", "--replication", "--human-readable")
+    assert table.count("Follower") == 2, table
+    features = _tool(f"{_TOOLS}.FeatureCommand", *server, "describe")
+    _expect(features, r"^Feature: metadata\.version\b.*FinalizedVersionLevel: 4\.3-IV0")
+    topics = f"{_TOOLS}.TopicCommand"
+    _expect(_tool(topics, *server, "--list"), f"^{METADATA_TOPIC}$")
+    topic = _tool(topics, *server, "--describe", "--topic", METADATA_TOPIC)
+    _expect(topic, r"Partition: 0\s+Leader: [123]\s+Replicas: 1,2,3")
+    offsets = _tool(f"{_TOOLS}.GetOffsetShell", *server, "--topic", METADATA_TOPIC)
+    _expect(offsets, rf"^{METADATA_TOPIC}:0:\d+$")
+    return "metadata-quorum, features, topics, get-offsets"
+
+
+def read() -> str:
+    """kafka-console-consumer, by partition, without a group."""
+    output = _tool(
+        f"{_TOOLS}.consumer.ConsoleConsumer",
+        *("--bootstrap-server", bootstrap_servers()),
+        *("--topic", METADATA_TOPIC, "--partition", 0, "--offset", "earliest"),
+        *("--max-messages", 10, "--timeout-ms", 30000),
+        # Values are no text.
+        *("--formatter-property", "print.offset=true"),
+        *("--formatter-property", "print.value=false"),
+    )
+    offsets = re.findall(r"^Offset:(\d+)", output, re.MULTILINE)
+    assert len(offsets) == 10, output
+    return f"console-consumer: offsets {offsets[0]}-{offsets[-1]}"
+
+
+if __name__ == "__main__":
+    run(KAFKA.version, {"connect": connect, "describe": describe, "read": read})

@@ -1,0 +1,113 @@
+package kraftwire;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.Callable;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.QuorumInfo;
+import org.apache.kafka.clients.admin.TopicDescription;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.utils.AppInfoParser;
+
+/**
+ * Kafka's own admin client and consumer on a quorum, reported as JSON lines: one with the version,
+ * then one per step. The only argument are the bootstrap servers.
+ */
+public final class ClientProbe {
+    private static final String TOPIC = "__cluster_metadata";
+    private static final int READ_COUNT = 10;
+    private static final int SECONDS = 30;
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private final Properties config = new Properties();
+
+    private ClientProbe(String bootstrapServers) {
+        config.put("bootstrap.servers", bootstrapServers);
+        config.put("client.id", "probe");
+    }
+
+    public static void main(String[] args) throws Exception {
+        ClientProbe probe = new ClientProbe(args[0]);
+        say(Map.of("version", AppInfoParser.getVersion()));
+        step("connect", probe::connect);
+        step("describe", probe::describe);
+        step("read", probe::read);
+    }
+
+    private String connect() throws Exception {
+        try (Admin admin = Admin.create(config)) {
+            var cluster = admin.describeCluster();
+            Collection<Node> nodes = cluster.nodes().get(SECONDS, TimeUnit.SECONDS);
+            expect(nodes.size() == 3, "nodes " + nodes);
+            return "cluster " + cluster.clusterId().get();
+        }
+    }
+
+    private String describe() throws Exception {
+        try (Admin admin = Admin.create(config)) {
+            QuorumInfo quorum =
+                admin.describeMetadataQuorum().quorumInfo().get(SECONDS, TimeUnit.SECONDS);
+            expect(quorum.voters().size() == 3, "voters " + quorum.voters());
+            var features = admin.describeFeatures().featureMetadata().get(SECONDS, TimeUnit.SECONDS);
+            expect(features.finalizedFeatures().containsKey("metadata.version"), "" + features);
+            TopicDescription topic = admin.describeTopics(List.of(TOPIC)).allTopicNames()
+                .get(SECONDS, TimeUnit.SECONDS).get(TOPIC);
+            int leader = topic.partitions().get(0).leader().id();
+            expect(leader == quorum.leaderId(), leader + " is not " + quorum.leaderId());
+            return "quorum of 3, leader " + leader + "; topic; features";
+        }
+    }
+
+    private String read() {
+        var bytes = new ByteArrayDeserializer();
+        TopicPartition partition = new TopicPartition(TOPIC, 0);
+        List<Long> offsets = new ArrayList<>();
+        try (var consumer = new KafkaConsumer<>(config, bytes, bytes)) {
+            consumer.assign(List.of(partition));
+            consumer.seekToBeginning(List.of(partition));
+            long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
+            while (offsets.size() < READ_COUNT && System.nanoTime() < deadline) {
+                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofSeconds(1))) {
+                    expect(record.value()[0] == 1, "no metadata record at " + record.offset());
+                    offsets.add(record.offset());
+                }
+            }
+        }
+        expect(offsets.size() >= READ_COUNT, "offsets " + offsets);
+        return "offsets " + offsets.get(0) + "-" + offsets.get(READ_COUNT - 1);
+    }
+
+    private static void step(String name, Callable<String> body) throws Exception {
+        Map<String, Object> line = new LinkedHashMap<>();
+        line.put("step", name);
+        try {
+            line.put("detail", body.call());
+            line.put("ok", true);
+        } catch (Exception failure) {
+            line.put("detail", failure.toString());
+            line.put("ok", false);
+        }
+        say(line);
+    }
+
+    private static void expect(boolean isTrue, String found) {
+        if (!isTrue) {
+            throw new IllegalStateException("unexpected: " + found);
+        }
+    }
+
+    private static void say(Map<String, ?> line) throws Exception {
+        System.out.println(JSON.writeValueAsString(line));
+    }
+}
