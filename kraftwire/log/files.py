@@ -90,8 +90,12 @@ def _failing(operation: str, path: str, *, fatal: bool = False) -> Iterator[None
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise StorageError(f"{operation} failed: {reason}", file=path, fatal=fatal) from error
+        raise _failure(operation, path, error, fatal=fatal) from error
+
+
+def _failure(operation: str, path: str, error: OSError, *, fatal: bool = False) -> StorageError:
+    reason = error.strerror or str(error)
+    return StorageError(f"{operation} failed: {reason}", file=path, fatal=fatal)
 
 
 def _sync(descriptor: int) -> None:
@@ -117,7 +121,7 @@ class _LocalFile:
             return os.fstat(self._descriptor).st_size
 
     def pread(self, count: int, offset: int) -> bytes:
-        with _failing("reading", self._path):
+        try:  # a context manager would take longer than the call
             data = os.pread(self._descriptor, count, offset)
             if len(data) in (0, count):
                 return data
@@ -127,10 +131,12 @@ class _LocalFile:
                 offset += len(data)
                 data = os.pread(self._descriptor, count, offset)
                 parts.append(data)
-            return b"".join(parts)
+        except OSError as error:
+            raise _failure("reading", self._path, error) from error
+        return b"".join(parts)
 
     def pwrite(self, data: bytes | memoryview, offset: int) -> None:
-        with _failing("writing", self._path):
+        try:
             written = os.pwrite(self._descriptor, data, offset)
             if written == len(data):
                 return
@@ -139,6 +145,8 @@ class _LocalFile:
                 rest = rest[written:]
                 offset += written
                 written = os.pwrite(self._descriptor, rest, offset)
+        except OSError as error:
+            raise _failure("writing", self._path, error) from error
 
     def truncate(self, size: int) -> None:
         with _failing("truncating", self._path):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kraftwire.errors import StorageError, UsageError, check
+from kraftwire.errors import InvariantError, StorageError, UsageError, check
 from kraftwire.log.batches import HEAD, HEAD_SIZE, BatchList
 from kraftwire.log.epochs import EpochEntries, write_epochs
 from kraftwire.log.files import Files
@@ -102,9 +102,12 @@ class MetadataLog:
         """
         self._ensure_usable()
         batches = _facts(data, self.end_offset)
-        check(base_offset == self.end_offset, f"append at {base_offset}, end {self.end_offset}")
-        last = batches[-1].last_offset if batches else base_offset - 1
-        check(last + 1 == end_offset, f"batches end at {last + 1}, not at {end_offset}")
+        found = batches[-1].last_offset + 1 if batches else base_offset
+        if base_offset != self.end_offset or found != end_offset:
+            raise InvariantError(
+                f"append of [{base_offset}, {end_offset}) with batches up to {found} "
+                f"to a log that ends at {self.end_offset}"
+            )
         try:
             if len(data) <= self._settings.segment_bytes:
                 self._append(data, batches)
@@ -125,16 +128,20 @@ class MetadataLog:
         if not batches:
             return
         segment = self._segments[-1]
-        newest = max(batch.max_timestamp for batch in batches)
+        newest = max([batch.max_timestamp for batch in batches])
         if segment.must_roll(len(data), batches[-1].last_offset, newest):
             segment = self._roll()
         if segment not in self._dirty:
             self._dirty.append(segment)
         segment.append(data, batches)
+        if not self._epochs or batches[-1].epoch > self._epochs[-1][0]:
+            self._note_epochs(batches)
+        self.end_offset = segment.end_offset
+
+    def _note_epochs(self, batches: Sequence[BatchFacts]) -> None:
         for batch in batches:
             if not self._epochs or batch.epoch > self._epochs[-1][0]:
                 self._epochs.append((batch.epoch, batch.base_offset))
-        self.end_offset = segment.end_offset
 
     def _roll(self) -> Segment:
         """Begin a new segment; its name is durable before anything in it can be (D7).
@@ -275,12 +282,16 @@ def _facts(data: bytes | memoryview, offset: int) -> list[BatchFacts]:
     batches = []
     position, size = 0, len(data)
     while position < size:
-        check(position + HEAD_SIZE <= size, f"{size - position} bytes are no batch")
+        if position + HEAD_SIZE > size:
+            raise InvariantError(f"{size - position} bytes are no batch")
         base, length, epoch, _, _, attributes, delta, _, timestamp = HEAD.unpack_from(
             data, position
         )
-        check(base == offset, f"a batch begins at offset {base}, not at {offset}")
-        check(0 < length <= size - position - LOG_OVERHEAD, "a batch is cut off")
+        if base != offset or not 0 < length <= size - position - LOG_OVERHEAD:
+            raise InvariantError(
+                f"a batch of {length} bytes at offset {base} where {size - position} bytes "
+                f"are left and offset {offset} should begin"
+            )
         offset = base + delta + 1
         length += LOG_OVERHEAD
         is_control = bool(attributes & CONTROL)

@@ -18,6 +18,7 @@ __all__ = ["Damage", "SegmentScan", "find_later_batch", "has_hole", "scan_segmen
 
 _MAGIC = 2
 _SECTOR_BYTES = 512
+_LENGTH_MIN = HEADER_SIZE - LOG_OVERHEAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +38,16 @@ class Damage:
 
 @dataclass(slots=True)
 class SegmentScan:
-    """A segment as it was found. Shape: `size` is where the good batches end, `file_size` where
-    the file does; `times` are the (largest timestamp, last offset) at which the largest so far
-    grew, `first_timestamp` the largest timestamp of the first batch."""
+    """A segment as it was found.
+
+    Shape: `size` is where the good batches end, `file_size` where the file does.
+    """
 
     batches: BatchArrays
     end_offset: int
     size: int = 0
     file_size: int = 0
     last_epoch: int = -1
-    first_timestamp: int = -1
     max_timestamp: int = -1
     max_timestamp_offset: int = -1
     damage: Damage | None = None
@@ -88,8 +89,15 @@ def _scan_chunk(scan: SegmentScan, buffer: bytes, start: int) -> None:
     """Note the batches that lie wholly in a part of the file, up to the first damage."""
     view = memoryview(buffer)
     position, limit = 0, len(buffer) - HEAD_SIZE
-    add, unpack = scan.batches.add, HEAD.unpack_from
     offset, epoch = scan.end_offset, scan.last_epoch
+    newest, newest_offset = scan.max_timestamp, scan.max_timestamp_offset
+    batches = scan.batches
+    first = batches.base_offset
+    # A log of no-op records has a million batches in 72 MB: this loop decides how long a start
+    # takes, so it calls as little as it can.
+    unpack = HEAD.unpack_from
+    add_offset, add_position = batches.offsets.append, batches.positions.append
+    add_epoch = batches.epochs.append
     problem = ""
     is_whole = False
     while position <= limit:
@@ -97,7 +105,7 @@ def _scan_chunk(scan: SegmentScan, buffer: bytes, start: int) -> None:
             buffer, position
         )
         end = position + LOG_OVERHEAD + length
-        if magic != _MAGIC or length < HEADER_SIZE - LOG_OVERHEAD or delta < 0:
+        if magic != _MAGIC or length < _LENGTH_MIN or delta < 0:
             end = position + HEADER_SIZE
             problem = "no header of a batch"
             break
@@ -113,13 +121,16 @@ def _scan_chunk(scan: SegmentScan, buffer: bytes, start: int) -> None:
             problem = f"a batch claims offset {base} of epoch {its_epoch}, after epoch {epoch}"
             is_whole = True
             break
-        add(base, start + position, its_epoch, bool(attributes & CONTROL))
+        if attributes & CONTROL:
+            batches.control.append(len(batches))
+        add_offset(base - first)
+        add_position(start + position)
+        add_epoch(its_epoch)
         offset, epoch = base + delta + 1, its_epoch
-        if timestamp > scan.max_timestamp:
-            scan.max_timestamp, scan.max_timestamp_offset = timestamp, offset - 1
-        if len(scan.batches) == 1:
-            scan.first_timestamp = timestamp
+        if timestamp > newest:
+            newest, newest_offset = timestamp, offset - 1
         position = end
+    scan.max_timestamp, scan.max_timestamp_offset = newest, newest_offset
     scan.size, scan.end_offset, scan.last_epoch = start + position, offset, epoch
     if problem:
         stop = min(start + end, scan.file_size)

@@ -6,7 +6,7 @@ Source: Kafka's `LogSegment`; index entries stand exactly where it writes them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kraftwire.log.batches import HEAD, HEAD_SIZE, BatchArrays
 from kraftwire.log.files import Files
@@ -23,8 +23,7 @@ _OFFSET_DELTA_MAX = 0x7FFFFFFF
 _NO_TIMESTAMP = -1
 
 
-@dataclass(frozen=True, slots=True)
-class BatchFacts:
+class BatchFacts(NamedTuple):
     """What a segment notes of a batch that is appended. Units: `size` in bytes."""
 
     base_offset: int
@@ -70,8 +69,9 @@ class Segment:
     def _take(self, scan: SegmentScan) -> None:
         self.batches = scan.batches
         self.end_offset, self.size = scan.end_offset, scan.size
-        self.first_timestamp, self.max_timestamp = scan.first_timestamp, scan.max_timestamp
+        self.max_timestamp = scan.max_timestamp
         self.max_timestamp_offset = scan.max_timestamp_offset
+        self.first_timestamp = self._head(0)[8] if len(self.batches) else _NO_TIMESTAMP
 
     @property
     def last_epoch(self) -> int:
@@ -93,20 +93,21 @@ class Segment:
     def append(self, data: bytes | memoryview, batches: Sequence[BatchFacts]) -> None:
         """Write whole batches behind the last one. Shape: `batches` describes them in order."""
         self.file.pwrite(data, self.size)
-        for batch in batches:
-            if not len(self.batches):
-                self.first_timestamp = batch.max_timestamp
-            if batch.max_timestamp > self.max_timestamp:
-                self.max_timestamp = batch.max_timestamp
-                self.max_timestamp_offset = batch.last_offset
-            if self._unindexed > self._settings.index_interval_bytes:
-                self.offsets.append(batch.last_offset - self.base_offset, self.size)
+        if not len(self.batches):
+            self.first_timestamp = batches[0].max_timestamp
+        size, unindexed = self.size, self._unindexed
+        for base_offset, last_offset, epoch, timestamp, length, is_control in batches:
+            if timestamp > self.max_timestamp:
+                self.max_timestamp, self.max_timestamp_offset = timestamp, last_offset
+            if unindexed > self._settings.index_interval_bytes:
+                self.offsets.append(last_offset - self.base_offset, size)
                 self._index_time()
-                self._unindexed = 0
-            self.batches.add(batch.base_offset, self.size, batch.epoch, batch.is_control)
-            self.size += batch.size
-            self.end_offset = batch.last_offset + 1
-            self._unindexed += batch.size
+                unindexed = 0
+            self.batches.add(base_offset, size, epoch, is_control)
+            size += length
+            unindexed += length
+        self.size, self._unindexed = size, unindexed
+        self.end_offset = batches[-1].last_offset + 1
 
     def _index_time(self) -> None:
         last = self.times.last
