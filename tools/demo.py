@@ -1,4 +1,4 @@
-"""What kraftwire shows of a real quorum: run with ``make demo``.
+"""What kraftwire shows of a real quorum, and a quorum of its own: run with ``make demo``.
 
 Owns the choice and the words around it; what is printed comes from the program itself.
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kraftwire.cli.main import main as kraftwire
+from tools.demo_quorum import show_quorum
 
 __all__ = ["main"]
 
@@ -61,6 +62,8 @@ Try next, with `.venv/bin` on your path:
   kraftwire decode {CAPTURE} --format jsonl | head -1
   kraftwire decode tests/golden/logs/controller --raft
   kraftwire schema Vote
+  kraftwire node start --config FILE       (kraftwire/node/README.md has three of them)
+  kraftwire sim run --seeds 0-9
   tcpdump -U -w - port 9092 | kraftwire decode -
 """
 
@@ -77,6 +80,11 @@ def main() -> int:
         code = kraftwire([*section.arguments, "--quiet"])
         if code:
             return code
+    title = "4  A quorum of our own"
+    print(f"\n{title}\n{'=' * len(title)}\n", flush=True)
+    code = show_quorum()
+    if code:
+        return code
     print(f"\n{'-' * _WIDTH}\n{NEXT}", end="")
     return 0
 

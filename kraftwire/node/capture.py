@@ -26,8 +26,9 @@ class CaptureFile:
         self.path = path
         self._file: BinaryIO | None
         try:
-            # Unbuffered: whoever follows the capture sees each frame at once.
-            self._file = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by `close`
+            # Unbuffered: whoever follows the capture sees each frame at once. A node that starts
+            # again goes on behind what it recorded before, in a section of its own.
+            self._file = open(path, "ab", buffering=0)  # noqa: SIM115 - closed by `close`
         except OSError as error:
             problem = error.strerror or error
             raise UsageError(f"kraftwire.capture.file={path}: {problem}") from error

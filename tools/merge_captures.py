@@ -1,0 +1,110 @@
+"""One capture out of those that several nodes wrote of themselves.
+
+Run as ``python -m tools.merge_captures``. Owns the order by time, and that a connection between two
+nodes, which both of them recorded, is there once: from the node that accepted it. Writes the
+classic pcap format.
+"""
+
+from __future__ import annotations
+
+import argparse
+import struct
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from kraftwire.decode.frames_health import Health
+from kraftwire.decode.pcap import Packet, read_packets
+from kraftwire.decode.source import CaptureSource
+from kraftwire.errors import KraftwireError
+
+__all__ = ["main", "merge"]
+
+# Ports stand behind an Ethernet header and an IPv4 or IPv6 header without options, as nodes write.
+_PORTS = struct.Struct(">HH")
+_ETHERNET_SIZE = 14
+_IP_SIZES = {b"\x08\x00": 20, b"\x86\xdd": 40}
+
+_NANOSECOND_PCAP = 0xA1B23C4D
+_SECOND_NS = 1_000_000_000
+_SNAPLEN = 262144
+
+
+def merge(captures: Sequence[Path], out: Path) -> int:
+    """Write the connections that each node accepted, ordered by time; returns how many packets.
+
+    Shape: a node accepts on a port if most of its connections, as seen from it, have it; told by
+    the first packet of each connection, which goes to the port. Raises: StorageError for a file
+    that cannot be read.
+    """
+    recorded = [_packets(path) for path in captures]
+    seen = [list(_opened(packets)) for packets in recorded]
+    owner: dict[int, int] = {}
+    for place, opened in enumerate(seen):
+        for port in opened:
+            # Both ends record a connection; the one with more of them on a port listens there.
+            best = owner.get(port)
+            if best is None or opened.count(port) > seen[best].count(port):
+                owner[port] = place
+    whole = sorted(
+        (packet[0], place, number, packet)
+        for place, packets in enumerate(recorded)
+        for number, packet in enumerate(packets)
+        if any(owner.get(port) == place for port in _ports(packet))
+    )
+    with out.open("wb") as file:
+        file.write(struct.pack("<IHHiIII", _NANOSECOND_PCAP, 2, 4, 0, 0, _SNAPLEN, 1))
+        for *_, packet in whole:
+            file.write(_record(packet))
+    return len(whole)
+
+
+def _packets(path: Path) -> list[Packet]:
+    with CaptureSource(str(path)) as source:
+        return list(read_packets(source, Health()))
+
+
+def _ports(packet: Packet) -> tuple[int, int]:
+    """Ports of sender and receiver; zeros for what is no TCP over IP."""
+    _, _, buffer, start, size, _ = packet
+    ip_size = _IP_SIZES.get(bytes(buffer[start + 12 : start + _ETHERNET_SIZE]), 0)
+    at = start + _ETHERNET_SIZE + ip_size
+    if not ip_size or at + _PORTS.size > start + size:
+        return 0, 0
+    source, target = _PORTS.unpack_from(buffer, at)
+    return source, target
+
+
+def _opened(packets: Sequence[Packet]) -> Iterator[int]:
+    """The port that each connection was opened to."""
+    known: set[frozenset[int]] = set()
+    for packet in packets:
+        ports = _ports(packet)
+        if frozenset(ports) not in known:
+            known.add(frozenset(ports))
+            yield ports[1]
+
+
+def _record(packet: Packet) -> bytes:
+    time_ns, _, buffer, start, size, original = packet
+    head = struct.pack("<IIII", *divmod(time_ns, _SECOND_NS), size, original)
+    return head + bytes(buffer[start : start + size])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Merge files; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tools.merge_captures", description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("captures", type=Path, nargs="+")
+    found = parser.parse_args(arguments)
+    try:
+        count = merge(found.captures, found.out)
+    except (KraftwireError, OSError) as error:
+        print(f"merge_captures: {error}", file=sys.stderr)
+        return 1
+    print(f"{found.out}: {count} packets")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
