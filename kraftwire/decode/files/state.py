@@ -17,7 +17,8 @@ from itertools import pairwise
 from typing import Any
 
 from kraftwire.decode.files.kinds import FileKind
-from kraftwire.errors import WireError
+from kraftwire.errors import UsageError, WireError
+from kraftwire.log.properties import parse_properties
 
 __all__ = ["STATE_KINDS", "StateFile", "parse_state"]
 
@@ -96,36 +97,16 @@ def _meta_properties(content: bytes) -> StateFile:
 
 
 def _properties(content: bytes) -> Iterator[tuple[str, str]]:
-    """Key and value of every line of a Java properties file (ISO 8859-1 with escapes)."""
-    position = 0
-    pending = ""
-    for raw in content.split(b"\n"):
-        line = pending + raw.decode("latin-1").rstrip("\r").lstrip(" \t\f")
-        pending = ""
-        start, position = position, position + len(raw) + 1
-        if not line or line[0] in "#!":
-            continue
-        if _ODD_BACKSLASHES.search(line):
-            pending = line[:-1]
-            continue
-        match = _PROPERTY.fullmatch(line)
-        if match is None:
-            raise _bad("no property", start, "key=value", line)
-        yield _unescape(match[1]), _unescape(match[2])
-
-
-_PROPERTY = re.compile(r"((?:\\.|[^\\=:\s])+)\s*[=:\s]?\s*(.*)", re.DOTALL)
-_ODD_BACKSLASHES = re.compile(r"(?<!\\)(?:\\\\)*\\$")
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-
-
-def _unescape(text: str) -> str:
-    def plain(match: re.Match[str]) -> str:
-        code = match[1]
-        return chr(int(code[1:], 16)) if len(code) == 5 else _CONTROLS.get(code, code)
-
-    return _ESCAPE.sub(plain, text)
+    """Key and value of every entry of a Java properties file (ISO 8859-1 with escapes)."""
+    try:
+        entries = parse_properties(content.decode("latin-1"), "properties")
+    except UsageError as error:
+        raise WireError(str(error), offset=0) from error
+    for entry in entries:
+        if not entry.key:  # Java takes it, but it is no property of ours
+            start = sum(len(line) for line in content.splitlines(keepends=True)[: entry.line - 1])
+            raise _bad("no property", start, "key=value", f"={entry.value}")
+        yield entry.key, entry.value
 
 
 def _partition_metadata(content: bytes) -> StateFile:
