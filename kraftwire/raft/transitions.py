@@ -42,6 +42,7 @@ __all__ = [
     "to_prospective",
     "to_resigned",
     "to_unattached",
+    "transition_table",
 ]
 
 
@@ -76,6 +77,18 @@ TRANSITIONS = (
     Transition("follower", "unattached", "higher epoch without a known leader", True),
     Transition("follower", "follower", "higher epoch, or more endpoints of the leader", True),
 )
+
+
+def transition_table() -> str:
+    """The table as Markdown, as the README of this package shows it."""
+    rows = ["| from | to | when | durable |", "|---|---|---|---|"]
+    rows += [
+        f"| {row.old} | {row.new} | {row.when} | {'yes' if row.durable else 'no'} |"
+        for row in TRANSITIONS
+    ]
+    return "\n".join(rows)
+
+
 _BY_ROLES = {(row.old, row.new): row for row in TRANSITIONS}
 
 
