@@ -96,8 +96,8 @@ def _described(
         info = connection.admin().describe_quorum()
         now_ms = time.time_ns() // 1_000_000 if human_readable else None
         return "\n".join(replication_lines(info, now_ms))
-    cluster_id = connection.admin().describe_cluster().cluster_id
     info = connection.admin().describe_quorum()
+    cluster_id = connection.admin().describe_cluster().cluster_id
     if as_json:
         return json.dumps(quorum_json(info, cluster_id))
     return "\n".join(status_lines(info, cluster_id))

@@ -52,13 +52,16 @@ from kraftwire.protocol.session import SOFTWARE_NAME
 from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.message import Message
 
-__all__ = ["CONNECT_TIMEOUT_S", "AsyncAdmin"]
+__all__ = ["CONNECT_TIMEOUT_S", "REQUEST_TIMEOUT_S", "AsyncAdmin"]
 
 _Result = TypeVar("_Result")
 
 # A node that is up answers the first request in milliseconds; one that is paused never does, and
 # the others should be asked while there is time.
 CONNECT_TIMEOUT_S = 4.0
+# An answer takes milliseconds where nothing is wrong. A broker that waits for a leader that will
+# not answer any more keeps its client waiting too, and another one may know better.
+REQUEST_TIMEOUT_S = 5.0
 
 
 class _AgainError(Exception):
@@ -74,7 +77,8 @@ class AsyncAdmin:
     Shape: exactly one of `bootstrap_servers` and `bootstrap_controllers`, comma-separated or
     several texts. `on_retry` hears what went wrong each time something is tried again.
     Units: seconds; `timeout_s` is for a whole call with all its attempts, `connect_timeout_s` for
-    connecting and negotiating with one node.
+    connecting and negotiating with one node, and `request_timeout_s` for one answer; a voter
+    change is waited for as long as the call may take.
     Order: ``async with``, or `aclose` at the end.
     Raises: UsageError for addresses that are none. All calls raise ApiError, with
     REQUEST_TIMED_OUT if time runs out, and WireError if a node does not speak Kafka's protocol.
@@ -88,7 +92,7 @@ class AsyncAdmin:
         client_id: str = "kraftwire-admin",
         timeout_s: float = 60.0,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
-        request_timeout_s: float = 30.0,
+        request_timeout_s: float = REQUEST_TIMEOUT_S,
         retry_backoff_s: float = 0.1,
         retry_backoff_max_s: float = 1.0,
         on_retry: Callable[[str], None] | None = None,
@@ -314,7 +318,8 @@ class AsyncAdmin:
             self._suspect_id = node.id
             raise _again_or_final(error) from None
         try:
-            answer = read(await self._cluster.request(node, message))
+            timeout_s = None if is_repeatable else self._timeout_s
+            answer = read(await self._cluster.request(node, message, timeout_s))
         except NotLeaderError:
             raise
         except ApiError as error:
@@ -341,7 +346,7 @@ class AsyncAdmin:
                     self._on_retry(error_detail(last))
                 await trio.sleep(pause_s)
                 pause_s = min(2 * pause_s, pause_max_s)
-        detail = f"{what} took more than {self._timeout_s:g} s"
+        detail = f"{what} took more than {self._timeout_s:.3g} s"
         if last is not None:
             detail += f"; the last problem: {error_detail(last)}"
         raise ApiError(ErrorCode.REQUEST_TIMED_OUT, detail)

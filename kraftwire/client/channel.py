@@ -65,10 +65,9 @@ class Channel:
                 await trio.aclose_forcefully(stream)
                 raise
             return channel
-        what = "the negotiation of versions" if stream else "a connection"
-        raise ApiError(
-            ErrorCode.REQUEST_TIMED_OUT, f"{address_text(address)}: no {what} in {timeout_s:g} s"
-        )
+        what = "answer to ApiVersions" if stream else "connection"
+        problem = f"{address_text(address)}: no {what} in {timeout_s:.3g} s"
+        raise ApiError(ErrorCode.REQUEST_TIMED_OUT, problem)
 
     @property
     def is_closed(self) -> bool:
@@ -97,7 +96,7 @@ class Channel:
                 await self.aclose()
                 raise
             await self.aclose()
-            detail = f"{address_text(self.address)}: no answer in {timeout_s:g} s"
+            detail = f"{address_text(self.address)}: no answer in {timeout_s:.3g} s"
             raise ApiError(ErrorCode.REQUEST_TIMED_OUT, detail)
 
     async def aclose(self) -> None:

@@ -89,10 +89,13 @@ class Cluster:
             return self._info
         raise next((error for error in errors if is_temporary(error)), errors[0])
 
-    async def request(self, node: NodeInfo, message: Message) -> Message:
+    async def request(
+        self, node: NodeInfo, message: Message, timeout_s: float | None = None
+    ) -> Message:
         """Send a request to a node and return its answer. Raises: as `Channel`."""
         channel = await self._channel((node.host, node.port))
-        return await channel.request(message, timeout_s=self.settings.request_timeout_s)
+        limit_s = self.settings.request_timeout_s if timeout_s is None else timeout_s
+        return await channel.request(message, timeout_s=limit_s)
 
     async def connect(self, node: NodeInfo) -> None:
         """Connect to a node unless that is done. Raises: as `Channel`."""

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import trio
 
-from kraftwire.client.admin import CONNECT_TIMEOUT_S, AsyncAdmin
+from kraftwire.client.admin import CONNECT_TIMEOUT_S, REQUEST_TIMEOUT_S, AsyncAdmin
 from kraftwire.client.results import ClusterInfo, FeatureInfo, QuorumInfo, TopicInfo
 from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.message import Message
@@ -35,7 +35,7 @@ class Admin:
         client_id: str = "kraftwire-admin",
         timeout_s: float = 60.0,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
-        request_timeout_s: float = 30.0,
+        request_timeout_s: float = REQUEST_TIMEOUT_S,
         retry_backoff_s: float = 0.1,
         retry_backoff_max_s: float = 1.0,
         on_retry: Callable[[str], None] | None = None,
