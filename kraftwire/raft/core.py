@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 from kraftwire.errors import check
 from kraftwire.raft import (
@@ -111,20 +111,18 @@ class RaftCore(RaftView):
         return state.effects
 
     def _dispatch(self, state: RaftState, event: events.Event) -> None:
-        kind = type(event)
-        if kind is events.TimerExpired:
+        if type(event) is events.TimerExpired:
             return
-        if kind is events.RequestReceived:
-            request = cast("events.RequestReceived", event)
-            _REQUESTS[request.message.NAME](state, request)
-        elif kind is events.ResponseReceived:
-            _handle_response(state, cast("events.ResponseReceived", event))
-        elif kind is events.RequestFailed:
-            _handle_failure(state, cast("events.RequestFailed", event))
-        elif kind is events.LogFlushed:
-            appending.handle_flushed(state, cast("events.LogFlushed", event))
-        elif kind is events.AppendRequested:
-            appending.handle_append(state, cast("events.AppendRequested", event))
+        if type(event) is events.RequestReceived:
+            _REQUESTS[event.message.NAME](state, event)
+        elif type(event) is events.ResponseReceived:
+            _handle_response(state, event)
+        elif type(event) is events.RequestFailed:
+            _handle_failure(state, event)
+        elif type(event) is events.LogFlushed:
+            appending.handle_flushed(state, event)
+        elif type(event) is events.AppendRequested:
+            appending.handle_append(state, event)
         else:
             _handle_rare(state, event)
 
@@ -181,19 +179,18 @@ def _poll(state: RaftState) -> None:
 
 def _poll_role(state: RaftState) -> None:
     role = state.role
-    kind = type(role)
-    if kind is Follower:
-        _poll_follower(state, cast("Follower", role))
-    elif kind is Leader:
-        _poll_leader(state, cast("Leader", role))
-    elif kind is Unattached:
-        _poll_unattached(state, cast("Unattached", role))
-    elif kind is Prospective:
-        elections.poll_prospective(state, cast("Prospective", role))
-    elif kind is Candidate:
-        _poll_candidate(state, cast("Candidate", role))
-    else:
-        _poll_resigned(state, cast("Resigned", role))
+    if type(role) is Follower:
+        _poll_follower(state, role)
+    elif type(role) is Leader:
+        _poll_leader(state, role)
+    elif type(role) is Unattached:
+        _poll_unattached(state, role)
+    elif type(role) is Prospective:
+        elections.poll_prospective(state, role)
+    elif type(role) is Candidate:
+        _poll_candidate(state, role)
+    elif type(role) is Resigned:
+        _poll_resigned(state, role)
 
 
 def _may_stand(state: RaftState) -> bool:
@@ -260,26 +257,33 @@ def _deadline(state: RaftState) -> int | None:
     """The next time at which something is due without any other event."""
     if state.is_stopped:
         return None
+    due = _role_deadline(state)
+    for at in (
+        state.parked.next_deadline_ms,
+        state.shutdown_deadline_ms,
+        state.peers.next_due_ms(state.now),
+    ):
+        if at is not None and (due is None or at < due):
+            due = at
+    return due
+
+
+def _role_deadline(state: RaftState) -> int | None:
     role = state.role
-    times: list[int | None] = []
-    kind = type(role)
-    if kind is Leader:
-        leader = cast("Leader", role)
-        times += [leader.accumulator.drain_due_ms, leader.begin_due_ms]
-        times.append(leader.progress.quorum_deadline_ms)
-    elif kind is Follower and _may_stand(state):
-        times.append(cast("Follower", role).fetch_deadline_ms)
-    elif kind is Candidate:
-        candidate = cast("Candidate", role)
-        waits = candidate.retry_ms is not None
-        times.append(candidate.retry_ms if waits else candidate.deadline_ms)
-    elif kind is Prospective:
-        times.append(cast("Prospective", role).deadline_ms)
-    elif kind is Unattached and _may_stand(state):
-        times.append(cast("Unattached", role).deadline_ms)
-    elif kind is Resigned and not state.is_shutting_down:
-        times.append(cast("Resigned", role).deadline_ms)
-    times += [state.parked.next_deadline_ms, state.shutdown_deadline_ms]
-    times.append(state.peers.next_due_ms(state.now))
-    known = [at for at in times if at is not None]
-    return min(known, default=None)
+    if type(role) is Follower:
+        return role.fetch_deadline_ms if _may_stand(state) else None
+    if type(role) is Leader:
+        due = role.begin_due_ms
+        for at in (role.accumulator.drain_due_ms, role.progress.quorum_deadline_ms):
+            if at is not None and at < due:
+                due = at
+        return due
+    if type(role) is Candidate:
+        return role.deadline_ms if role.retry_ms is None else role.retry_ms
+    if type(role) is Prospective:
+        return role.deadline_ms
+    if type(role) is Unattached:
+        return role.deadline_ms if _may_stand(state) else None
+    if type(role) is Resigned and not state.is_shutting_down:
+        return role.deadline_ms
+    return None

@@ -42,16 +42,12 @@ def poll_unattached(state: RaftState) -> None:
 
 def poll_follower(state: RaftState, role: Follower) -> None:
     """Fetch from the leader; ask others if it does not answer (R-FET-3)."""
-    if state.is_shutting_down or not _may_fetch(state):
+    if state.peers.any_in_flight(state.now) or state.is_shutting_down or not _may_fetch(state):
         return
     leader = state.leader_destination()
     if leader is None or not state.peers.is_ready(leader.id, state.now):
-        if not state.peers.any_in_flight(state.now):
-            _fetch_from_bootstrap(state)
-        return
-    if state.peers.any_in_flight(state.now):
-        return
-    if not poll_update(state, role, leader):
+        _fetch_from_bootstrap(state)
+    elif not poll_update(state, role, leader):
         state.send(leader, _fetch_request(state))
 
 

@@ -11,20 +11,18 @@ from dataclasses import dataclass
 
 from kraftwire.limits import PARKED_FETCHES_MAX
 from kraftwire.raft.events import RequestReceived
-from kraftwire.wire.message import Message
 
 __all__ = ["ParkedFetch", "ParkedFetches"]
 
 
 @dataclass(slots=True)
 class ParkedFetch:
-    """A request at rest. Shape: `reply` is what it would have got when it came."""
+    """A request at rest."""
 
     token: int
     offset: int
     deadline_ms: int
     event: RequestReceived
-    reply: Message
 
 
 class ParkedFetches:

@@ -144,13 +144,11 @@ def _reply_with_records(
     # The schema's default of HighWatermark is the largest number: only senders of version 18 say
     # what they know and so are told of a new one at once (KIP-1166).
     can_wait = is_empty and request.max_wait_ms > 0 and partition.high_watermark >= mark
-    data = _partition(state, ErrorCode.NONE, mark)
-    response = _response(state, event, data)
     if may_wait and can_wait:
         due = state.now + min(request.max_wait_ms, FETCH_WAIT_MAX_MS)
-        parked = ParkedFetch(event.token, offset, due, event, response)
-        if state.parked.park(parked):
+        if state.parked.park(ParkedFetch(event.token, offset, due, event)):
             return
+    response = _response(state, event, _partition(state, ErrorCode.NONE, mark))
     records = None if is_empty else LogSlice(offset, request.max_bytes, end)
     state.emit(SendReply(event.token, response, records))
 

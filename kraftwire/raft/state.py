@@ -52,6 +52,8 @@ class RaftState:
         self.listeners = Listeners()
         self.role: Role = Unattached(stored.election.epoch)
         self.persisted: ElectionState | None = None
+        self._judged: VoterSet | None = None  # the voter set that `_is_voter` was found out for
+        self._is_voter = False
         self.high_watermark = -1
         self.committed = -1
         self.in_flight: dict[int, Sent] = {}
@@ -72,7 +74,11 @@ class RaftState:
     @property
     def is_voter(self) -> bool:
         """Whether this replica is in the voter set."""
-        return self.voters.is_voter(self.config.key)
+        current = self.history.current
+        if current is not self._judged:
+            self._judged = current
+            self._is_voter = current.is_voter(self.config.key)
+        return self._is_voter
 
     @property
     def is_only_voter(self) -> bool:

@@ -7,6 +7,7 @@ so two logs agree up to a position if they hold the same object there.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from kraftwire.sim.violation import Violation
@@ -70,6 +71,7 @@ class Histories:
         self.committed: list[Batch] = []
         self.commit_epochs: list[int] = []
         self._epochs: dict[int, _Epoch] = {}
+        self._ends: list[int] = []  # of the committed batches
 
     @property
     def frontier(self) -> int:
@@ -203,14 +205,8 @@ class Histories:
 
     def committed_at(self, offset: int) -> Batch | None:
         """The committed batch that holds an offset."""
-        low, high = 0, len(self.committed)
-        while low < high:
-            middle = (low + high) // 2
-            if self.committed[middle].end <= offset:
-                low = middle + 1
-            else:
-                high = middle
-        return self.committed[low] if low < len(self.committed) else None
+        index = bisect_right(self._ends, offset)
+        return self.committed[index] if index < len(self._ends) else None
 
     def _same(self, node: int, batch: Batch) -> Batch:
         """The batch of this epoch and offset that others have; it must be the very same."""
@@ -253,6 +249,7 @@ class Histories:
         new = batches[len(self.committed) : count]
         self.committed += new
         self.commit_epochs += [epoch] * len(new)
+        self._ends += [batch.end for batch in new]
 
     def _has_durably(self, voter: int, count: int, last: Batch) -> bool:
         log = self.logs[voter]

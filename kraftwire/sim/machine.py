@@ -197,7 +197,12 @@ class Machine:
         if self.is_paused:
             self._backlog.append((self.run, None, event))
             return
-        self.guard(process.handle, event)
+        try:
+            process.handle(event)
+        except PowerCut:
+            self.lose_power()
+        except StorageError as error:
+            self.fail(error)
 
     def receive(self, call: Call, message: Message) -> None:
         """Hand a request to the process."""
@@ -210,7 +215,12 @@ class Machine:
         if message.__class__ is VoteRequest:
             asked = message.topics[0].partitions[0]
             self.vote_before = self.cluster.ballots.vote_of(self.id, asked.replica_epoch)
-        self.guard(process.receive, call, message)
+        try:
+            process.receive(call, message)
+        except PowerCut:
+            self.lose_power()
+        except StorageError as error:
+            self.fail(error)
 
     def append(self, token: int, values: tuple[bytes, ...], expected: int | None) -> None:
         """Let a client ask for records to be appended."""

@@ -78,6 +78,7 @@ class Process:
         self.waiting: dict[int, tuple[int, tuple[bytes, ...]]] = {}
         self.appends: list[_Append] = []
         self._event: Event | None = None
+        self._is_told = machine.cluster.timeline is not None
         self.sent: deque[Call] = deque()
         self._flushes: list[_Flush] = []
         self._expiry_planned = False
@@ -145,7 +146,7 @@ class Process:
 
     def _carry_out(self, effects: list[do.Effect]) -> None:
         actions = self._actions
-        if self.cluster.timeline is not None:
+        if self._is_told:
             self.cluster.tell(self, self._event, effects)
         if self.effects_to_crash is None:
             for effect in effects:
@@ -161,9 +162,9 @@ class Process:
         core, cluster = self.core, self.cluster
         epoch, end = core.epoch, core.end_offset
         cluster.ballots.settled(self.id, epoch)
-        if end != self._model.end:
+        batches = self._model.batches
+        if batches and end != batches[-1].end:
             raise Violation("S13", f"{self.id} believes its log to end at {end}: {self._model.end}")
-        cluster.events += 1
         cluster.trace.append((self.scheduler.now, self.id, kind, epoch, end, core.high_watermark))
         deadline = core.deadline_ms
         if deadline != self._deadline:

@@ -7,15 +7,14 @@ from hypothesis import strategies as st
 
 from kraftwire.limits import PARKED_FETCHES_MAX
 from kraftwire.messages.fetch_request import FetchRequest
-from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.parked import ParkedFetch, ParkedFetches
 
 
 def fetch(token: int, offset: int = 10, deadline_ms: int = 500) -> ParkedFetch:
-    """A request with an empty answer."""
+    """A request at rest."""
     event = RequestReceived(token, 18, FetchRequest())
-    return ParkedFetch(token, offset, deadline_ms, event, FetchResponse())
+    return ParkedFetch(token, offset, deadline_ms, event)
 
 
 def parked(*fetches: ParkedFetch) -> ParkedFetches:
