@@ -179,6 +179,7 @@ class Registration:
             if answer.error_code == ErrorCode.STALE_BROKER_EPOCH:
                 log("info", "broker-epoch-stale", broker_epoch=broker_epoch)
                 self._broker_epoch = None
+                await self._back_off()
                 return
             if answer.error_code:
                 await self._back_off()

@@ -1,0 +1,214 @@
+"""What is refused, by which code and by whom; requests that brokers pass on."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftwire.messages import produce_request as produce
+from kraftwire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
+from kraftwire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftwire.messages.create_topics_response import CreateTopicsResponse
+from kraftwire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftwire.messages.envelope_request import EnvelopeRequest
+from kraftwire.messages.find_coordinator_request import FindCoordinatorRequest
+from kraftwire.messages.incremental_alter_configs_request import (
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kraftwire.messages.init_producer_id_request import InitProducerIdRequest
+from kraftwire.messages.metadata_request import MetadataRequest
+from kraftwire.messages.produce_request import ProduceRequest
+from kraftwire.messages.request_header import RequestHeader
+from kraftwire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kraftwire.protocol.envelope import decode_response, encode_request
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.wire.message import Message
+from tests.support.node_stub import StubNode, answer_of, request_of, with_brokers
+
+pytestmark = pytest.mark.trio
+
+
+def active_node() -> StubNode:
+    """The active controller, with broker 1 registered at epoch 1."""
+    node = with_brokers(StubNode(), 1)
+    node.controller.handle_leader_change(1, 1, node.raft.end_offset)
+    return node
+
+
+def topics(*names: str) -> CreateTopicsRequest:
+    """A request for topics of these names."""
+    return CreateTopicsRequest(topics=[CreatableTopic(name=name) for name in names])
+
+
+async def test_nothing_can_be_produced() -> None:
+    """Only the quorum writes its log."""
+    data = produce.TopicProduceData(
+        name=METADATA_TOPIC, partition_data=[produce.PartitionProduceData(index=0)]
+    )
+    request = ProduceRequest(acks=-1, topic_data=[data])
+    answer = await answer_of(StubNode(), request_of(request, 11))
+    (partition,) = answer.responses[0].partition_responses
+    assert (partition.index, partition.error_code) == (0, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+async def test_a_producer_without_acknowledgement_loses_its_connection() -> None:
+    """It takes no answer, so that is how it learns of the error, as from Kafka."""
+    assert await answer_of(StubNode(), request_of(ProduceRequest(acks=0), 11)) is None
+
+
+async def test_producers_get_no_id() -> None:
+    """Idempotent producers stop at once instead of trying for ever."""
+    for name, code in (
+        (None, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        ("t", ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+    ):
+        request = InitProducerIdRequest(transactional_id=name)
+        assert (await answer_of(StubNode(), request_of(request, 5))).error_code == code
+
+
+async def test_groups_have_no_coordinator_yet_and_transactions_never() -> None:
+    """A consumer by assignment looks for its coordinator and must read on without."""
+    codes = {}
+    for kind in (0, 1, 2, 9):
+        request = FindCoordinatorRequest(key_type=kind, coordinator_keys=["a"])
+        answer = await answer_of(StubNode(), request_of(request, 6))
+        codes[kind] = answer.coordinators[0].error_code
+        assert (await answer_of(StubNode(), request_of(request, 3))).error_code == codes[kind]
+    assert codes == {
+        0: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        1: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        2: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        9: ErrorCode.INVALID_REQUEST,
+    }
+
+
+async def test_topics_are_refused_one_by_one() -> None:
+    """Bad names are told first, as by Kafka."""
+    request = request_of(topics("fine", "a b", METADATA_TOPIC), 7)
+    answer = await answer_of(StubNode(), request)
+    assert [topic.error_code for topic in answer.topics] == [
+        ErrorCode.POLICY_VIOLATION,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.INVALID_REQUEST,
+    ]
+    assert all(topic.error_message for topic in answer.topics)
+
+
+async def test_topics_that_do_not_exist_cannot_be_deleted() -> None:
+    """Neither by name nor by id; the quorum's topic is refused."""
+    states = [
+        DeleteTopicState(name="nope"),
+        DeleteTopicState(name=None, topic_id=bytes(15) + b"\x07"),
+        DeleteTopicState(name=None, topic_id=METADATA_TOPIC_ID),
+    ]
+    answer = await answer_of(StubNode(), request_of(DeleteTopicsRequest(topics=states), 6))
+    assert [response.error_code for response in answer.responses] == [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.POLICY_VIOLATION,
+    ]
+    old = DeleteTopicsRequest(topic_names=["nope", METADATA_TOPIC])
+    answer = await answer_of(StubNode(), request_of(old, 5))
+    assert [(r.name, r.error_code) for r in answer.responses] == [
+        ("nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (METADATA_TOPIC, ErrorCode.POLICY_VIOLATION),
+    ]
+
+
+async def test_configurations_do_not_change() -> None:
+    """Brokers have theirs from their files."""
+    resources = [
+        AlterConfigsResource(resource_type=kind, resource_name=name)
+        for kind, name in ((4, "1"), (2, METADATA_TOPIC), (2, "nope"))
+    ]
+    request = IncrementalAlterConfigsRequest(resources=resources)
+    answer = await answer_of(StubNode(), request_of(request, 1))
+    assert [response.error_code for response in answer.responses] == [
+        ErrorCode.POLICY_VIOLATION,
+        ErrorCode.POLICY_VIOLATION,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+
+
+async def test_features_are_refused_in_the_form_of_the_version() -> None:
+    """Version 2 has one result for all of them (KIP-1022)."""
+    request = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature="group.version")])
+    new = await answer_of(StubNode(), request_of(request, 2))
+    assert (new.error_code, new.results) == (ErrorCode.FEATURE_UPDATE_FAILED, [])
+    old = await answer_of(StubNode(), request_of(request, 1))
+    assert [r.error_code for r in old.results] == [ErrorCode.FEATURE_UPDATE_FAILED]
+
+
+async def test_peers_are_sent_to_the_active_controller() -> None:
+    """Brokers try the next leader on this code alone."""
+    node = StubNode()
+    requests: list[tuple[Message, int]] = [
+        (BrokerRegistrationRequest(), 4),
+        (BrokerHeartbeatRequest(), 2),
+        (AllocateProducerIdsRequest(), 0),
+        (UpdateFeaturesRequest(), 2),
+    ]
+    for message, version in requests:
+        answer = await answer_of(node, request_of(message, version, to="peer"))
+        assert answer.error_code == ErrorCode.NOT_CONTROLLER
+    answer = await answer_of(node, request_of(topics("x"), 7, to="peer"))
+    assert answer.topics[0].error_code == ErrorCode.NOT_CONTROLLER
+
+
+async def test_brokers_that_are_not_registered_so_are_stale() -> None:
+    """Checked before anything else is looked at."""
+    node = active_node()
+    codes = {}
+    for epoch in (1, 2):
+        request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch)
+        answer = await answer_of(node, request_of(request, 0, to="peer"))
+        codes[epoch] = answer.error_code
+    assert codes == {
+        1: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        2: ErrorCode.STALE_BROKER_EPOCH,
+    }
+
+
+def wrapped(message: Message, version: int) -> EnvelopeRequest:
+    """A client's request as a broker passes it on."""
+    header = RequestHeader(
+        request_api_key=message.API_KEY,
+        request_api_version=version,
+        correlation_id=77,
+        client_id="c",
+    )
+    return EnvelopeRequest(request_data=encode_request(header, message))
+
+
+async def test_a_forwarded_request_is_answered_in_its_own_version() -> None:
+    """A Java broker ends on an answer that it cannot read."""
+    node = active_node()
+    for version in (2, 4, 5, 7):
+        request = request_of(wrapped(topics("x"), version), 0, to="peer")
+        answer = await answer_of(node, request)
+        assert answer.error_code == 0
+        header, inner, end = decode_response(answer.response_data, 19, version)
+        assert isinstance(inner, CreateTopicsResponse)
+        assert (header.correlation_id, end) == (77, len(answer.response_data))
+        assert inner.topics[0].error_code == ErrorCode.POLICY_VIOLATION
+
+
+async def test_what_brokers_do_not_forward_is_invalid() -> None:
+    """An envelope must not be a way around a listener."""
+    node = active_node()
+    cut = EnvelopeRequest(request_data=wrapped(topics("x"), 7).request_data[:-3])
+    longer = EnvelopeRequest(request_data=wrapped(topics("x"), 7).request_data + b"\0")
+    for request in (wrapped(MetadataRequest(), 12), EnvelopeRequest(), cut, longer):
+        answer = await answer_of(node, request_of(request, 0, to="peer"))
+        assert (answer.error_code, answer.response_data) == (ErrorCode.INVALID_REQUEST, None)
+
+
+async def test_an_envelope_is_for_the_leader() -> None:
+    """The broker then asks the new one."""
+    node = StubNode()
+    node.raft.leader_id = 2
+    answer = await answer_of(node, request_of(wrapped(topics("x"), 7), 0, to="peer"))
+    assert answer.error_code == ErrorCode.NOT_CONTROLLER
