@@ -38,11 +38,15 @@ def _hands_over(state: RaftState, leader: Leader) -> bool:
         return False
     if policy == "auto" and _JAVA not in state.software.values():
         return False
-    progress = leader.progress
-    others = [key for key in progress.preferred_successors() if progress.has_fetched(key.id)]
+    # Who lacks something committed cannot win, and could not fetch it from a leader that resigned.
+    ready = [
+        voter_id
+        for voter_id, replica in leader.progress.voters.items()
+        if voter_id != state.config.key.id and replica.end_offset >= state.high_watermark
+    ]
     if policy == "always":
-        return bool(others)
-    return any(state.software.get(key.id) == _JAVA for key in others)
+        return bool(ready)
+    return any(state.software.get(voter_id) == _JAVA for voter_id in ready)
 
 
 def successors(state: RaftState, leader: Leader) -> list[ReplicaKey]:

@@ -179,11 +179,6 @@ class LeaderProgress:
         others.sort(key=lambda state: (-state.end_offset, state.key))
         return [state.key for state in others]
 
-    def has_fetched(self, voter_id: int) -> bool:
-        """Whether a voter has fetched in this epoch."""
-        state = self.voters.get(voter_id)
-        return state is not None and state.last_fetch_ms >= 0
-
     def drop_observers(self, now_ms: int, timeout_ms: int) -> None:
         """Forget observers that have not fetched for so long, but never the leader (R-REP-6)."""
         self.observers = {
