@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.client import Admin
+from kraftwire.testing import quorum
 from tests.support.java import run_kafka_tool
 from tests.support.kafka_process import KafkaCluster, KafkaNode, free_ports
 
@@ -219,3 +220,15 @@ def test_a_static_quorum_looks_the_same_in_both_tools(tmp_path: Path) -> None:
             expected = theirs(*connection, "describe", view)
             assert expected.returncode == 0, expected.stderr
             assert masked(ours(*connection, "describe", view).stdout) == masked(expected.stdout)
+
+
+def test_both_tools_say_the_same_of_our_nodes(tmp_path: Path) -> None:
+    """What is proved above of the client is worth little if our nodes answer something else."""
+    with quorum(folder=tmp_path, properties=QUIET) as nodes:
+        for connection, view in (
+            (["--bootstrap-server", nodes.bootstrap_servers], ["--status"]),
+            (["--bootstrap-controller", nodes.bootstrap_controllers], ["--replication"]),
+        ):
+            expected = theirs(*connection, "describe", *view)
+            assert expected.returncode == 0, expected.stderr
+            assert masked(ours(*connection, "describe", *view).stdout) == masked(expected.stdout)
