@@ -167,13 +167,21 @@ class _LocalFile:
 class _LocalLock:
     """A lock file that is held until closed; the file itself stays, as Kafka's does."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, place: str) -> None:
         self._descriptor = descriptor
+        self._place = place
+        _LOCKED.add(place)
 
     def close(self) -> None:
         if self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
             os.close(descriptor)
+            _LOCKED.discard(self._place)
+
+
+# The files that this process has locked. A lock of fcntl ends when the process closes any
+# descriptor of the file, so a file in here must not even be opened.
+_LOCKED: set[str] = set()
 
 
 class LocalFiles:
@@ -231,17 +239,23 @@ class LocalFiles:
 
     def lock(self, path: str) -> Lock:
         """Lock a file against every other process, one of Kafka included."""
+        place = os.path.realpath(path)
+        if place in _LOCKED:
+            raise _in_use(path, "held by this very process")
         with _failing("opening", path):
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            # Java locks with fcntl, which a process does not hold against itself; flock does.
+            # Java locks with fcntl. Some systems have flock and fcntl know nothing of each other.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(descriptor)
-            raise StorageError(
-                "locking failed: another process uses this directory "
-                f"({error.strerror or error}); stop it first",
-                file=path,
-            ) from error
-        return _LocalLock(descriptor)
+            raise _in_use(path, error.strerror or str(error)) from error
+        return _LocalLock(descriptor, place)
+
+
+def _in_use(path: str, reason: str) -> StorageError:
+    return StorageError(
+        f"locking failed: another process uses this directory ({reason}); stop it first",
+        file=path,
+    )
