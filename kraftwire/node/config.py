@@ -37,7 +37,6 @@ class ConnectionLimits:
     idle_ms: int = 600_000
     handshake_ms: int = 30_000
     write_ms: int = 30_000
-    pending_requests: int = 100
     connections: int = (1 << 31) - 1
     connections_per_address: int = (1 << 31) - 1
     overrides: tuple[tuple[str, int], ...] = ()
@@ -334,7 +333,6 @@ def _read_limits(settings: Settings) -> ConnectionLimits:
         idle_ms=settings.integer("connections.max.idle.ms"),
         handshake_ms=settings.integer(f"{own}handshake.timeout.ms"),
         write_ms=settings.integer(f"{own}write.timeout.ms"),
-        pending_requests=settings.integer(f"{own}pending.requests"),
         connections=settings.integer("max.connections"),
         connections_per_address=settings.integer("max.connections.per.ip"),
         overrides=_read_overrides(settings),

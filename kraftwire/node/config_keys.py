@@ -96,7 +96,6 @@ _TABLE = (
     Key("kraftwire.capture.file", "text"),
     Key("kraftwire.connection.handshake.timeout.ms", "int", 30_000, 1),
     Key("kraftwire.connection.write.timeout.ms", "int", 30_000, 1),
-    Key("kraftwire.connection.pending.requests", "int", 100, 1),
     Key(
         "kraftwire.log.level",
         "choice",

@@ -14,7 +14,7 @@ README_FILE = """\
 node.id=2
 listeners=PLAINTEXT://localhost:9093
 controller.quorum.voters=1@localhost:9092,2@localhost:9093,3@localhost:9094
-log.dirs=/tmp/kraft-logs-2
+log.dirs=kraft-logs-2
 """
 
 COMBINED_FILE = """\
@@ -55,7 +55,7 @@ def test_a_file_of_the_raft_readme_is_taken_as_it_is(tmp_path: Path) -> None:
     endpoint = config.voters.endpoint(3, "PLAINTEXT")
     assert endpoint is not None
     assert endpoint.port == 9094
-    assert config.metadata_log_dir == "/tmp/kraft-logs-2"
+    assert config.metadata_log_dir == "kraft-logs-2"
     assert config.warnings == ()
 
 
@@ -170,7 +170,7 @@ def test_a_quorum_has_to_be_named(tmp_path: Path) -> None:
 def test_draft_names_are_taken_with_a_warning(tmp_path: Path) -> None:
     """KIP-595 documents names that no release has; people copy them."""
     text = (
-        "broker.id=1\nlisteners=PLAINTEXT://localhost:9092\nlog.dirs=/tmp/kraft-logs\n"
+        "broker.id=1\nlisteners=PLAINTEXT://localhost:9092\nlog.dirs=kraft-logs\n"
         "quorum.voters=1@localhost:9092\nquorum.fetch.timeout.ms=300\n"
         "quorum.election.timeout.ms=301\nquorum.election.jitterbackoff.max.ms=302\n"
         "quorum.request.timeout.ms=303\nquorum.retry.backoff.ms=30\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,107 +17,10 @@ from kraftwire.messages.fetch_response import (
 )
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
-from kraftwire.node.driver import Driver
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
-from kraftwire.records.batch import RecordBatch
-from kraftwire.records.builder import BatchBuilder, BatchHeader
-
-WALL_MS = 1_700_000_000_000
-Answer = Callable[[ev.Event], list[fx.Effect]]
-
-
-class FakeCore:
-    """Answers each event with what the test says."""
-
-    def __init__(self, answer: Answer = lambda _: []) -> None:
-        self.answer = answer
-        self.deadline_ms: int | None = None
-        self.high_watermark = -1
-        self.seen: list[tuple[ev.Event, int]] = []
-
-    def start(self, now_ms: int) -> list[fx.Effect]:
-        del now_ms
-        return []
-
-    def handle(self, event: ev.Event, now_ms: int) -> list[fx.Effect]:
-        self.seen.append((event, now_ms))
-        return self.answer(event)
-
-
-class World:
-    """Disk and network that note what is done, in order."""
-
-    def __init__(self) -> None:
-        self.done: list[str] = []
-        self.data = b""
-        self.failure: StorageError | None = None
-        self.during_flush: Callable[[], None] = lambda: None
-
-    def append(self, data: bytes | memoryview, base_offset: int, end_offset: int) -> None:
-        self.done.append(f"append {base_offset}-{end_offset}")
-        self.data += bytes(data)
-
-    def flush(self) -> int:
-        self.done.append("flush")
-        self.during_flush()
-        if self.failure:
-            raise self.failure
-        return 0
-
-    def truncate(self, end_offset: int) -> int:
-        self.done.append(f"truncate {end_offset}")
-        return end_offset
-
-    def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
-        self.done.append(f"read {offset}-{end_offset}")
-        return self.data[:max_bytes]
-
-    def persist(self, state: fx.ElectionState) -> None:
-        if self.failure:
-            raise self.failure
-        self.done.append(f"persist {state.epoch}")
-
-    def send(self, request: fx.SendRequest) -> None:
-        self.done.append(f"send {request.request_id}")
-
-    def reset(self) -> None:
-        self.done.append("reset")
-
-
-class Listener:
-    """Notes what it is told."""
-
-    def __init__(self) -> None:
-        self.batches: list[RecordBatch] = []
-        self.leaders: list[tuple[int, int, int]] = []
-
-    def handle_commit(self, batches: Any) -> None:
-        self.batches += batches
-
-    def handle_leader_change(self, leader_id: int, epoch: int, end_offset: int) -> None:
-        self.leaders.append((leader_id, epoch, end_offset))
-
-
-def make(core: FakeCore, world: World) -> Driver:
-    return Driver(core, world, world.persist, world, wall_ms=WALL_MS)
-
-
-def batch(base_offset: int, *values: bytes) -> bytes:
-    builder = BatchBuilder(BatchHeader(base_offset=base_offset, partition_leader_epoch=1))
-    for value in values:
-        builder.append(0, None, value)
-    return builder.build()
-
-
-def send(request_id: int) -> fx.SendRequest:
-    return fx.SendRequest(request_id, fx.Destination(2, "peer", 1), VoteRequest(), 1000)
-
-
-async def run(driver: Driver, nursery: trio.Nursery) -> None:
-    nursery.start_soon(driver.run)
-    await trio.testing.wait_all_tasks_blocked()
+from tests.support.fake_core import WALL_MS, FakeCore, Listener, World, batch, make, run, send
 
 
 @pytest.mark.trio
@@ -375,53 +277,6 @@ async def test_an_append_returns_its_last_offset_or_the_refusal(
     with pytest.raises(ApiError) as caught:
         await driver.append([b"a"], epoch=2)
     assert caught.value.code == ErrorCode.NOT_CONTROLLER
-
-
-@pytest.mark.trio
-async def test_who_waits_for_a_commit_hears_of_it_or_of_the_lost_leadership(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
-    """An append that was accepted may still be cut away; only the high watermark tells."""
-    del autojump_clock
-    steps: list[fx.Effect] = [
-        fx.HighWatermarkAdvanced(5),
-        fx.RoleChanged("leader", "resigned", 1, 1, "check-quorum"),
-    ]
-    driver = make(FakeCore(lambda _: [steps.pop(0)]), World())
-    await run(driver, nursery)
-    ends: dict[int, str] = {}
-
-    async def wait(offset: int) -> None:
-        try:
-            await driver.waiters.committed(offset)
-            ends[offset] = "committed"
-        except ApiError as error:
-            ends[offset] = f"error {error.code}"
-
-    for offset in (6, 4, 5):
-        nursery.start_soon(wait, offset)
-    await trio.testing.wait_all_tasks_blocked()
-    driver.submit(ev.TimerExpired())
-    await trio.testing.wait_all_tasks_blocked()
-    assert ends == {4: "committed"}
-    driver.submit(ev.TimerExpired())
-    await trio.testing.wait_all_tasks_blocked()
-    assert ends == {4: "committed", 5: "error 41", 6: "error 41"}
-
-
-@pytest.mark.trio
-async def test_waiting_for_the_high_watermark_ends_with_the_time(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
-    """A consumer's Fetch waits for records, but no longer than it asked."""
-    del autojump_clock
-    driver = make(FakeCore(lambda _: [fx.HighWatermarkAdvanced(5)]), World())
-    await run(driver, nursery)
-    began = trio.current_time()
-    assert await driver.waiters.above(0, 300) == -1
-    assert trio.current_time() - began == pytest.approx(0.3)
-    driver.submit(ev.TimerExpired())
-    assert await driver.waiters.above(0, 300) == 5
 
 
 @pytest.mark.trio
