@@ -392,9 +392,8 @@ class Cluster:
         for data in self.disks[node_id].batches:
             batch = RecordBatch(data)
             if batch.is_control:
-                what = ",".join(
-                    getattr(kind, "name", str(kind)) for _, kind, _ in control_records(data)
-                )
+                kinds = [kind for _, kind, _ in control_records(data)]
+                what = ",".join(getattr(kind, "name", str(kind)) for kind in kinds)
             else:
                 what = ",".join((one.value or b"").decode() for one in batch.records())
             found.append((batch.base_offset, batch.partition_leader_epoch, what))
