@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.test_import_schemas import field, request
+from tests.unit.test_import_schemas import field, parsed, request
+from tools.import_schemas.report import wire_changes
 
 
 def report(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
