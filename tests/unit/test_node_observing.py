@@ -1,0 +1,195 @@
+"""What a node shows of itself: log lines, metrics, a capture of its own traffic."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from kraftwire.cli.main import main
+from kraftwire.errors import UsageError
+from kraftwire.messages.api_versions_request import ApiVersionsRequest
+from kraftwire.messages.api_versions_response import ApiVersionsResponse
+from kraftwire.messages.request_header import RequestHeader
+from kraftwire.messages.response_header import ResponseHeader
+from kraftwire.node.capture import CaptureFile
+from kraftwire.node.logs import LOGGER, RateLimit, log, quote, set_up
+from kraftwire.node.metrics import Sample, raft_samples, render, serve_http
+from kraftwire.protocol.envelope import encode_request, encode_response
+from kraftwire.wire.frame import frame
+
+
+def test_a_log_line_names_time_level_node_event_and_facts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An election is followed with grep."""
+    monkeypatch.setattr(LOGGER, "handlers", LOGGER.handlers)
+    monkeypatch.setattr(LOGGER, "propagate", LOGGER.propagate)
+    level = LOGGER.level
+    try:
+        set_up("info", 3)
+        log("info", "role", old="follower", new="prospective", reason="no leader heard")
+        log("debug", "not shown")
+    finally:
+        LOGGER.setLevel(level)
+    (line,) = capsys.readouterr().err.splitlines()
+    moment, rest = line.split(" ", 1)
+    assert moment[10] == "T"
+    assert moment.endswith("Z")
+    facts = 'old=follower new=prospective reason="no leader heard"'
+    assert rest == f"level=info node=3 event=role {facts}"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("plain-word_1.x:/@", "plain-word_1.x:/@"),
+        ("", '""'),
+        ("two words", '"two words"'),
+        ("a=b", '"a=b"'),
+        ('say "x"', '"say \\"x\\""'),
+        ("line\nlevel=error", '"line\\nlevel=error"'),
+        ("\x1b[31m", '"\\x1b[31m"'),
+        (17, "17"),
+    ],
+)
+def test_a_value_cannot_forge_a_log_line(value: object, text: str) -> None:
+    """What a peer sends may end up in a line, but never as one."""
+    assert quote(value) == text
+
+
+def test_lines_that_peers_provoke_are_limited_by_kind(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One kind of noise must not hide another."""
+    monkeypatch.setattr(LOGGER, "propagate", True)
+    now = [0.0]
+    limit = RateLimit(lambda: now[0])
+    with caplog.at_level(logging.WARNING, LOGGER.name):
+        for second in range(25):
+            now[0] = float(second)
+            limit.log("a", "noise")
+            limit.log("b", "other")
+    events = [record.getMessage() for record in caplog.records]
+    assert events.count("noise") == events.count("other") == 3
+    assert caplog.records[-1].__dict__["fields"] == {"held_back": 9}
+
+
+def test_metrics_have_kafkas_names() -> None:
+    """Dashboards made for Kafka's JMX exporter find the same series."""
+    values = {"current-state": "leader", "high-watermark": 12, "commit-latency-avg": 1.5}
+    text = render(iter([*raft_samples(values)])).decode()
+    assert 'kafka_server_raft_metrics_current_state{state="leader"} 1.0\n' in text
+    assert "kafka_server_raft_metrics_high_watermark 12.0\n" in text
+    assert "kafka_server_raft_metrics_commit_latency_avg 1.5\n" in text
+
+
+def test_samples_of_one_name_are_one_family() -> None:
+    """Prometheus refuses a page that declares a name twice."""
+    samples = [
+        Sample("kraftwire_requests", "counter", "Requests by API", count, (("api", api),))
+        for api, count in (("Fetch", 3), ("Vote", 1))
+    ]
+    text = render(iter(samples)).decode()
+    assert text.count("# TYPE kraftwire_requests_total counter") == 1
+    assert 'kraftwire_requests_total{api="Vote"} 1.0' in text
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize(
+    ("asked", "status", "has_content"),
+    [
+        (b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", b"200 OK", True),
+        (b"GET /metrics?a=b HTTP/1.0\r\n\r\n", b"200 OK", True),
+        (b"HEAD /metrics HTTP/1.1\r\n\r\n", b"200 OK", False),
+        (b"GET /secret HTTP/1.1\r\n\r\n", b"404 Not Found", False),
+        (b"POST /metrics HTTP/1.1\r\n\r\n", b"405 Method Not Allowed", False),
+    ],
+)
+async def test_the_endpoint_serves_the_metrics_and_nothing_else(
+    nursery: trio.Nursery, asked: bytes, status: bytes, has_content: bool
+) -> None:
+    """It is a port like any other, and open to everybody who reaches it."""
+    stream, own = trio.testing.memory_stream_pair()
+    nursery.start_soon(serve_http, own, lambda: b"up 1\n")
+    await stream.send_all(asked)
+    answer = b"".join([bytes(data) async for data in stream])
+    assert answer.startswith(b"HTTP/1.1 " + status)
+    assert answer.endswith(b"\r\n\r\nup 1\n") is has_content
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize("asked", [b"", b"GET /metrics", b"x" * 9000])
+async def test_half_a_request_for_metrics_is_dropped(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery, asked: bytes
+) -> None:
+    """Nobody may hold the endpoint open or fill memory through it."""
+    del autojump_clock
+    stream, own = trio.testing.memory_stream_pair()
+    nursery.start_soon(serve_http, own, lambda: b"up 1\n")
+    await stream.send_all(asked)
+    assert b"".join([bytes(data) async for data in stream]) == b""
+
+
+def exchange() -> tuple[bytes, bytes]:
+    """A request and its answer as frames."""
+    header = RequestHeader(request_api_key=18, request_api_version=3, correlation_id=9)
+    message = ApiVersionsRequest(client_software_name="kraftwire", client_software_version="1")
+    answer = encode_response(ResponseHeader(correlation_id=9), ApiVersionsResponse(), 3)
+    return frame(encode_request(header, message)), frame(answer)
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize("accepted", [True, False])
+async def test_a_capture_of_the_own_traffic_is_read_like_any_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], accepted: bool
+) -> None:
+    """No privileges, no sniffer: the node writes what it says and hears."""
+    path = tmp_path / "own.pcapng"
+    (listening,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listening.socket.getsockname()[1]
+    client = await trio.open_tcp_stream("127.0.0.1", port)
+    server = await listening.accept()
+    capture = CaptureFile(str(path))
+    tap = capture.tap(server if accepted else client, accepted)
+    assert tap is not None
+    asked, answered = exchange()
+    first, second = (tap.received, tap.sent) if accepted else (tap.sent, tap.received)
+    first(asked)
+    second(answered)
+    tap.closed()
+    capture.close()
+    for stream in (client, server, listening):
+        await stream.aclose()
+
+    assert main(["decode", str(path), "--format", "jsonl"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(line["direction"], line["apiName"]) for line in lines] == [
+        ("request", "ApiVersions"),
+        ("response", "ApiVersions"),
+    ]
+    assert lines[0]["connection"].endswith(f"-127.0.0.1:{port}")
+    assert lines[0]["findings"] == []
+
+
+def test_a_capture_file_that_cannot_be_made_is_a_usage_error(tmp_path: Path) -> None:
+    """Better at the start than an empty capture afterwards."""
+    with pytest.raises(UsageError, match=r"kraftwire\.capture\.file="):
+        CaptureFile(str(tmp_path / "missing" / "own.pcapng"))
+
+
+def test_a_capture_on_a_full_disk_ends_without_harm(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Watching must not disturb what is watched."""
+    monkeypatch.setattr(LOGGER, "propagate", True)
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("this system has no full device")
+    capture = CaptureFile(str(full))
+    capture.write(b"more")
+    assert [record.getMessage() for record in caplog.records] == ["capture-ended"]
