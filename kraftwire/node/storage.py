@@ -7,7 +7,7 @@ the cluster's id once the quorum has one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kraftwire.errors import UsageError
@@ -45,14 +45,14 @@ class Storage:
         config: NodeConfig,
         files: Files,
         *,
-        meta: MetaProperties,
+        metas: dict[str, MetaProperties],
         log: MetadataLog,
         locks: list[Lock],
     ) -> None:
         self.log = log
         self._files = files
-        self._meta_path = join(config.metadata_log_dir, META_PROPERTIES_FILE)
-        self._meta = meta
+        self._metas = metas
+        self._own = metas[config.metadata_log_dir]
         self._locks = locks
         partition = partition_directory(config.metadata_log_dir, config.topic.name)
         self._state_file = QuorumStateFile(files, join(partition, QUORUM_STATE_FILE))
@@ -71,8 +71,8 @@ class Storage:
                 if config.is_raft_readme or files.exists(directory):
                     files.mkdir(directory)
                     locks.append(files.lock(join(directory, LOCK_FILE)))
-            metas = [_read_meta(config, files, directory) for directory in directories]
-            _check_one_cluster(directories, metas)
+            metas = {name: _read_meta(config, files, name) for name in directories}
+            _check_one_cluster(metas)
             settings = LogSettings(
                 segment_bytes=config.segment_max_bytes, segment_ms=config.segment_max_ms
             )
@@ -84,17 +84,17 @@ class Storage:
             for lock in locks:
                 lock.close()
             raise
-        return cls(config, files, meta=metas[0], log=log, locks=locks)
+        return cls(config, files, metas=metas, log=log, locks=locks)
 
     @property
     def cluster_id(self) -> str | None:
         """The cluster's id, None as long as the quorum has none."""
-        return self._meta.cluster_id
+        return self._own.cluster_id
 
     @property
     def directory_id(self) -> bytes:
         """The id of the directory of the metadata log."""
-        return self._meta.directory_id
+        return self._own.directory_id
 
     def stored_state(self) -> StoredState:
         """What the core starts from."""
@@ -124,9 +124,12 @@ class Storage:
         self._state_file.write(stored, kraft_version, [voter.key.id for voter in voters])
 
     def keep_cluster_id(self, cluster_id: str) -> None:
-        """Store the id that the quorum has chosen."""
-        self._meta = replace(self._meta, cluster_id=cluster_id)
-        write_meta_properties(self._files, self._meta_path, self._meta)
+        """Store the id that the quorum has chosen, in every directory."""
+        for directory, meta in self._metas.items():
+            kept = replace(meta, cluster_id=cluster_id)
+            write_meta_properties(self._files, join(directory, META_PROPERTIES_FILE), kept)
+            self._metas[directory] = kept
+        self._own = replace(self._own, cluster_id=cluster_id)
 
     def close(self) -> None:
         """Close the log and give up the locks."""
@@ -161,11 +164,13 @@ def _read_meta(config: NodeConfig, files: Files, directory: str) -> MetaProperti
     return meta
 
 
-def _check_one_cluster(directories: Sequence[str], metas: Sequence[MetaProperties]) -> None:
-    """All directories of a node have to be formatted for one cluster."""
-    for directory, meta in zip(directories, metas, strict=True):
-        if meta.cluster_id != metas[0].cluster_id:
-            raise UsageError(
-                f"{directory} belongs to cluster {meta.cluster_id}, {directories[0]} to cluster "
-                f"{metas[0].cluster_id}: a node's directories have to be of one cluster"
-            )
+def _check_one_cluster(metas: Mapping[str, MetaProperties]) -> None:
+    """All directories of a node have to be formatted for one cluster.
+
+    Shape: one without an id is formatted by the node itself, which may have ended before it came to
+    all of them.
+    """
+    named = {meta.cluster_id: name for name, meta in metas.items() if meta.cluster_id is not None}
+    if len(named) > 1:
+        texts = [f"{name} belongs to cluster {cluster_id}" for cluster_id, name in named.items()]
+        raise UsageError(f"{', '.join(texts)}: a node's directories have to be of one cluster")
