@@ -235,3 +235,18 @@ async def test_a_peers_describe_quorum_is_answered_here() -> None:
     ):
         assert await answer_of(node, request) is node.core_answer
     assert node.forwarded == []
+
+
+async def test_single_configurations_can_be_asked_for() -> None:
+    """An empty list asks for all, as clients without a null write it."""
+    node = with_brokers(StubNode(), 1)
+    counts = {}
+    for keys in ((), ("node.id", "nope")):
+        resource = configs.DescribeConfigsResource(
+            resource_type=4, resource_name="1", configuration_keys=list(keys)
+        )
+        request = DescribeConfigsRequest(resources=[resource])
+        answer = await answer_of(node, request_of(request, 4))
+        counts[keys] = len(answer.results[0].configs)
+    assert counts[()] > 10
+    assert counts["node.id", "nope"] == 1

@@ -67,9 +67,9 @@ def _describe(
         result.error_message = (
             f"this is broker {context.key.id}, not {resource.resource_name}: ask that one"
         )
-    keys = resource.configuration_keys
+    keys = resource.configuration_keys  # as in Kafka an empty list asks for all, like null
     result.configs = [
-        _shown(request, value) for value in values if keys is None or value.name in keys
+        _shown(request, value) for value in values if not keys or value.name in keys
     ]
     return result
 
