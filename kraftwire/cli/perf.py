@@ -101,7 +101,9 @@ def perf(
             raise UsageError("--replica-directory-id belongs to one node, and so to --config")
         from kraftwire.cli.perf_nodes import run_nodes
 
-        return run_nodes(nodes, _options(throughput, record_size, as_json), duration)
+        options = [f"--throughput={throughput}", f"--record-size={record_size}"]
+        options += [] if duration is None else [f"--duration={duration}"]
+        return run_nodes(nodes, [*options, "--json"] if as_json else options)
     assert config is not None
     from kraftwire.node.perf import Load, run
 
@@ -112,12 +114,6 @@ def perf(
         ends_with_input=ends_with_input,
     )
     return run(config, load, _print_json if as_json else _print_text, replica_directory_id)
-
-
-def _options(throughput: int, record_size: int, as_json: bool) -> list[str]:
-    """The options that every node gets."""
-    options = [f"--throughput={throughput}", f"--record-size={record_size}"]
-    return [*options, "--json"] if as_json else options
 
 
 def _print_text(figures: Figures) -> None:

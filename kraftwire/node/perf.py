@@ -37,7 +37,7 @@ from kraftwire.records.batch import RecordBatch
 from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = ["CLUSTER_ID", "TOPIC", "Figures", "Load", "run"]
+__all__ = ["CLUSTER_ID", "TOPIC", "Figures", "Load", "Workload", "run"]
 
 TOPIC = TopicPartition("__raft_performance_test", bytes(15) + b"\x02")
 CLUSTER_ID = uuid_to_text(ZERO_UUID)
@@ -121,7 +121,7 @@ def run(
     """
     config = _perf_config(load(config_path))
     _adopt_directory(config, directory_id)
-    workload = _Workload(config, load_, report)
+    workload = Workload(config, load_, report)
     node = Node(config, extra_listeners=(workload,), has_controller=False)
     workload.node = node
     return run_node(node, workload.run)
@@ -166,8 +166,12 @@ def _adopt_directory(config: NodeConfig, directory_id: bytes | None) -> None:
         raise UsageError(f"{directory} has the directory id {found} already: leave the option out")
 
 
-class _Workload:
-    """The state machine of the test server. Order: `node` is set before it runs."""
+class Workload:
+    """The state machine of the test server.
+
+    Order: `node` is set before `run`, a task that ends with the node. Raises: UsageError for
+    records that are too long.
+    """
 
     node: Node
 
@@ -278,21 +282,28 @@ class _Workload:
         check(offset == batch.last_offset + 1, f"nobody appended what is at offset {offset}")
 
     async def _report_regularly(self, epoch: int) -> None:
+        """Report every five seconds, and what is left at the end."""
         self._latencies.clear()
         since = trio.current_time()
-        while True:
-            await trio.sleep_until(since + REPORT_SECONDS)
-            now = trio.current_time()
-            latencies, self._latencies = self._latencies, Counter()
-            self._report(
-                Figures(
-                    epoch=epoch,
-                    seconds=now - since,
-                    record_size=self._load.record_size,
-                    latencies=latencies,
-                )
+        try:
+            while True:
+                await trio.sleep_until(since + REPORT_SECONDS)
+                self._report_since(since, epoch)
+                since = trio.current_time()
+        finally:
+            if self._latencies:
+                self._report_since(since, epoch)
+
+    def _report_since(self, since: float, epoch: int) -> None:
+        latencies, self._latencies = self._latencies, Counter()
+        self._report(
+            Figures(
+                epoch=epoch,
+                seconds=trio.current_time() - since,
+                record_size=self._load.record_size,
+                latencies=latencies,
             )
-            since = now
+        )
 
     def _notify(self) -> None:
         changed, self._changed = self._changed, trio.Event()

@@ -12,7 +12,7 @@ from importlib import import_module
 
 from tests.bench.report import Bar, console
 
-SECTIONS = ("codec", "records", "startup", "segments", "capture")
+SECTIONS = ("codec", "records", "startup", "segments", "capture", "raft")
 
 
 def main(arguments: list[str] | None = None) -> int:
