@@ -8,6 +8,7 @@ import pytest
 
 from kraftwire.testing import Quorum, quorum
 from tests.interop.clients.matrix import CLIENTS, Client, probe
+from tests.support.maven import unavailable
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +22,8 @@ def nodes() -> Iterator[Quorum]:
 def test_a_client_connects_negotiates_describes_and_reads(client: Client, nodes: Quorum) -> None:
     """What a client cannot do is left out by its probe; what it can has to work."""
     if missing := client.missing():
-        pytest.skip(f"{client.name} needs {missing}")
+        reason = f"{client.name} needs {missing}"
+        unavailable(reason) if client.is_required else pytest.skip(reason)
     outcome = probe(client, nodes)
     failed = {name: step.detail for name, step in outcome.steps.items() if not step.is_ok}
     assert not failed

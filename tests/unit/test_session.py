@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kraftwire.errors import ApiError, WireError
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
@@ -241,3 +243,21 @@ def test_correlation_ids_start_again_before_they_overflow() -> None:
     last_id, _ = session.request(DescribeQuorumRequest())
     next_id, _ = session.request(DescribeQuorumRequest())
     assert (last_id, next_id) == (0x7FFFFFFF, 0)
+
+
+@given(st.lists(st.binary(max_size=60), max_size=8), st.booleans())
+def test_no_bytes_of_a_peer_raise_anything_unexpected(pieces: list[bytes], is_open: bool) -> None:
+    """Whoever owns the socket handles two kinds of errors, and nothing else may come."""
+    session = opened(frame_size_max=1000) if is_open else ClientSession("tester")
+    if is_open:
+        session.request(DescribeQuorumRequest())
+    else:
+        session.open()
+    for piece in pieces:
+        try:
+            # Half of the pieces are whole frames, so that some get past the length.
+            session.receive(frame(piece) if len(piece) % 2 else piece)
+            session.take_output()
+        except (WireError, ApiError):
+            break
+    assert session.in_flight_count <= 2

@@ -61,11 +61,13 @@ class Client:
 
     Shape: `command` makes the command line, to which the bootstrap servers are added; it may build
     the probe first. `missing` says what the machine lacks for it, nothing if all is there.
+    `is_required` clients may not be missing where CI=true.
     """
 
     name: str
     command: Callable[[], Sequence[str]]
     missing: Callable[[], str]
+    is_required: bool = False
 
 
 def probe(client: Client, quorum: Quorum) -> Outcome:
@@ -152,10 +154,13 @@ CLIENTS: tuple[Client, ...] = (
     _python("probe_kafka_python", "kafka"),
     _python("probe_aiokafka", "aiokafka"),
     _python("probe_confluent", "confluent-kafka"),
-    Client("Kafka's Java clients", _java_command("kraftwire.ClientProbe"), _java_missing),
+    Client(
+        "Kafka's Java clients", _java_command("kraftwire.ClientProbe"), _java_missing, True
+    ),
     Client(
         "Kafka's tools",
         lambda: (sys.executable, "-m", "tests.interop.clients.probe_tools"),
         _java_missing,
+        True,
     ),
 )
