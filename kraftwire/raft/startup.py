@@ -9,6 +9,7 @@ from kraftwire.errors import StorageError
 from kraftwire.raft.ports import StoredState
 from kraftwire.raft.roles import Candidate, Follower, Resigned, Role, Unattached, Votes
 from kraftwire.raft.state import RaftState
+from kraftwire.raft.voters import ReplicaKey
 
 __all__ = ["first_role"]
 
@@ -32,7 +33,9 @@ def first_role(state: RaftState, stored: StoredState) -> Role:
         # Its last records of the epoch may be lost: it must not write others there (KAFKA-10527).
         return _resigned(state)
     voted = election.voted
-    if voted is not None and voted.id == config.key.id and _is_mine(state, voted.directory_id):
+    # A difference from Kafka, which stands again although somebody else has won this epoch: once
+    # its log has a record of the epoch, such a request for votes is illegal (R-VOTE-4).
+    if election.leader_id < 0 and voted is not None and _is_mine(state, voted):
         if not state.is_voter:
             raise StorageError("a vote for this node itself, which is no voter", file=_FILE)
         votes = Votes(state.voters.voters, config.key.id)
@@ -63,5 +66,6 @@ def _resigned(state: RaftState) -> Resigned:
     )
 
 
-def _is_mine(state: RaftState, directory_id: bytes) -> bool:
-    return directory_id in (bytes(16), state.config.key.directory_id)
+def _is_mine(state: RaftState, voted: ReplicaKey) -> bool:
+    key = state.config.key
+    return voted.id == key.id and voted.directory_id in (bytes(16), key.directory_id)

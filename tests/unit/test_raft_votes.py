@@ -128,6 +128,15 @@ def test_no_vote_while_a_leader_is_known() -> None:
     assert not outcome(ask_for_vote(cluster, epoch=3, candidate=3))[2]
 
 
+def test_who_lost_an_election_follows_its_winner_after_a_restart() -> None:
+    """R-START-6, but for its order: a vote for oneself matters only while the epoch is open."""
+    own_vote = ReplicaKey(1, directory_id(1))
+    open_epoch = lone_node(ElectionState(3, -1, own_vote))
+    assert open_epoch.core(1).role == "candidate"
+    lost = lone_node(ElectionState(3, leader_id=2, voted=own_vote))
+    assert (lost.core(1).role, lost.core(1).voted) == ("follower", own_vote)
+
+
 def test_a_pre_vote_changes_nothing_durable() -> None:
     """S19: whoever only asks must not disturb anybody."""
     cluster = lone_node(ElectionState(3))
