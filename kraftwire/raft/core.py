@@ -249,7 +249,7 @@ def _poll_leader(state: RaftState, leader: Leader) -> None:
 
 def _serve_listeners(state: RaftState) -> None:
     """Offer what is committed, then say who leads (R-LIS-2 to R-LIS-6)."""
-    for effect in state.listeners.serve(state.high_watermark):
+    for effect in state.listeners.serve(state.high_watermark, state.log.start_offset):
         state.emit(effect)
 
 

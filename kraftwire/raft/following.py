@@ -224,10 +224,11 @@ def _append(state: RaftState, records: bytes | memoryview, sent: Sent) -> None:
 def _follow_high_watermark(state: RaftState, offered: int) -> None:
     """Take over the leader's high watermark as far as the own log reaches (R-FET-22).
 
-    One that is lower than before is a new leader's that does not know better yet: no news.
+    One that is lower than before is a new leader's that does not know better yet: no news. Nor is
+    one below the own log's start, where nothing can be read (KAFKA-16452).
     """
     mark = min(offered, state.log.end_offset)
-    if mark > state.high_watermark:
+    if state.high_watermark < mark >= state.log.start_offset:
         state.high_watermark = mark
         if mark > state.committed:
             state.committed = mark

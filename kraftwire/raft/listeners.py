@@ -75,8 +75,11 @@ class Listeners:
         if self._leadership is not None and self._leadership.is_mine:
             self._leadership = None
 
-    def serve(self, high_watermark: int) -> Sequence[Effect]:
-        """What is to be told now. Order: for each listener batches first, then the leader."""
+    def serve(self, high_watermark: int, log_start: int = 0) -> Sequence[Effect]:
+        """What is to be told now. Order: for each listener batches first, then the leader.
+
+        Shape: nothing is delivered to who needs what is before the log's start, in a snapshot.
+        """
         if not self._is_changed and high_watermark == self._served_mark:
             return ()
         self._is_changed = False
@@ -84,7 +87,7 @@ class Listeners:
         effects: list[Effect] = []
         for listener in self._listeners.values():
             start = listener.next_offset
-            if listener.promised < 0 and start < high_watermark:
+            if listener.promised < 0 and log_start <= start < high_watermark:
                 listener.promised = high_watermark
                 effects.append(DeliverCommitted(listener.id, start, high_watermark))
             if self._leadership is not None:
