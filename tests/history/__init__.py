@@ -1,0 +1,1 @@
+"""Bugs that Raft implementations have had, each as a scenario that this one passes."""

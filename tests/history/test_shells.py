@@ -1,0 +1,188 @@
+"""Bugs of what surrounds a core: the task that drives it, and the controller on top of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from random import Random
+
+import trio
+from trio.testing import MockClock
+
+from kraftwire.errors import StorageError
+from kraftwire.messages.abort_transaction_record import AbortTransactionRecord
+from kraftwire.messages.begin_transaction_record import BeginTransactionRecord
+from kraftwire.messages.describe_quorum_request import (
+    DescribeQuorumRequest,
+    PartitionData,
+    TopicData,
+)
+from kraftwire.messages.feature_level_record import FeatureLevelRecord
+from kraftwire.node import controller_steps as steps
+from kraftwire.node.driver import Driver, StateStore
+from kraftwire.node.image import METADATA_VERSION, MetadataImage
+from kraftwire.raft import effects, events
+from kraftwire.raft.batches import data_batch
+from kraftwire.raft.config import METADATA_TOPIC, RaftConfig
+from kraftwire.raft.core import RaftCore
+from kraftwire.raft.effects import ElectionState
+from kraftwire.raft.ports import StoredState
+from kraftwire.raft.voters import ReplicaKey
+from kraftwire.records.batch import RecordBatch
+from kraftwire.records.metadata import encode_metadata
+from tests.history.putting_back import Edit, history
+from tests.support.raft_cluster import Disk, directory_id, endpoint, voter_set
+from tests.support.raft_lone import CLUSTER_ID, voted
+
+
+class _Store(Disk):
+    """A disk as the driver wants it."""
+
+    def append(  # type: ignore[override]
+        self, data: bytes | memoryview, base_offset: int, end_offset: int
+    ) -> None:
+        assert base_offset == self.end_offset
+        super().append(bytes(data))
+        assert end_offset == self.end_offset
+
+    def flush(self) -> int:  # type: ignore[override]
+        super().flush(self.end_offset)
+        return self.end_offset
+
+    def truncate(self, end_offset: int) -> int:  # type: ignore[override]
+        super().truncate(end_offset)
+        return self.end_offset
+
+    def read(  # type: ignore[override]
+        self, offset: int, max_bytes: int, end_offset: int
+    ) -> bytes:
+        return super().read(effects.LogSlice(offset, max_bytes, end_offset))
+
+
+class _Voters:
+    """A network in which everybody votes for this node and says nothing else."""
+
+    def __init__(self) -> None:
+        self.driver: Driver | None = None
+
+    def send(self, request: effects.SendRequest) -> None:
+        """Answer requests for votes."""
+        driver = self.driver
+        assert driver is not None
+        if request.message.NAME == "VoteRequest":
+            epoch = driver.core.epoch  # type: ignore[attr-defined]
+            answer = voted(epoch, is_granted=True)
+            driver.submit(events.ResponseReceived(request.request_id, answer))
+
+    def reset(self) -> None:
+        """Nothing is remembered."""
+
+
+def _driver(persist: StateStore) -> Driver:
+    """The driver of node 1 of three voters."""
+    config = RaftConfig(
+        key=ReplicaKey(1, directory_id(1)),
+        cluster_id=CLUSTER_ID,
+        voters=voter_set([1, 2, 3]),
+        endpoints=(endpoint(1),),
+    )
+    network = _Voters()
+    core = RaftCore(config, StoredState(), Random(1))
+    driver = network.driver = Driver(core, _Store(), persist, network, wall_ms=1_000_000)
+    return driver
+
+
+def _play(story: Callable[[], Awaitable[None]]) -> None:
+    trio.run(story, clock=MockClock(autojump_threshold=0))
+
+
+@history(
+    20,
+    "KAFKA-14644",
+    "R-FATAL-1, D9",
+    Edit(
+        "kraftwire.node.driver:Driver.run",
+        "self._turn()",
+        "try:\n                self._turn()\n"
+        "            except Exception:\n                await trio.sleep_forever()",
+    ),
+    red="goes on as if nothing had happened",
+)
+def test_a_node_whose_disk_fails_ends() -> None:
+    """A process without its Raft task keeps its port and its lock, and nobody restarts it."""
+    written: list[ElectionState] = []
+
+    def persist(state: ElectionState) -> None:
+        if written:
+            raise StorageError("syncing failed", file="quorum-state", fatal=True)
+        written.append(state)
+
+    async def story() -> None:
+        has_ended = False
+        driver = _driver(persist)
+        with trio.move_on_after(60):
+            try:
+                await driver.run()
+            except* StorageError:
+                has_ended = True
+        assert has_ended, "goes on as if nothing had happened"
+
+    _play(story)
+
+
+@history(
+    35,
+    "etcd 20418",
+    "R-CQ-1, S21",
+    Edit(
+        "kraftwire.node.driver:Driver._turn",
+        "if deadline is not None and now >= deadline:",
+        "if deadline is not None and now >= deadline and not queue:",
+    ),
+    red="answered as the leader that it was",
+)
+def test_a_leader_that_was_stopped_for_a_while_does_not_answer_as_one() -> None:
+    """Others may have led and committed meanwhile: what it knows is old."""
+
+    async def story() -> None:
+        driver = _driver(lambda state: None)  # noqa: ARG005
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(driver.run)
+            while driver.core.role != "leader":  # type: ignore[attr-defined]
+                await trio.sleep(0.1)
+            clock = trio.lowlevel.current_clock()
+            assert isinstance(clock, MockClock)
+            clock.jump(20)
+            topic = TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData()])
+            answer = await driver.request(DescribeQuorumRequest(topics=[topic]), 2)
+            error = answer.topics[0].partitions[0].error_code  # type: ignore[attr-defined]
+            nursery.cancel_scope.cancel()
+        assert error == 6, "answered as the leader that it was"
+
+    _play(story)
+
+
+@history(
+    25,
+    "KAFKA-20839",
+    "S15",
+    Edit(
+        "kraftwire.node.controller_steps:activate",
+        "if image.transaction_offset >= 0:",
+        "if image.transaction_offset >= 1 << 40:",
+    ),
+    red="goes on in the transaction of another controller",
+)
+def test_a_bootstrap_that_was_cut_short_is_undone_and_written_again() -> None:
+    """Nobody knows what of it would have come; a Java node ends on a transaction in another."""
+    version = FeatureLevelRecord(name=METADATA_VERSION, feature_level=25)
+    half = [BeginTransactionRecord(name="Bootstrap records"), version]
+    values = [encode_metadata(record, 0) for record in half]
+    image = MetadataImage()
+    image.replay(RecordBatch(data_batch(1, 1, 0, values)))
+    records = steps.activate(image, [(version, 0)], None)
+    is_undone = isinstance(records[0][0], AbortTransactionRecord)
+    assert is_undone, "goes on in the transaction of another controller"
+    again = [encode_metadata(record, number) for record, number in records]
+    image.replay(RecordBatch(data_batch(3, 2, 0, again)))
+    assert image.metadata_version == 25
+    assert image.transaction_offset < 0
