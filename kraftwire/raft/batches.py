@@ -16,6 +16,7 @@ from crc32c import crc32c
 
 from kraftwire.errors import WireError
 from kraftwire.messages.leader_change_message import LeaderChangeMessage, Voter
+from kraftwire.raft.plain_records import plain_records
 from kraftwire.records.batch import (
     CONTROL,
     CRC_START,
@@ -28,7 +29,6 @@ from kraftwire.records.builder import BatchHeader, build_columns
 from kraftwire.records.control import ControlType, control_key, control_value, decode_control
 from kraftwire.records.record import NO_SEQUENCE, Record
 from kraftwire.wire.message import Message
-from kraftwire.wire.varint import varint
 
 __all__ = [
     "ControlRecord",
@@ -51,26 +51,6 @@ _MAGIC = 2
 # A header in two parts, because the CRC in the first covers the second.
 _BEFORE_BODY = struct.Struct(">qiibI").pack
 _BODY = struct.Struct(">hiqqqhii").pack
-
-# Of a record: no attributes and no timestamp delta; a null key; no headers.
-_NO_DELTA = b"\x00\x00"
-_NULL_KEY = b"\x01"
-_NO_HEADERS = b"\x00"
-
-_VARINTS_MAX = 20_000
-
-
-class _Varints(dict[int, bytes]):
-    """Varints of sizes and deltas, kept as they are met: they repeat."""
-
-    def __missing__(self, value: int) -> bytes:
-        data = varint(value)
-        if len(self) < _VARINTS_MAX:
-            self[value] = data
-        return data
-
-
-_VARINTS = _Varints()
 
 ControlRecord = tuple[int, ControlType | int, Message | None]
 
@@ -175,14 +155,9 @@ def data_batch(base: int, epoch: int, timestamp: int, values: Sequence[bytes]) -
     """A batch of records with these values, null keys and one timestamp (R-ACC-5).
 
     Shape: numbers in the range of their fields. The general builder makes the same bytes in five
-    times the time, which counts where every batch has one record.
+    times the time.
     """
-    varints = _VARINTS
-    parts: list[bytes] = []
-    for delta, value in enumerate(values):
-        head = _NO_DELTA + varints[delta] + _NULL_KEY + varints[len(value)]
-        parts += (varints[len(head) + len(value) + 1], head, value, _NO_HEADERS)
-    payload = b"".join(parts)
+    payload = plain_records(values)
     count = len(values)
     body = _BODY(0, count - 1, timestamp, timestamp, -1, -1, NO_SEQUENCE, count)
     crc = crc32c(payload, crc32c(body))
