@@ -10,7 +10,7 @@ import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +28,8 @@ __all__ = ["Quorum", "quorum"]
 _HOST = "127.0.0.1"
 _POLL_S = 0.02
 _START_ATTEMPTS = 3
+# While nodes start, each question to them is short, so that one that has ended is noticed soon.
+_LOOK_S = 1.0
 # What a node says that finds its port taken between choosing it and binding it.
 _PORT_TAKEN = "in use"
 
@@ -251,22 +253,29 @@ class Quorum:
         from kraftwire.client import Admin
 
         deadline = time.monotonic() + self._timeout_s
-        self.leader()
-        clients = Admin(bootstrap_servers=self.bootstrap_servers, timeout_s=self._timeout_s)
-        for admin in (self.admin(), clients):
-            while not self._is_complete(admin):
+        through_brokers = Admin(bootstrap_servers=self.bootstrap_servers, timeout_s=_LOOK_S)
+        checks: list[Callable[[], bool]] = [
+            lambda: self.admin(timeout_s=_LOOK_S).describe_quorum().leader_id > 0,
+            lambda: self._is_complete(self.admin(timeout_s=_LOOK_S)),
+            lambda: self._is_complete(through_brokers),
+        ]
+        for check in checks:
+            problem = "the nodes do not all register in time"
+            while True:
+                try:
+                    if check():
+                        break
+                except ApiError as error:
+                    problem = str(error)
                 for node in self._nodes.values():
                     if not node.is_running:
                         raise node.error(f"ended with exit code {node.exit_code}")
                 if time.monotonic() > deadline:
-                    raise self._problem("the nodes do not all register in time")
+                    raise self._problem(problem)
                 time.sleep(_POLL_S)
 
     def _is_complete(self, admin: Admin) -> bool:
-        try:
-            nodes = admin.describe_cluster().nodes
-        except ApiError as error:
-            raise self._problem(str(error)) from error
+        nodes = admin.describe_cluster().nodes
         return len(nodes) == self._count and not any(node.is_fenced for node in nodes)
 
     def _problem(self, text: str) -> QuorumError:
