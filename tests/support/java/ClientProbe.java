@@ -50,7 +50,9 @@ public final class ClientProbe {
             var cluster = admin.describeCluster();
             Collection<Node> nodes = cluster.nodes().get(SECONDS, TimeUnit.SECONDS);
             expect(nodes.size() == 3, "nodes " + nodes);
-            return "cluster " + cluster.clusterId().get();
+            String id = cluster.clusterId().get();
+            expect(id.length() == 22, "cluster id " + id);
+            return "3 brokers";
         }
     }
 
@@ -65,7 +67,7 @@ public final class ClientProbe {
                 .get(SECONDS, TimeUnit.SECONDS).get(TOPIC);
             int leader = topic.partitions().get(0).leader().id();
             expect(leader == quorum.leaderId(), leader + " is not " + quorum.leaderId());
-            return "quorum of 3, leader " + leader + "; topic; features";
+            return "quorum of 3, its leader; topic; features";
         }
     }
 
