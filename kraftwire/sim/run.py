@@ -6,7 +6,7 @@ import gc
 import struct
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from typing import Any
@@ -133,7 +133,7 @@ def run_plan(plan: Plan, timeline: Timeline | None = None) -> Outcome:
     return outcome
 
 
-def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Iterator[Outcome]:
+def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Generator[Outcome, None, None]:
     """Run many seeds. Order: that of the seeds, whatever the number of jobs."""
     if jobs <= 1:
         yield from map(run_seed, seeds)

@@ -1,0 +1,1 @@
+"""Simulated clusters: their checkers, their disks, their rules, and what breaks them."""
