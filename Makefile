@@ -36,6 +36,8 @@ interop: setup
 generate: setup
 	$(BIN)/python -m codegen generate
 
-# 2,000 clusters of 120 virtual seconds and the time after them, on all processors.
+# 2,000 clusters of 120 virtual seconds and the time after them, on all processors; with
+# SIM_SECONDS as many of them as fit, and how many those were.
+SIM_SECONDS ?=
 sim: setup
-	$(BIN)/kraftwire sim run --seeds 0-1999 --jobs $$(nproc)
+	$(BIN)/kraftwire sim run --seeds 0-1999 --jobs $$(nproc) $(if $(SIM_SECONDS),--within $(SIM_SECONDS))

@@ -58,7 +58,8 @@ def sim() -> None:
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, help="Processes to use.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines for programs.")
 @click.option("--marks", is_flag=True, help="Print which situations were reached, how often.")
-def run(seeds: range, jobs: int, as_json: bool, marks: bool) -> int:
+@click.option("--within", type=click.FloatRange(0), help="Stop after so many seconds.")
+def run(seeds: range, jobs: int, as_json: bool, marks: bool, within: float | None) -> int:
     """Run the clusters of a range of seeds.
 
     Exit code 1 if an invariant was violated; how the failing cluster ended is on standard error.
@@ -68,12 +69,19 @@ def run(seeds: range, jobs: int, as_json: bool, marks: bool) -> int:
     totals = Totals()
     begin = time.monotonic()
     shown = _progress(len(seeds))
-    for outcome in run_seeds(seeds, min(jobs, len(seeds))):
+    outcomes = run_seeds(seeds, min(jobs, len(seeds)))
+    for outcome in outcomes:
         totals.add(outcome)
         shown(totals)
         if outcome.invariant:
             _report(outcome, as_json=as_json, in_full=totals.violations <= _TIMELINES)
+        if within is not None and time.monotonic() - begin >= within:
+            break
+    outcomes.close()
     wall = time.monotonic() - begin
+    if totals.clusters < len(seeds):
+        fitted = f"{totals.clusters:,} of {len(seeds):,} clusters fitted into {wall:.0f} s"
+        print(f"kraftwire: {fitted}", file=sys.stderr)
     if marks:
         _print_marks(totals, as_json=as_json)
     print(json.dumps(totals.to_json()) if as_json else _summary(totals, wall))
