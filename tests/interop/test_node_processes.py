@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kraftwire.cli.main import main
 from kraftwire.protocol.error_codes import ErrorCode
 from tests.support.node_process import NodeProcess, NodeQuorum, describe
 
@@ -177,3 +179,39 @@ def test_garbage_on_a_port_ends_that_connection_only(tmp_path: Path) -> None:
         assert describe(quorum.ports[1]).topics[0].partitions[0].leader_id == 1
         assert not any("Traceback" in line for line in node.lines)
         assert node.stop() == 0
+
+
+def test_a_paused_leader_is_replaced_and_follows_when_it_wakes(tmp_path: Path) -> None:
+    """A process that sleeps keeps its sockets open; nothing but time tells that it is gone."""
+    with NodeQuorum(tmp_path) as quorum:
+        quorum.start_all()
+        first = elected(quorum, 1, 2, 3)
+        before = marks(quorum)
+        quorum.nodes[first].send(signal.SIGSTOP)
+        others = [i for i in (1, 2, 3) if i != first]
+        second = elected(quorum, *others, since=before)
+        assert second in others
+        quorum.nodes[first].send(signal.SIGCONT)
+        pattern = rf"event=leader-change leader={second} epoch="
+        line = quorum.nodes[first].wait_for(pattern, before[first])
+        epoch = describe(quorum.ports[second]).topics[0].partitions[0].leader_epoch
+        assert line.endswith(f"epoch={epoch} end_offset={line.rpartition('=')[2]}")
+
+
+def test_the_capture_of_a_node_shows_its_election(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What happened between nodes can be shown without privileges, and afterwards."""
+    capture = tmp_path / "node.pcapng"
+    with NodeQuorum(tmp_path) as quorum:
+        quorum.start_all()
+        leader = elected(quorum, 1, 2, 3)
+        quorum.nodes[leader].stop()
+        node = quorum.start(leader, f"kraftwire.capture.file={capture}")
+        node.wait_for("event=controller-registered")
+        assert node.stop() == 0
+    assert main(["decode", str(capture), "--format", "jsonl"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    names = {line["apiName"] for line in lines}
+    assert {"ApiVersions", "Fetch"} <= names
+    assert not any(line["findings"] for line in lines)
