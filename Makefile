@@ -11,7 +11,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[codegen,dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[codegen,dev,interop]'
 	$(BIN)/python -m compileall -q kraftwire
 	touch $@
 
