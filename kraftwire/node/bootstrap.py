@@ -9,29 +9,26 @@ Source: Kafka's `BootstrapDirectory`.
 
 from __future__ import annotations
 
-import secrets
-from base64 import urlsafe_b64encode
 from pathlib import Path
 
 from kraftwire.errors import StorageError, WireError
+from kraftwire.log.names import BOOTSTRAP_FILE
+from kraftwire.log.uuids import random_uuid
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.node.controller_steps import VersionedRecord
 from kraftwire.node.handlers.versions import SUPPORTED_FEATURES
 from kraftwire.node.image import METADATA_VERSION
+from kraftwire.records.batch import RecordBatch
 from kraftwire.records.metadata import decode_metadata
 from kraftwire.records.reader import read_batches
+from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = ["BOOTSTRAP_FILE", "new_cluster_id", "read_bootstrap"]
-
-BOOTSTRAP_FILE = "bootstrap.checkpoint"
+__all__ = ["new_cluster_id", "read_bootstrap"]
 
 
 def new_cluster_id() -> str:
-    """A random cluster id in Kafka's form, never one that reads like an option."""
-    while True:
-        text = urlsafe_b64encode(secrets.token_bytes(16)).decode("ascii")[:22]
-        if not text.startswith("-"):
-            return text
+    """A random cluster id in Kafka's form."""
+    return uuid_to_text(random_uuid())
 
 
 def read_bootstrap(log_dir: str) -> list[VersionedRecord]:
@@ -56,8 +53,9 @@ def read_bootstrap(log_dir: str) -> list[VersionedRecord]:
 def _read_records(data: bytes) -> list[VersionedRecord]:
     found: list[VersionedRecord] = []
     for batch in read_batches(data):
-        if batch.is_control:
+        if not isinstance(batch, RecordBatch) or batch.is_control:
             continue
+        batch.ensure_valid()
         for record in batch.records():
             decoded = decode_metadata(record.value)
             if decoded.message is not None and decoded.version is not None:

@@ -1,0 +1,44 @@
+"""What the log of a new cluster begins with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftwire.errors import StorageError
+from kraftwire.log.checkpoints import bootstrap_checkpoint
+from kraftwire.messages.feature_level_record import FeatureLevelRecord
+from kraftwire.node.bootstrap import new_cluster_id, read_bootstrap
+
+LEVEL = (FeatureLevelRecord(name="metadata.version", feature_level=29), 0)
+GROUPS = (FeatureLevelRecord(name="group.version", feature_level=1), 0)
+
+
+def test_the_records_of_a_formatted_directory_are_taken_as_they_are(tmp_path: Path) -> None:
+    """Who formatted the directory has chosen the levels."""
+    (tmp_path / "bootstrap.checkpoint").write_bytes(bootstrap_checkpoint([LEVEL, GROUPS], 1000))
+    assert read_bootstrap(str(tmp_path)) == [LEVEL, GROUPS]
+
+
+def test_without_the_file_metadata_version_alone_is_finalized(tmp_path: Path) -> None:
+    """Groups and transactions, which other features are about, do not exist here."""
+    ((record, version),) = read_bootstrap(str(tmp_path))
+    assert record == FeatureLevelRecord(name="metadata.version", feature_level=30)
+    assert version == 0
+
+
+def test_a_damaged_file_stops_the_start(tmp_path: Path) -> None:
+    """Other levels than those asked for could never be taken back."""
+    data = bytearray(bootstrap_checkpoint([LEVEL], 1000))
+    data[data.index(b"metadata.version")] ^= 1
+    (tmp_path / "bootstrap.checkpoint").write_bytes(data)
+    with pytest.raises(StorageError, match="bootstrap"):
+        read_bootstrap(str(tmp_path))
+
+
+def test_a_cluster_id_has_kafkas_form() -> None:
+    """22 characters, none of them in front that a tool takes for an option."""
+    cluster_id = new_cluster_id()
+    assert len(cluster_id) == 22
+    assert not cluster_id.startswith("-")
