@@ -116,6 +116,7 @@ class Driver:
         self._flush_wanted: fx.FlushLog | None = None
         self._flush_wake = trio.Event()
         self._is_flushing = False
+        self._has_replied = False
         self._flush_seconds: deque[float] = deque(maxlen=8)
         # Held while files are synced, so that none is closed meanwhile.
         self._flush_lock = threading.Lock()
@@ -190,6 +191,8 @@ class Driver:
             self._carry_out(self.core.start(self.now_ms()))
             while True:
                 self._turn()
+                if self._flush_wanted is not None and not self._is_flushing:
+                    await self._begin_flush()
                 if self._queue:
                     await trio.lowlevel.checkpoint()
                 else:
@@ -201,7 +204,8 @@ class Driver:
             self._log.flush()
 
     def _turn(self) -> None:
-        """Handle what is waiting, a bounded number of events, then see to the flush."""
+        """Handle what is waiting, a bounded number of events."""
+        self._has_replied = False
         handle = self.core.handle
         queue = self._queue
         deadline = self.core.deadline_ms
@@ -212,8 +216,6 @@ class Driver:
             if not queue:
                 break
             self._carry_out(handle(queue.popleft(), self.now_ms()))
-        if self._flush_wanted is not None and not self._is_flushing:
-            self._begin_flush()
 
     async def _sleep(self) -> None:
         """Wait for an event or the core's next deadline."""
@@ -232,7 +234,7 @@ class Driver:
         for effect in effects:
             perform[type(effect)](effect)
 
-    def _begin_flush(self) -> None:
+    async def _begin_flush(self) -> None:
         """Flush here where the disk is fast, else in a thread.
 
         The quickest of the last flushes decides: a thread also waits for the interpreter's lock.
@@ -241,6 +243,11 @@ class Driver:
             self._is_flushing = True
             self._flush_wake.set()
             return
+        if self._has_replied:
+            # Answers go out first: what they carry is then written there and here at the same
+            # time. Whoever sends them has its turn before the second of two checkpoints.
+            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()
         wanted, self._flush_wanted = self._flush_wanted, None
         assert wanted is not None
         self._flush()
@@ -310,6 +317,7 @@ class Driver:
             assert isinstance(effect.message, FetchResponse)
             records = self._log.read(part.offset, part.max_bytes, part.end_offset)
             effect.message.responses[0].partitions[0].records = records
+        self._has_replied = True
         outcome.set(effect.message)
 
     def _on_high_watermark(self, effect: fx.HighWatermarkAdvanced) -> None:

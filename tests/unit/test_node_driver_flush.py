@@ -1,0 +1,45 @@
+"""What leaves a node before it stands still to flush."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from kraftwire.messages.fetch_request import FetchRequest
+from kraftwire.messages.vote_response import VoteResponse
+from kraftwire.raft import effects as fx
+from kraftwire.raft import events as ev
+from tests.support.fake_core import FakeCore, World, make, run
+
+
+@pytest.mark.trio
+async def test_answers_leave_before_the_flush_that_follows_them(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """Followers then write what they got while the leader writes it too, not one after another."""
+    del autojump_clock
+    world = World()
+
+    def answer(event: ev.Event) -> list[fx.Effect]:
+        if isinstance(event, ev.RequestReceived):
+            return [fx.FlushLog(1, 0), fx.SendReply(event.token, VoteResponse())]
+        return []
+
+    driver = make(FakeCore(answer), world)
+    await run(driver, nursery)
+
+    async def ask() -> None:
+        await driver.request(FetchRequest(), 17)
+        world.done.append("answered")
+
+    # Tasks of one round run in any order, so once would prove little.
+    for _ in range(20):
+        async with trio.open_nursery() as askers:
+            for _ in range(3):
+                askers.start_soon(ask)
+        await trio.testing.wait_all_tasks_blocked()
+        assert world.done == ["answered"] * 3 + ["flush"]
+        world.done.clear()
