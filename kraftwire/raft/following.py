@@ -71,8 +71,8 @@ def _bootstrap_nodes(state: RaftState) -> list[Destination]:
 
 
 def _fetch_from_bootstrap(state: RaftState) -> None:
-    nodes = _bootstrap_nodes(state)
-    if not nodes or not _may_fetch(state):
+    nodes = _bootstrap_nodes(state) if _may_fetch(state) else []
+    if not nodes:
         return
     start = state.random.randrange(len(nodes))
     for node in nodes[start:] + nodes[:start]:

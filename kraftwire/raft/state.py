@@ -54,6 +54,8 @@ class RaftState:
         self.persisted: ElectionState | None = None
         self._judged: VoterSet | None = None  # the voter set that `_is_voter` was found out for
         self._is_voter = False
+        self._located: VoterSet | None = None  # the voter set that `_destinations` are those of
+        self._destinations: dict[int, Destination | None] = {}
         self.high_watermark = -1
         self.committed = -1
         self.in_flight: dict[int, Sent] = {}
@@ -121,7 +123,15 @@ class RaftState:
 
     def voter_destination(self, voter_id: int) -> Destination | None:
         """The address of a voter under the first controller listener's name (R-NET-5)."""
-        return self.destination(self.voters.endpoint(voter_id, self.config.listener), voter_id)
+        current = self.history.current
+        if current is not self._located:
+            self._located = current
+            listener = self.config.listener
+            self._destinations = {
+                voter.key.id: self.destination(voter.endpoint(listener), voter.key.id)
+                for voter in current
+            }
+        return self._destinations.get(voter_id)
 
     def leader_destination(self) -> Destination | None:
         """The address of the leader under the first controller listener's name."""

@@ -18,12 +18,15 @@ from kraftwire.sim.ballots import Ballots
 from kraftwire.sim.histories import Histories
 from kraftwire.wire.message import Message
 
-__all__ = ["MessageChecks", "diverging_epoch_of", "is_pre_vote"]
+__all__ = ["VOTE", "MessageChecks", "diverging_epoch_of", "is_pre_vote"]
+
+
+VOTE = VoteRequest.API_KEY
 
 
 def is_pre_vote(message: Message) -> bool:
     """Whether a message asks for a pre-vote."""
-    return message.__class__ is VoteRequest and message.topics[0].partitions[0].pre_vote
+    return message.API_KEY == VOTE and cast("VoteRequest", message).topics[0].partitions[0].pre_vote
 
 
 def diverging_epoch_of(event: Event | None) -> int | None:
@@ -45,28 +48,28 @@ class MessageChecks:
     def __init__(self, ballots: Ballots, histories: Histories) -> None:
         self._ballots = ballots
         self._logs = histories.logs
-        self._requests: dict[type, Callable[[int, Any], None]] = {
-            FetchRequest: self._fetch_request,
-            VoteRequest: self._vote_request,
-            BeginQuorumEpochRequest: self._begin_request,
-            EndQuorumEpochRequest: self._end_request,
+        self._requests: dict[int, Callable[[int, Any], None]] = {
+            FetchRequest.API_KEY: self._fetch_request,
+            VoteRequest.API_KEY: self._vote_request,
+            BeginQuorumEpochRequest.API_KEY: self._begin_request,
+            EndQuorumEpochRequest.API_KEY: self._end_request,
         }
-        self._replies: dict[type, Callable[[int, Any], None]] = {
-            FetchResponse: self._fetch_response,
-            VoteResponse: self._plain_response,
-            BeginQuorumEpochResponse: self._plain_response,
-            EndQuorumEpochResponse: self._plain_response,
+        self._replies: dict[int, Callable[[int, Any], None]] = {
+            FetchResponse.API_KEY: self._fetch_response,
+            VoteResponse.API_KEY: self._plain_response,
+            BeginQuorumEpochResponse.API_KEY: self._plain_response,
+            EndQuorumEpochResponse.API_KEY: self._plain_response,
         }
 
     def request(self, node: int, message: Message) -> None:
         """A request is about to leave."""
-        check = self._requests.get(message.__class__)
+        check = self._requests.get(message.API_KEY)
         if check is not None:
             check(node, message)
 
     def reply(self, node: int, message: Message) -> None:
         """An answer is about to leave."""
-        check = self._replies.get(message.__class__)
+        check = self._replies.get(message.API_KEY)
         if check is not None:
             check(node, message)
 

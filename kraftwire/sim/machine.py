@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from kraftwire.errors import StorageError
 from kraftwire.messages.vote_request import VoteRequest
@@ -12,6 +12,7 @@ from kraftwire.raft.core import RaftCore
 from kraftwire.raft.events import Event, ShutdownRequested
 from kraftwire.sim.clock import MS, Clock
 from kraftwire.sim.disk import PowerCut, SimFiles
+from kraftwire.sim.facts import VOTE
 from kraftwire.sim.network import Call
 from kraftwire.sim.process import Process
 from kraftwire.sim.storage import Storage
@@ -212,8 +213,8 @@ class Machine:
         if self.is_paused:
             self._backlog.append((self.run, call, message))
             return
-        if message.__class__ is VoteRequest:
-            asked = message.topics[0].partitions[0]
+        if message.API_KEY == VOTE:
+            asked = cast("VoteRequest", message).topics[0].partitions[0]
             self.vote_before = self.cluster.ballots.vote_of(self.id, asked.replica_epoch)
         try:
             process.receive(call, message)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Protocol
 
-from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft.effects import SendRequest
 from kraftwire.raft.events import Event, RequestFailed, ResponseReceived
 from kraftwire.sim.clock import MS, Scheduler
+from kraftwire.sim.facts import is_pre_vote
 from kraftwire.sim.marks import Marks
 from kraftwire.sim.plan import Plan, Weather
 from kraftwire.wire.message import Message
@@ -86,7 +86,7 @@ class Network:
         message = effect.message
         version = self._version(message, sender.id, target)
         call = Call(sender, target, effect, version)
-        if self._old and version < _PRE_VOTE_VERSION and _is_pre_vote(message):
+        if self._old and version < _PRE_VOTE_VERSION and is_pre_vote(message):
             self._scheduler.after(MS, self._fail, call, UNSUPPORTED_VERSION)
             return call
         if self._with_bytes:
@@ -192,10 +192,6 @@ class Network:
             for node in (sender, target):
                 version = min(version, self._old.get(node, {}).get(message.API_KEY, version))
         return version
-
-
-def _is_pre_vote(message: Message) -> bool:
-    return message.__class__ is VoteRequest and message.topics[0].partitions[0].pre_vote
 
 
 def _recoded(message: Message, version: int) -> Message:

@@ -130,7 +130,7 @@ def draw(seed: int, length_ms: int = 120_000) -> Plan:
     voters = random.choice((1, 2, 3, 3, 3, 3, 3, 4, 5, 5, 5, 6, 7))
     observers = random.choice((0, 0, 0, 1, 1, 2, 3))
     nodes = voters + observers
-    old_peers = _old_peers(random, nodes) if random.random() < 0.15 else {}
+    old_peers = _old_peers(random, nodes) if random.random() < 0.08 else {}
     return Plan(
         seed=seed,
         voters=voters,
@@ -140,7 +140,7 @@ def draw(seed: int, length_ms: int = 120_000) -> Plan:
         faults=_faults(random, voters, nodes, length_ms),
         appends_per_second=random.choice((0.5, 2, 5, 10, 20, 40)) / (1 + voters // 5),
         record_bytes=random.choice((0, 20, 100, 700, 3000)),
-        with_bytes=bool(old_peers) or random.random() < 0.25,
+        with_bytes=bool(old_peers) or random.random() < 0.22,
         with_listener=random.random() < 0.4,
         with_late_answers=random.random() < 0.3,
         drift=_drift(random, nodes),

@@ -25,7 +25,7 @@ from kraftwire.raft.events import (
     TimerExpired,
 )
 from kraftwire.sim.disk import PowerCut
-from kraftwire.sim.facts import diverging_epoch_of, is_pre_vote
+from kraftwire.sim.facts import VOTE, diverging_epoch_of, is_pre_vote
 from kraftwire.sim.network import Call
 from kraftwire.sim.storage import Storage
 from kraftwire.sim.violation import Violation
@@ -78,11 +78,14 @@ class Process:
         self.waiting: dict[int, tuple[int, tuple[bytes, ...]]] = {}
         self.appends: list[_Append] = []
         self._event: Event | None = None
+        self._software = machine.cluster.software
         self._is_told = machine.cluster.timeline is not None
         self.sent: deque[Call] = deque()
         self._flushes: list[_Flush] = []
         self._expiry_planned = False
         self._deadline: int | None = None
+        self._trace = machine.cluster.trace
+        self._stored = machine.cluster.ballots.stored
         self._timer_at: int | None = None
         self._model = machine.cluster.histories.logs[self.id]
         self._actions: dict[type, Callable[[Any], None]] = {
@@ -120,8 +123,8 @@ class Process:
         """Handle a request; its call is answered when the core says so."""
         token = self.cluster.next_token()
         self.calls[token] = call
-        event = RequestReceived(token, call.version, message, "CONTROLLER", self.cluster.software)
-        if is_pre_vote(message):
+        event = RequestReceived(token, call.version, message, "CONTROLLER", self._software)
+        if message.API_KEY == VOTE and is_pre_vote(message):
             self._handle_pre_vote(cast("VoteRequest", message), event)
         else:
             self.handle(event)
@@ -159,13 +162,14 @@ class Process:
             actions[type(effect)](effect)
 
     def _settle(self, kind: str) -> None:
-        core, cluster = self.core, self.cluster
+        core = self.core
         epoch, end = core.epoch, core.end_offset
-        cluster.ballots.settled(self.id, epoch)
+        if self._stored[self.id].epoch != epoch:
+            self.cluster.ballots.settled(self.id, epoch)
         batches = self._model.batches
         if batches and end != batches[-1].end:
             raise Violation("S13", f"{self.id} believes its log to end at {end}: {self._model.end}")
-        cluster.trace.append((self.scheduler.now, self.id, kind, epoch, end, core.high_watermark))
+        self._trace.append((self.scheduler.now, self.id, kind, epoch, end, core.high_watermark))
         deadline = core.deadline_ms
         if deadline != self._deadline:
             self._deadline = deadline
@@ -229,7 +233,7 @@ class Process:
             cast("FetchResponse", message).responses[0].partitions[0].records = data
             self.cluster.hunter.served(self.machine, call)
         self.cluster.checks.reply(self.id, message)
-        if call.message.__class__ is VoteRequest:
+        if message.API_KEY == VOTE:
             self.cluster.checks.vote(self.id, call.message, message, self.machine.vote_before)
         self.cluster.network.reply(self.id, call, message)
 
