@@ -36,6 +36,8 @@ JAVA_CAP_MS = 249.0
 # At a rate that both sustain the true ratio is 1, and a window's ends are some milliseconds off.
 RATE_FLOOR = 0.99
 
+PROGRAMS = {"Kafka": JAVA, "kraftwire": OURS}
+
 FREE_BYTES_MIN = 4_000_000_000
 
 _JAVA_LINE = re.compile(r"Throughput .*: ([\d.]+), Latency .* ([\d.]+) p99 ([\d.]+) p999")
@@ -80,24 +82,31 @@ class Result:
 def run() -> list[Bar]:
     """Measure, print, and return the bars that were missed."""
     begin, end = map(float, os.environ.get(WINDOW_VARIABLE, WINDOW).split("-"))
-    has_java = shutil.which("java") is not None and KAFKA.directory.is_dir()
-    if not has_java:
+    programs = dict(PROGRAMS)
+    if shutil.which("java") is None or not KAFKA.directory.is_dir():
         console.print("Kafka is skipped: no java, or the tests have not fetched its jars")
+        del programs["Kafka"]
     rows, bars = [], []
     for scenario in SCENARIOS:
         results = {}
-        for name, command in (("Kafka", JAVA), ("kraftwire", OURS)):
-            if name == "kraftwire" or has_java:
-                result = results[name] = measure(scenario, command, begin, end)
-                rows.append(_row(scenario, name, result))
-        if has_java:
+        for name, command in programs.items():
+            try:
+                results[name] = measure(scenario, command, begin, end)
+            except (AssertionError, OSError, LookupError) as error:
+                console.print(f"{scenario.name}: {name} failed: {error}", markup=False)
+            rows.append(_row(scenario, name, results.get(name)))
+            # The table comes a quarter of an hour later.
+            console.print("  ".join(rows[-1]), markup=False)
+        if len(results) == len(PROGRAMS):
             bars += _bars(scenario, results["kraftwire"], results["Kafka"])
     columns = ("", "program", "records/s", "MB/s", "p99 ms")
     print_table(f"Raft: committed from second {begin:g} to {end:g}", columns, rows)
     return print_bars("Raft: summary (against Kafka)", bars)
 
 
-def _row(scenario: Scenario, name: str, result: Result) -> tuple[str, ...]:
+def _row(scenario: Scenario, name: str, result: Result | None) -> tuple[str, ...]:
+    if result is None:
+        return scenario.name, name, "failed", "-", "-"
     p99 = result.p99_ms
     latency = "-" if p99 is None else f"{p99:.0f}"
     if name == "Kafka" and p99 is not None and p99 >= JAVA_CAP_MS:
