@@ -29,10 +29,10 @@ _BUGS = (
     AssertionError,
     AttributeError,
     LookupError,
+    NameError,
     NotImplementedError,
     RecursionError,
     TypeError,
-    UnboundLocalError,
     struct.error,
     ValueError,
 )
