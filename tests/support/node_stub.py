@@ -5,9 +5,13 @@ Owns a `Context` whose appends are committed at once, unless a test holds them b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import trio
+from trio.testing import MockClock
 
 from kraftwire.errors import ApiError
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
@@ -35,12 +39,23 @@ __all__ = [
     "batch_of",
     "config_of",
     "control_batch",
+    "in_virtual_time",
     "raw_batch",
     "request_of",
     "with_brokers",
 ]
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAg"
+
+
+def in_virtual_time(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
+    """Run a test on a clock that jumps to the next time that anybody waits for."""
+
+    @functools.wraps(test)
+    def run() -> None:
+        trio.run(test, clock=MockClock(autojump_threshold=0))
+
+    return run
 
 
 def batch_of(

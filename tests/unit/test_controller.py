@@ -15,10 +15,8 @@ from kraftwire.messages.broker_registration_response import BrokerRegistrationRe
 from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
 from kraftwire.node.controller import Controller
 from kraftwire.protocol.error_codes import ErrorCode
-from tests.support.node_stub import StubNode, control_batch
+from tests.support.node_stub import StubNode, control_batch, in_virtual_time
 from tests.unit.test_controller_steps import LEVEL, registration
-
-pytestmark = [pytest.mark.trio, pytest.mark.usefixtures("autojump_clock")]
 
 
 class ClockedNode(StubNode):
@@ -56,6 +54,7 @@ async def refused(call: Callable[[], Awaitable[object]]) -> int:
     return caught.value.code
 
 
+@in_virtual_time
 async def test_a_first_leader_writes_the_bootstrap_records_once() -> None:
     """The second leader finds them in the log."""
     async with leader() as node:
@@ -69,6 +68,7 @@ async def test_a_first_leader_writes_the_bootstrap_records_once() -> None:
         assert len(node.log_records()) == 3
 
 
+@in_virtual_time
 async def test_a_leader_generates_the_cluster_id_where_the_log_keeps_it() -> None:
     """Without a formatted directory the log is the only place that all nodes share."""
     node = ClockedNode(idle_interval_ms=0)
@@ -82,6 +82,7 @@ async def test_a_leader_generates_the_cluster_id_where_the_log_keeps_it() -> Non
     assert node.image.cluster_id == "new-id"
 
 
+@in_virtual_time
 async def test_the_idle_record_comes_at_every_interval() -> None:
     """Observers take the log's growth for the quorum's sign of life."""
     async with leader(idle_interval_ms=500) as node:
@@ -89,6 +90,7 @@ async def test_the_idle_record_comes_at_every_interval() -> None:
         assert node.log_records().count("NoOpRecord") == 4
 
 
+@in_virtual_time
 async def test_a_registered_broker_is_unfenced_and_fenced_when_it_falls_silent() -> None:
     """The whole way of a broker through the log."""
     async with leader(session_timeout_ms=3000) as node:
@@ -107,6 +109,7 @@ async def test_a_registered_broker_is_unfenced_and_fenced_when_it_falls_silent()
         assert not node.image.alive_brokers
 
 
+@in_virtual_time
 async def test_a_node_that_does_not_lead_refuses() -> None:
     """Brokers then ask the new leader."""
     node = ClockedNode()
@@ -114,6 +117,7 @@ async def test_a_node_that_does_not_lead_refuses() -> None:
     assert code == ErrorCode.NOT_CONTROLLER
 
 
+@in_virtual_time
 async def test_a_leader_beside_voters_of_another_make_refuses_and_writes_nothing() -> None:
     """A Java controller is the better one; it takes over, and brokers try again meanwhile."""
     node = ClockedNode(idle_interval_ms=500)
@@ -131,6 +135,7 @@ async def test_a_leader_beside_voters_of_another_make_refuses_and_writes_nothing
     assert node.log_records() == []
 
 
+@in_virtual_time
 async def test_who_waits_is_refused_when_the_leadership_ends() -> None:
     """A record that may never be committed must not be answered for."""
     async with leader() as node:
@@ -142,6 +147,7 @@ async def test_who_waits_is_refused_when_the_leadership_ends() -> None:
         assert not node.controller.is_active
 
 
+@in_virtual_time
 async def test_an_append_elsewhere_than_expected_ends_the_leadership() -> None:
     """A broker's epoch is promised to be the offset of its record."""
     async with leader() as node:
@@ -157,6 +163,7 @@ async def test_an_append_elsewhere_than_expected_ends_the_leadership() -> None:
         assert code == ErrorCode.NOT_CONTROLLER
 
 
+@in_virtual_time
 async def test_a_registration_that_fits_no_batch_is_its_senders_matter() -> None:
     """No request of a peer may cost a leader its leadership."""
     async with leader() as node:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import trio
 
 from kraftwire.errors import ApiError
@@ -14,10 +13,14 @@ from kraftwire.node.controller import Controller
 from kraftwire.node.registration import Registration
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
-from tests.support.node_stub import CLUSTER_ID, StubNode, control_batch, with_brokers
+from tests.support.node_stub import (
+    CLUSTER_ID,
+    StubNode,
+    control_batch,
+    in_virtual_time,
+    with_brokers,
+)
 from tests.unit.test_controller_steps import LEVEL
-
-pytestmark = [pytest.mark.trio, pytest.mark.usefixtures("autojump_clock")]
 
 INCARNATION = bytes(15) + b"\x33"
 
@@ -33,10 +36,11 @@ class ClockedNode(StubNode):
         """Virtual time passes."""
         with trio.move_on_after(timeout_ms / 1000):
             while self.raft.high_watermark <= above:
-                await trio.sleep(0.01)
+                await trio.sleep(0.05)
         return self.raft.high_watermark
 
 
+@in_virtual_time
 async def test_a_node_registers_its_controller_and_its_broker() -> None:
     """After that, clients find the broker and tools find the controller."""
     node = ClockedNode(idle_interval_ms=0)
@@ -61,6 +65,7 @@ async def test_a_node_registers_its_controller_and_its_broker() -> None:
         nursery.cancel_scope.cancel()
 
 
+@in_virtual_time
 async def test_nothing_is_sent_before_the_bootstrap_records() -> None:
     """A Java controller refuses registrations while metadata.version is unknown."""
     node = ClockedNode()
@@ -70,6 +75,7 @@ async def test_nothing_is_sent_before_the_bootstrap_records() -> None:
     assert node.forwarded == []
 
 
+@in_virtual_time
 async def test_no_broker_registers_beside_voters_of_another_make() -> None:
     """A Java controller would give it partitions to host."""
     node = with_brokers(ClockedNode())
@@ -80,6 +86,7 @@ async def test_no_broker_registers_beside_voters_of_another_make() -> None:
     assert {message.NAME for message in node.forwarded} == {"ControllerRegistrationRequest"}
 
 
+@in_virtual_time
 async def test_a_refusal_is_tried_again_with_growing_pauses() -> None:
     """A controller that is just elected needs a moment; a broken one must not be flooded."""
     node = with_brokers(ClockedNode(roles=frozenset({"broker"})))
@@ -90,6 +97,7 @@ async def test_a_refusal_is_tried_again_with_growing_pauses() -> None:
     assert 20 < len(node.forwarded) < 60
 
 
+@in_virtual_time
 async def test_a_stale_epoch_leads_to_a_new_registration() -> None:
     """Somebody unregistered the broker, or the log was replaced."""
     node = with_brokers(ClockedNode(roles=frozenset({"broker"})))
