@@ -215,7 +215,7 @@ class Driver:
         for _ in range(EVENTS_PER_TURN):
             if not queue:
                 break
-            self._carry_out(handle(queue.popleft(), self.now_ms()))
+            self._carry_out(handle(queue.popleft(), now))
 
     async def _sleep(self) -> None:
         """Wait for an event or the core's next deadline."""

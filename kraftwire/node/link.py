@@ -72,8 +72,12 @@ class LinkStats:
 
 
 async def open_stream(host: str, port: int) -> Stream:
-    """Connect, trying every address that the host has."""
-    return await trio.open_tcp_stream(host, port)
+    """Connect, trying every address that the host has. Raises: OSError."""
+    try:
+        return await trio.open_tcp_stream(host, port)
+    except UnicodeError as error:
+        # A peer said so: its word must not end this node.
+        raise OSError(f"{host!r} cannot be the name of a host: {error}") from error
 
 
 class Link:

@@ -24,7 +24,7 @@ from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.node.config import ConnectionLimits, Listener
 from kraftwire.node.connection import Connection, ConnectionStats, Service
 from kraftwire.node.context import Request
-from kraftwire.node.link import Link, LinkDown, LinkStats, Stream
+from kraftwire.node.link import Link, LinkDown, LinkStats, Stream, open_stream
 from kraftwire.node.logs import RateLimit
 from kraftwire.node.peers import Peers
 from kraftwire.protocol.error_codes import ErrorCode
@@ -330,6 +330,14 @@ async def test_a_hostile_answer_is_a_failed_request(
     peers.send(request(2))
     await trio.sleep(3)
     assert answers.events[1:] == [(2, "VoteResponse")]
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize("host", ["", ".", "a..b", "\ud800", "x" * 300, "two words", "a\0b"])
+async def test_an_address_that_is_none_is_a_failed_connection(host: str) -> None:
+    """Endpoints of leaders and voters are words of peers."""
+    with pytest.raises(OSError, match="."):
+        await open_stream(host, 1)
 
 
 @pytest.mark.trio
