@@ -2,8 +2,8 @@
 
 Owns the registering side only; the active controller's is in `controller`. A controller registers
 anew whenever the log says something else of it than it is; a broker registers once per start,
-then sends heartbeats. Where voters of another make lead the cluster no broker of ours registers:
-it would be given partitions to host.
+then sends heartbeats. Where voters of another make are in the quorum no broker of ours registers,
+and one that is registered asks to be fenced: it would be given partitions to host.
 
 Source: Kafka's `ControllerRegistrationManager` and `BrokerLifecycleManager`.
 """
@@ -189,7 +189,8 @@ class Registration:
                 was_fenced = answer.is_fenced
                 log("info", "broker-fenced" if was_fenced else "broker-unfenced")
             interval = self._context.config.heartbeat_interval_ms / 1000
-            await trio.sleep(min(interval, _FENCED_INTERVAL) if was_fenced else interval)
+            is_hurried = was_fenced and not self._context.raft.foreign_voters
+            await trio.sleep(min(interval, _FENCED_INTERVAL) if is_hurried else interval)
 
     async def _heartbeat(self, broker_epoch: int) -> BrokerHeartbeatResponse:
         """One heartbeat. Raises: ApiError if no controller can be asked."""
@@ -198,6 +199,7 @@ class Registration:
             broker_id=context.key.id,
             broker_epoch=broker_epoch,
             current_metadata_offset=context.image.highest_offset,
+            want_fence=bool(context.raft.foreign_voters),
             want_shut_down=self._is_leaving,
         )
         if context.controller.is_active:

@@ -87,6 +87,27 @@ async def test_no_broker_registers_beside_voters_of_another_make() -> None:
 
 
 @in_virtual_time
+async def test_a_broker_asks_to_be_fenced_when_voters_of_another_make_come() -> None:
+    """It registered while they were down, and hosts nothing."""
+    node = with_brokers(ClockedNode(roles=frozenset({"broker"})))
+    node.raft.leader_id = 2
+    wishes = []
+
+    async def leader(message: Message, version: int | None = None) -> Message:
+        del version
+        if not isinstance(message, BrokerHeartbeatRequest):
+            return BrokerRegistrationResponse(broker_epoch=40)
+        wishes.append(message.want_fence)
+        node.raft.foreign_voters = frozenset({2})
+        return BrokerHeartbeatResponse(is_fenced=message.want_fence)
+
+    node.forward = leader  # type: ignore[method-assign]
+    with trio.move_on_after(7):
+        await Registration(node, INCARNATION).run()
+    assert wishes == [False, True, True, True]
+
+
+@in_virtual_time
 async def test_a_refusal_is_tried_again_with_growing_pauses() -> None:
     """A controller that is just elected needs a moment; a broken one must not be flooded."""
     node = with_brokers(ClockedNode(roles=frozenset({"broker"})))
