@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +11,8 @@ import pytest
 
 from kraftwire.client import Admin
 from kraftwire.testing import quorum
-from tests.support.java import run_kafka_tool
 from tests.support.kafka_process import KafkaCluster, KafkaNode, free_ports
-
-TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
+from tests.support.quorum_tools import masked, ours, theirs
 
 # Without idle records, offsets stand still between two looks.
 QUIET = {"metadata.max.idle.interval.ms": 0}
@@ -74,24 +70,6 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
             yield Kafka(cluster, extra)
         finally:
             extra.kill()
-
-
-def ours(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run our command."""
-    command = [sys.executable, "-m", "kraftwire", "quorum", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def theirs(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run Kafka's tool, which takes connection options in front only."""
-    return run_kafka_tool(TOOL, *arguments, check=False)
-
-
-def masked(output: str) -> str:
-    """An output without what changes from one moment to the next."""
-    output = re.sub(r"\b\d{13}\b", "<timestamp>", output)
-    output = re.sub(r"\d+ ms ago *", "<ms ago>", output)
-    return re.sub(r"(MaxFollowerLagTimeMs: +)\d+", r"\1<ms>", output)
 
 
 @pytest.mark.parametrize("through", ["bootstrap_server", "bootstrap_controller"])

@@ -118,13 +118,18 @@ class KafkaNode:
         """Everything that the node has printed, over all its starts."""
         return self.folder / "console.log"
 
-    def format(self, cluster_id: str, *options: str) -> None:
-        """Write the configuration and run kafka-storage format with it."""
+    def write_config(self) -> Path:
+        """Write the properties file, and what Kafka logs by; returns the former."""
         self.folder.mkdir(parents=True, exist_ok=True)
         lines = [f"{key}={value}\n" for key, value in self.properties.items()]
-        (self.folder / "server.properties").write_text("".join(lines))
-        (self.folder / "log4j2.yaml").write_text(_LOG4J)
         config = self.folder / "server.properties"
+        config.write_text("".join(lines))
+        (self.folder / "log4j2.yaml").write_text(_LOG4J)
+        return config
+
+    def format(self, cluster_id: str, *options: str) -> None:
+        """Write the configuration and run kafka-storage format with it."""
+        config = self.write_config()
         run_kafka_tool(
             "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", config, *options
         )

@@ -1,0 +1,273 @@
+"""Two Java controllers and one kraftwire node as static voters of one quorum.
+
+The three are shared by all tests of this module, each of which leaves them running, whoever leads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftwire.client import Admin
+from kraftwire.messages.leader_change_message import LeaderChangeMessage
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.records.control import decode_control
+from tests.support.captures import decode
+from tests.support.kafka_process import KafkaNode, free_ports
+from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
+from tests.support.quorum_tools import masked, ours, theirs
+
+NODE = 3
+JAVAS = (1, 2)
+CAPTURE = "capture.pcapng"
+
+# Many small commits instead of few.
+BUSY = {"metadata.max.idle.interval.ms": 100}
+
+# What a peer that is asked again after 20 ms can be asked in a second, and some more.
+REQUESTS_PER_SECOND_MAX = 120
+
+
+@pytest.fixture(scope="module")
+def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MixedQuorum]:
+    """The quorum, running and with its first commits."""
+    folder = tmp_path_factory.mktemp("mixed")
+    kinds = {1: JAVA, 2: JAVA, NODE: OURS}
+    recorded = {NODE: {"kraftwire.capture.file": folder / CAPTURE}}
+    with MixedQuorum(folder, kinds, BUSY, recorded) as quorum:
+        quorum.start()
+        quorum.wait_commit(0)
+        yield quorum
+
+
+def capture(quorum: MixedQuorum) -> list[dict[str, Any]]:
+    """Everything that our node sent and received so far, as `kraftwire decode` shows it."""
+    path = Path(str(quorum.members[NODE].java.properties["kraftwire.capture.file"]))
+    return decode(path, detail="none").lines
+
+
+def stopped_leading(quorum: MixedQuorum) -> int:
+    """Let a Java controller lead; returns its id."""
+    node = quorum.members[NODE]
+    if quorum.leader() == NODE:
+        node.stop()
+        node.start()
+        node.wait_ready()
+    return quorum.leader(among=JAVAS)
+
+
+def test_the_logs_agree_byte_for_byte(quorum: MixedQuorum) -> None:
+    """Replication copies bytes, so one wrong bit in a header of ours would stand in its log."""
+    mark = quorum.wait_commit(20)
+    assert quorum.check_logs_agree() > 10
+    assert mark > 20
+    quorum.check_health()
+
+
+def test_our_node_comes_back_after_a_kill(quorum: MixedQuorum) -> None:
+    """What it had acknowledged is on its disk; the Java controllers go on without it."""
+    stopped_leading(quorum)
+    node = quorum.members[NODE]
+    node.kill()
+    mark = quorum.wait_commit(quorum.status().high_watermark)
+    node.start()
+    node.wait_ready()
+    quorum.wait_commit(mark)
+    quorum.check_logs_agree()
+    quorum.check_health()
+
+
+def test_a_java_follower_comes_back_after_a_kill(quorum: MixedQuorum) -> None:
+    """Meanwhile nothing is committed but through our node's fetches."""
+    leader = stopped_leading(quorum)
+    (follower,) = set(JAVAS) - {leader}
+    quorum.members[follower].kill()
+    mark = quorum.wait_commit(quorum.status().high_watermark + 5)
+    quorum.start(follower)
+    quorum.wait_commit(mark)
+    quorum.check_logs_agree()
+    quorum.check_health()
+
+
+def test_elected_in_place_of_a_killed_leader_we_hand_over(quorum: MixedQuorum) -> None:
+    """Only a Java controller can be active among Java brokers, so ours leads no longer than needed.
+
+    Its LeaderChange record is committed, and the other one writes behind it.
+    """
+    stopped_leading(quorum)
+    node = quorum.members[NODE]
+    seen = len(node.lines)
+    former = quorum.depose(NODE)
+    (other,) = set(JAVAS) - {former}
+    assert quorum.leader(among=JAVAS) == other
+    told = "\n".join(node.lines[seen:])
+    assert re.search(r"old=candidate new=leader epoch=\d+", told), told
+    assert "hands over to a voter that can be the active controller" in told
+    quorum.start(former)
+    quorum.wait_commit(quorum.status().high_watermark)
+    quorum.check_logs_agree()
+    assert NODE in leaders_of_epochs(quorum).values()
+    quorum.check_health()
+
+
+def leaders_of_epochs(quorum: MixedQuorum) -> dict[int, int]:
+    """The leader of every epoch, as a Java node's log tells it."""
+    found = {}
+    for batch in quorum.members[1].batches():
+        for record in batch.records() if batch.is_control else ():
+            message = decode_control(record.key, record.value).message
+            if isinstance(message, LeaderChangeMessage):
+                found[batch.partition_leader_epoch] = message.leader_id
+    return found
+
+
+def test_the_tools_agree_while_java_leads(quorum: MixedQuorum) -> None:
+    """Whichever tool, and whichever kind of voter it is pointed at."""
+    stopped_leading(quorum)
+    expected = theirs("--bootstrap-controller", quorum.bootstrap_controllers, *STATUS)
+    found = ours("--bootstrap-controller", quorum.address(NODE), *STATUS)
+    assert (expected.returncode, found.returncode) == (0, 0), expected.stderr + found.stderr
+    assert moving(found.stdout) == moving(expected.stdout)
+
+
+STATUS = ("describe", "--status")
+
+
+def moving(output: str) -> str:
+    """A status without what idle records move on."""
+    return re.sub(r"((?:HighWatermark|MaxFollowerLag): +)\d+", r"\1<n>", masked(output))
+
+
+def test_ours_goes_on_leading_if_told_never_to_hand_over(
+    quorum: MixedQuorum, tmp_path: Path
+) -> None:
+    """Java controllers follow it as they would their own kind; a Java broker waits, and is served
+    as soon as a Java controller leads again.
+    """
+    stopped_leading(quorum)
+    node = quorum.members[NODE]
+    node.stop()
+    node.start(None, "kraftwire.leader.handover=never")
+    node.wait_ready()
+    quorum.wait_commit(quorum.status().high_watermark)
+    former = quorum.depose(NODE)
+    assert quorum.leader() == NODE
+    quorum.start(former)
+
+    broker = java_broker(quorum, tmp_path)
+    broker.start()
+    try:
+        epoch = quorum.status().leader_epoch
+        wait_until(lambda: is_caught_up(quorum, 1, 2, broker.node_id), "followers that have all")
+        check_tools(quorum)
+        wait_until(lambda: attempts(broker) > 3, "a broker that tries again")
+        assert (quorum.leader(), quorum.status().leader_epoch) == (NODE, epoch)
+        quorum.check_health()
+
+        node.stop()
+        quorum.leader(among=JAVAS)
+        node.start()
+        broker.wait_ready()
+        admin = Admin(bootstrap_servers=f"127.0.0.1:{broker.listeners['PLAINTEXT']}", timeout_s=30)
+        assert [each.id for each in admin.describe_cluster().nodes] == [broker.node_id]
+    finally:
+        broker.kill()
+    node.wait_ready()
+    quorum.wait_commit(quorum.status().high_watermark)
+    quorum.check_logs_agree()
+    quorum.check_health()
+
+
+def java_broker(quorum: MixedQuorum, folder: Path) -> KafkaNode:
+    """A Java broker of this quorum, formatted."""
+    voters = {key: quorum.members[1].java.properties[key] for key in ("controller.quorum.voters",)}
+    broker = KafkaNode(4, folder, {"PLAINTEXT": free_ports(1)[0]}, voters)
+    broker.format(quorum.cluster_id)
+    return broker
+
+
+def is_caught_up(quorum: MixedQuorum, *node_ids: int) -> bool:
+    """Whether replicas have the leader's whole log and its high watermark has come to the end."""
+    told = quorum.status()
+    ends = {one.replica_id: one.log_end_offset for one in told.current_voters + told.observers}
+    wanted = {ends.get(node_id) for node_id in (*node_ids, NODE)}
+    return wanted == {told.high_watermark}
+
+
+def check_tools(quorum: MixedQuorum) -> None:
+    """While ours leads, nobody writes, so that both tools print the same offsets."""
+    for view in ("--status", "--replication"):
+        expected = theirs("--bootstrap-controller", quorum.bootstrap_controllers, "describe", view)
+        assert expected.returncode == 0, expected.stderr
+        for address in (quorum.bootstrap_controllers, quorum.address(1)):
+            found = ours("--bootstrap-controller", address, "describe", view)
+            assert masked(found.stdout) == masked(expected.stdout)
+
+
+def attempts(broker: KafkaNode) -> int:
+    """How often a broker has taken our node for the active controller, until it was told better."""
+    return broker.console.read_text().count("Recorded new KRaft controller")
+
+
+def test_the_recorded_traffic_is_that_of_a_well_behaved_peer(quorum: MixedQuorum) -> None:
+    """Last, over everything that the other tests made our node say."""
+    lines = capture(quorum)
+    assert [line["findings"] for line in lines if line["findings"]] == []
+    check_high_watermarks(lines)
+    check_no_hurry(lines)
+    registrations = [line for line in lines if line["apiName"] == "BrokerRegistration"]
+    refusals = {line["body"]["errorCode"] for line in registrations if is_response(line)}
+    assert refusals == {ErrorCode.NOT_CONTROLLER}
+    updates = [line for line in lines if line["apiName"] == "UpdateRaftVoter"]
+    told = {line["body"]["errorCode"] for line in updates if is_response(line)}
+    senders = {line["body"]["voterId"] for line in updates if not is_response(line)}
+    assert told == {ErrorCode.NONE}
+    assert senders == {1, 2, NODE}
+
+
+def is_response(line: dict[str, Any]) -> bool:
+    """Whether it is the answer."""
+    return bool(line["direction"] == "response")
+
+
+def check_high_watermarks(lines: list[dict[str, Any]]) -> None:
+    """As a leader ours names none before its own epoch's record is committed, then never a lower
+    one: anything else ends a Java peer."""
+    marks: dict[int, list[int]] = {}
+    for partition in fetched(lines):
+        leader = partition["currentLeader"]
+        if leader["leaderId"] == NODE and partition["errorCode"] == 0:
+            marks.setdefault(leader["leaderEpoch"], []).append(partition["highWatermark"])
+    assert len(marks) >= 2, "ours has led twice"
+    ends = [-1]
+    for epoch in sorted(marks):
+        assert marks[epoch] == sorted(marks[epoch])
+        known = [mark for mark in marks[epoch] if mark >= 0]
+        assert marks[epoch][0] == -1
+        assert known[0] > ends[-1]
+        ends.append(known[-1])
+
+
+def fetched(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The answers to Fetch, without their records."""
+    for line in lines:
+        if line["apiName"] == "Fetch" and is_response(line):
+            for topic in line["body"]["responses"]:
+                yield from topic["partitions"]
+
+
+def check_no_hurry(lines: list[dict[str, Any]]) -> None:
+    """Without news, ours asks again after a pause: other than Java's when its leader resigns."""
+    errors: Counter[tuple[str, int]] = Counter()
+    for line in lines:
+        if line["apiName"] == "Fetch" and is_response(line):
+            (topic,) = line["body"]["responses"]
+            client = line["connection"].partition("-")[0]
+            if topic["partitions"][0]["errorCode"] != 0:
+                errors[client, int(line["time"])] += 1
+    assert max(errors.values(), default=0) <= REQUESTS_PER_SECOND_MAX
