@@ -336,7 +336,7 @@ async def test_a_hostile_answer_is_a_failed_request(
 @pytest.mark.parametrize("host", ["", ".", "a..b", "\ud800", "x" * 300, "two words", "a\0b"])
 async def test_an_address_that_is_none_is_a_failed_connection(host: str) -> None:
     """Endpoints of leaders and voters are words of peers."""
-    with pytest.raises(OSError, match="."):
+    with pytest.raises(OSError, match=r"\w"):
         await open_stream(host, 1)
 
 
