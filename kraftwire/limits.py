@@ -314,3 +314,7 @@ FETCH_WAIT_MAX_MS = 30_000
 # turn, and what waits for its commit at most, so that memory is bounded where the load is not.
 PERF_APPEND_BYTES = 256 * 1024
 PERF_IN_FLIGHT_BYTES = 16 * 1024 * 1024
+
+# The last leader epoch that its field on the wire and on disk can hold. No honest cluster gets
+# there; after it nobody can be elected, but nobody has to die either.
+EPOCH_MAX = (1 << 31) - 1

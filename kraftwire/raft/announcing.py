@@ -124,9 +124,8 @@ def _take_over(state: RaftState, partition: Any, leader_endpoints: list[Any]) ->
         # Fatal to a Java node. A back-off error is what harms a confused peer least.
         maybe_transition(state, leader_id, epoch, (), "announcement")
         return ErrorCode.BROKER_NOT_AVAILABLE
-    endpoints = tuple(
-        Endpoint(at.name.upper(), at.host, at.port) for at in leader_endpoints if at.host
-    )
+    named = [Endpoint(at.name.upper(), at.host, at.port) for at in leader_endpoints]
+    endpoints = tuple(endpoint for endpoint in named if endpoint.is_usable)
     if not maybe_transition(state, leader_id, epoch, endpoints, f"{leader_id} announced itself"):
         return ErrorCode.BROKER_NOT_AVAILABLE
     return ErrorCode.NONE

@@ -58,8 +58,10 @@ def cluster_id_differs(state: RaftState, cluster_id: str | None) -> bool:
 def endpoints_of(nodes: Sequence[Any], node_id: int, listener: str) -> tuple[Endpoint, ...]:
     """A leader's address out of a response's NodeEndpoints, empty if it is not there."""
     for node in nodes:
-        if node.node_id == node_id and node.host and node.port:
-            return (Endpoint(listener, node.host, node.port),)
+        if node.node_id == node_id:
+            endpoint = Endpoint(listener, node.host, node.port)
+            if endpoint.is_usable:
+                return (endpoint,)
     return ()
 
 

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 from kraftwire.errors import check
+from kraftwire.limits import EPOCH_MAX
 from kraftwire.raft import (
     announcing,
     appending,
@@ -197,7 +198,12 @@ def _may_stand(state: RaftState) -> bool:
     # A candidate whose log ends in what is not durable could lose that in a crash, and be given
     # again, for the log it has no more, the votes that it had got (R-VOTE-6).
     is_durable = state.log.flushed_offset >= state.log.end_offset
-    return is_durable and state.is_voter and not (state.is_shutting_down or state.snapshot_needed)
+    is_able = state.is_voter and not state.snapshot_needed and is_durable
+    return is_able and _may_end_epoch(state)
+
+
+def _may_end_epoch(state: RaftState) -> bool:
+    return not state.is_shutting_down and state.role.epoch < EPOCH_MAX
 
 
 def _poll_unattached(state: RaftState, role: Unattached) -> None:
@@ -226,7 +232,7 @@ def _poll_candidate(state: RaftState, role: Candidate) -> None:
 def _poll_resigned(state: RaftState, role: Resigned) -> None:
     if state.is_only_voter and not state.is_shutting_down:
         to_prospective(state, "the only voter")
-    elif state.now >= role.deadline_ms and not state.is_shutting_down:
+    elif state.now >= role.deadline_ms and _may_end_epoch(state):
         # The epoch was this node's own: nobody else can lead it any more (R-ROLE table).
         to_unattached(state, role.epoch + 1, "resigned, and nobody took over")
     else:
@@ -284,6 +290,6 @@ def _role_deadline(state: RaftState) -> int | None:
         return role.deadline_ms
     if type(role) is Unattached:
         return role.deadline_ms if _may_stand(state) else None
-    if type(role) is Resigned and not state.is_shutting_down:
+    if type(role) is Resigned and _may_end_epoch(state):
         return role.deadline_ms
     return None

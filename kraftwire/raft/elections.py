@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from kraftwire.limits import EPOCH_MAX
 from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.protocol.error_codes import ErrorCode
@@ -39,7 +40,9 @@ __all__ = [
 
 def poll_prospective(state: RaftState, role: Prospective) -> None:
     """Go on with a pre-vote: won, lost, timed out, or voters still to be asked."""
-    if role.votes.is_won:
+    if role.epoch >= EPOCH_MAX:
+        _end_prospective(state, role, "there is no higher epoch")
+    elif role.votes.is_won:
         to_candidate(state, "a majority would vote for this node")
     elif role.votes.is_lost:
         _end_prospective(state, role, "no majority would vote for this node")

@@ -77,9 +77,8 @@ def handle_update_response(
     leader, role = response.current_leader, state.role
     if leader is None or leader.leader_epoch < 0:
         return
-    endpoints = (
-        (Endpoint(state.config.listener, leader.host, leader.port),) if leader.host else ()
-    )
+    endpoint = Endpoint(state.config.listener, leader.host, leader.port)
+    endpoints = (endpoint,) if endpoint.is_usable else ()
     answer = (response.error_code, leader.leader_id, leader.leader_epoch)
     if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
         answer = (ErrorCode.NONE, leader.leader_id, leader.leader_epoch)

@@ -35,6 +35,11 @@ class Endpoint:
     host: str
     port: int
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether there can be a node; what peers say of addresses need not be true."""
+        return bool(self.listener and self.host) and 0 < self.port < 65536
+
 
 @dataclass(frozen=True, slots=True)
 class Voter:
