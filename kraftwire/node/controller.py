@@ -129,7 +129,8 @@ class Controller:
             try:
                 await self._lead(epoch)
             except ApiError as error:
-                log("warning", "controller-stopped", epoch=epoch, reason=error)
+                level = "info" if error.code == ErrorCode.NOT_CONTROLLER else "warning"
+                log(level, "controller-stopped", epoch=epoch, reason=error.detail)
                 self._refuse_all()
                 if self._epoch == epoch:
                     # As in Kafka, whoever cannot write gives way to somebody who may.
