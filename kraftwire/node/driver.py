@@ -113,6 +113,8 @@ class Driver:
         self._next_token = 0
         self._replies: dict[int, Outcome[Message]] = {}
         self._appends: dict[int, AppendDone] = {}
+        self._rounds = 0
+        self._logged_epoch = -1
         self._flush_wanted: fx.FlushLog | None = None
         self._flush_wake = trio.Event()
         self._is_flushing = False
@@ -343,8 +345,12 @@ class Driver:
     def _on_role_changed(self, effect: fx.RoleChanged) -> None:
         if effect.old == "leader" and effect.new != "leader":
             self.waiters.fail(ErrorCode.NOT_CONTROLLER, "this node no longer leads")
+        # Without a majority a voter goes to and fro for hours; the first rounds tell enough.
+        self._rounds = self._rounds + 1 if effect.epoch == self._logged_epoch else 0
+        self._logged_epoch = effect.epoch
+        level = "info" if self._rounds < ROUNDS_LOGGED else "debug"
         fields = {"old": effect.old, "new": effect.new, "epoch": effect.epoch}
-        log("info", "role", **fields, leader=effect.leader_id, reason=effect.reason)
+        log(level, "role", **fields, leader=effect.leader_id, reason=effect.reason)
 
     def _on_note(self, effect: fx.Note) -> None:
         log(effect.level, "note", text=effect.text)
@@ -360,6 +366,9 @@ class Driver:
 
 # Deadlines are whole milliseconds; waking a little late saves a second look at the clock.
 _ROUNDING = 0.0001
+
+# Changes of role within one epoch that are logged as information.
+ROUNDS_LOGGED = 12
 
 _REFUSALS = {
     "RecordBatchTooLarge": ErrorCode.MESSAGE_TOO_LARGE,

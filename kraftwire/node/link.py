@@ -185,9 +185,10 @@ class Link:
             stream = await self._connect(host, port)
         except OSError as error:
             self._stats.connect_failures += 1
-            log("debug", "connect-failed", peer=f"{host}:{port}", problem=error)
+            level = "debug" if self._failures else "info"  # the first failure is news
+            log(level, "peer-unreachable", peer=f"{host}:{port}", problem=_problem(error))
             raise
-        log("debug", "connected", peer=f"{host}:{port}")
+        log("info" if self._failures else "debug", "peer-connected", peer=f"{host}:{port}")
         self._tap = self._make_tap(stream, False) if self._make_tap else None
         return stream
 
@@ -236,6 +237,14 @@ class Link:
             self._tap = None
         if stream is not None:
             close_now(stream)
+
+
+def _problem(error: OSError) -> str:
+    """What the system says; trio hides it behind a list of attempts."""
+    cause = error.__cause__
+    if isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[0]
+    return str(cause or error)
 
 
 def close_now(stream: Stream) -> None:
