@@ -1,0 +1,79 @@
+"""What is shown of a cluster that fails, and how it is made smaller."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kraftwire.cli.main import main
+from kraftwire.sim.plan import Plan, draw
+from kraftwire.sim.run import run_plan
+from kraftwire.sim.shrink import shrink
+from tests.simulation.broken import half_commits
+
+# A cluster of three voters or more, whose first commit is wrong when half of them commit.
+_SEED = 0
+
+
+@pytest.fixture(autouse=True)
+def _broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    half_commits.break_rule(monkeypatch)
+
+
+def test_a_failing_seed_says_how_to_see_it_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """The timeline is for people, the last line for their shell."""
+    assert main(["sim", "run", "--seeds", f"{_SEED}-{_SEED}", "--json"]) == 1
+    shown = capsys.readouterr()
+    assert json.loads(shown.out.splitlines()[-1])["violations"] == 1
+    assert json.loads(shown.out.splitlines()[0])["invariant"] == "S9"
+    assert "HighWatermarkAdvanced" in shown.err
+    assert shown.err.splitlines()[-1] == f"kraftwire sim run --seeds {_SEED}-{_SEED}"
+
+
+def test_a_smaller_plan_fails_in_the_same_way() -> None:
+    """What has nothing to do with the failure goes: here everything but the voters."""
+    plan = draw(_SEED)
+    small = shrink(plan, tries=60)
+    assert run_plan(small).invariant == run_plan(plan).invariant == "S9"
+    assert small.faults == ()
+    assert small.length_ms < plan.length_ms / 4
+    assert small.observers == 0
+
+
+def test_a_plan_that_fails_not_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is nothing to look for in it."""
+    monkeypatch.undo()
+    plan = draw(8, 2_000)
+    assert shrink(plan, tries=1) == plan
+
+
+def test_a_shrunk_plan_is_kept_and_replayed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A plan is plain data, so that it can be passed on and edited."""
+    kept = tmp_path / "plan.json"
+    assert main(["sim", "shrink", str(_SEED), "--tries", "3", "--out", str(kept)]) == 1
+    assert Plan.from_json(json.loads(kept.read_text())).seed == _SEED
+    capsys.readouterr()
+    assert main(["sim", "replay", str(kept)]) == 1
+    assert capsys.readouterr().out.splitlines()[-1].startswith("S9: ")
+
+
+def test_only_a_failing_seed_is_shrunk(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2: there is nothing to do."""
+    monkeypatch.undo()
+    assert main(["sim", "shrink", "8"]) == 2
+    assert "violates nothing" in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_plan_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one line, as everything that goes wrong."""
+    (tmp_path / "x.json").write_text('{"seed": 1}')
+    assert main(["sim", "replay", str(tmp_path / "x.json")]) == 2
+    assert "is no plan" in capsys.readouterr().err
