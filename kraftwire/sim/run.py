@@ -97,7 +97,9 @@ class Totals:
 
 def run_seed(seed: int) -> Outcome:
     """Run the cluster of a seed."""
-    return run_plan(draw(seed))
+    outcome = run_plan(draw(seed))
+    gc.collect()
+    return outcome
 
 
 def run_plan(plan: Plan, timeline: Timeline | None = None) -> Outcome:
