@@ -58,13 +58,13 @@ def wait_until(look: Callable[[], _T], what: str, tell: Callable[[], str] = str)
 
 
 class Member:
-    """One voter: a port, a directory, and a process of either kind while it runs."""
+    """One node: a port, a directory, and a process of either kind while it runs."""
 
     def __init__(self, kind: str, node: KafkaNode) -> None:
         self.kind = kind
         self.java = node
         self.ours: NodeProcess | None = None
-        self.port = node.listeners["CONTROLLER"]
+        (self.port,) = node.listeners.values()
         self._stopped_lines: list[str] = []
 
     @property
@@ -116,7 +116,7 @@ class Member:
             self.java.stop()
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """SIGKILL; nothing if it does not run."""
         if self.ours is not None:
             self.ours.kill()
             self._forget()
