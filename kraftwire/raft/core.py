@@ -99,7 +99,8 @@ class RaftCore(RaftView):
     def handle(self, event: events.Event, now_ms: int) -> list[Effect]:
         """Handle one event; returns what is to be done, in order."""
         state = self._state
-        state.now = max(state.now, now_ms)
+        if now_ms > state.now:
+            state.now = now_ms
         state.effects = []
         self._dispatch(state, event)
         return self._finish()
@@ -166,10 +167,11 @@ def _handle_failure(state: RaftState, event: events.RequestFailed) -> None:
 
 def _poll(state: RaftState) -> None:
     """Do what the role has to do now, and again after every change of role (R-LOOP-1)."""
-    if state.parked:
+    due = state.parked.next_deadline_ms
+    if due is not None and state.now >= due:
         serving.answer_expired(state)
     for _ in range(_CHAIN_MAX):
-        if state.is_stopped or finish_shutdown(state):
+        if state.is_shutting_down and (state.is_stopped or finish_shutdown(state)):
             return
         role = state.role
         _poll_role(state)
@@ -197,9 +199,9 @@ def _poll_role(state: RaftState) -> None:
 def _may_stand(state: RaftState) -> bool:
     # A candidate whose log ends in what is not durable could lose that in a crash, and be given
     # again, for the log it has no more, the votes that it had got (R-VOTE-6).
-    is_durable = state.log.flushed_offset >= state.log.end_offset
-    is_able = state.is_voter and not state.snapshot_needed and is_durable
-    return is_able and _may_end_epoch(state)
+    if state.log.flushed_offset < state.log.end_offset or state.snapshot_needed:
+        return False
+    return state.is_voter and _may_end_epoch(state)
 
 
 def _may_end_epoch(state: RaftState) -> bool:
@@ -207,16 +209,16 @@ def _may_end_epoch(state: RaftState) -> bool:
 
 
 def _poll_unattached(state: RaftState, role: Unattached) -> None:
-    if _may_stand(state) and (
-        state.is_only_voter or (role.deadline_ms is not None and state.now >= role.deadline_ms)
-    ):
+    is_late = role.deadline_ms is not None and state.now >= role.deadline_ms
+    if (is_late or state.is_only_voter) and _may_stand(state):
         to_prospective(state, "no leader within the election timeout")
     else:
         following.poll_unattached(state)
 
 
 def _poll_follower(state: RaftState, role: Follower) -> None:
-    if _may_stand(state) and (state.is_only_voter or state.now >= role.fetch_deadline_ms):
+    is_due = state.now >= role.fetch_deadline_ms or state.is_only_voter
+    if is_due and _may_stand(state):
         to_prospective(state, f"the time to hear from leader {role.leader_id} is over")
     else:
         following.poll_follower(state, role)

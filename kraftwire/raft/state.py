@@ -53,7 +53,7 @@ class RaftState:
         self.role: Role = Unattached(stored.election.epoch)
         self.persisted: ElectionState | None = None
         self._judged: VoterSet | None = None  # the voter set that `_is_voter` was found out for
-        self._is_voter = False
+        self._is_voter = self._is_only_voter = False
         self._located: VoterSet | None = None  # the voter set that `_destinations` are those of
         self._destinations: dict[int, Destination | None] = {}
         self.high_watermark = -1
@@ -76,16 +76,22 @@ class RaftState:
     @property
     def is_voter(self) -> bool:
         """Whether this replica is in the voter set."""
-        current = self.history.current
-        if current is not self._judged:
-            self._judged = current
-            self._is_voter = current.is_voter(self.config.key)
+        if self.history.current is not self._judged:
+            self._judge()
         return self._is_voter
+
+    def _judge(self) -> None:
+        """Find out once for every voter set what it makes of this replica."""
+        self._judged = current = self.history.current
+        self._is_voter = current.is_voter(self.config.key)
+        self._is_only_voter = self._is_voter and len(current) == 1
 
     @property
     def is_only_voter(self) -> bool:
         """Whether this replica decides alone."""
-        return len(self.voters) == 1 and self.is_voter
+        if self.history.current is not self._judged:
+            self._judge()
+        return self._is_only_voter
 
     @property
     def is_shutting_down(self) -> bool:
