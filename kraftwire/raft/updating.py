@@ -1,7 +1,7 @@
 """Requests about the voter set: UpdateRaftVoter both ways, AddRaftVoter and RemoveRaftVoter.
 
-The voter set of this core is static (kraft.version 0): it refuses to change one as a Java leader
-of that version does, and tells a Java leader about itself, which that needs for a later upgrade.
+This core changes no voter set: it refuses as a Java leader of a static quorum (kraft.version 0)
+does, and tells a Java leader about itself, which that needs for a later upgrade.
 
 Source: KIP-853; notes R-ADD-1, R-REM-1, R-UPD-1 to R-UPD-5.
 """
@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 _STATIC = "the voter set is that of controller.quorum.voters; it stays (kraft.version 0)"
+_DYNAMIC = "this leader changes no voter set; a Java controller would, when it leads"
 
 
 def poll_update(state: RaftState, role: Follower, leader: Destination) -> bool:
@@ -168,4 +169,5 @@ def _judge_change(
         return ErrorCode.INVALID_REQUEST, "a voter needs an id and a directory id"
     if state.high_watermark < 0:
         return ErrorCode.REQUEST_TIMED_OUT, "the leader has not committed anything yet"
-    return ErrorCode.UNSUPPORTED_VERSION, _STATIC
+    text = _DYNAMIC if state.history.kraft_version else _STATIC
+    return ErrorCode.UNSUPPORTED_VERSION, text
