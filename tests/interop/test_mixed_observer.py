@@ -1,7 +1,8 @@
-"""Nodes of ours as observers of a Java quorum whose voters are in its log (kraft.version 1)."""
+"""Nodes of ours as observers, and for a while as a voter, of a Java quorum of kraft.version 1."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,8 @@ from tests.support.dump_compare import compare_file
 from tests.support.java import run_kafka_tool
 from tests.support.kafka_process import KafkaCluster, KafkaNode, combined_node, free_ports
 from tests.support.mixed_quorum import OURS, Member, wait_until
-from tests.support.node_process import ask
+from tests.support.node_process import ask, describe
+from tests.support.quorum_tools import ours
 
 BROKER, CONTROLLER = 5, 6
 LOG = "__cluster_metadata-0/00000000000000000000.log"
@@ -46,7 +48,7 @@ class Observed:
 
         def look() -> int:
             told = admin.describe_quorum()
-            ends = {one.id: one.log_end_offset for one in told.observers}
+            ends = {one.id: one.log_end_offset for one in told.voters + told.observers}
             mark = told.high_watermark
             return mark if min(ends.get(i, 0) for i in (BROKER, CONTROLLER)) >= mark else 0
 
@@ -67,7 +69,8 @@ def observer(node_id: int, folder: Path, cluster: KafkaCluster) -> Member:
 def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
     """The quorum with a topic, and both observers."""
     folder = tmp_path_factory.mktemp("observed")
-    with combined_node(folder / "java") as cluster:
+    # A killed broker may not come back before its session is over.
+    with combined_node(folder / "java", {"broker.session.timeout.ms": 1000}) as cluster:
         broker, controller = (observer(i, folder, cluster) for i in (BROKER, CONTROLLER))
         try:
             for member in (broker, controller):
@@ -110,6 +113,28 @@ def test_observers_come_back_and_find_a_leader_that_came_back(observed: Observed
     for member in (observed.broker, observed.controller):
         assert below(member.java.log_dir / LOG, mark) == java
         assert member.complaints() == []
+
+
+def test_an_observer_becomes_a_voter_and_goes_again(observed: Observed) -> None:
+    """One of two voters, so that Java commits nothing but through our fetches."""
+    observed.wait_caught_up()
+    through = ("--bootstrap-controller", observed.cluster.bootstrap_controllers)
+    config = str(observed.controller.config)
+    added = ours(*through, "--command-config", config, "add-controller")
+    assert added.returncode == 0, added.stderr
+    mark = observed.wait_caught_up()
+    wait_until(lambda: observed.wait_caught_up() > mark, "commits of two voters")
+    told = describe(observed.java.listeners["CONTROLLER"]).topics[0].partitions[0]
+    assert {voter.replica_id for voter in told.current_voters} == {1, CONTROLLER}
+
+    properties = (observed.controller.java.log_dir / "meta.properties").read_text()
+    directory_id = re.findall(r"^directory\.id=(.+)$", properties, re.MULTILINE)
+    removal = ("remove-controller", "-i", str(CONTROLLER), "-d", *directory_id)
+    removed = ours(*through, *removal)
+    assert removed.returncode == 0, removed.stderr
+    mark = observed.wait_caught_up()
+    wait_until(lambda: observed.wait_caught_up() > mark, "commits of one voter")
+    assert observed.controller.complaints() == []
 
 
 def test_a_broker_tells_clients_what_the_records_say(observed: Observed) -> None:
