@@ -131,9 +131,11 @@ class MetadataLog:
         newest = max([batch.max_timestamp for batch in batches])
         if segment.must_roll(len(data), batches[-1].last_offset, newest):
             segment = self._roll()
+        segment.append(data, batches)
+        # Behind the write and before the new end: a flush in a thread beside this takes the marks,
+        # and one that it took for bytes not yet written would never be synced again (D2).
         if segment not in self._dirty:
             self._dirty.append(segment)
-        segment.append(data, batches)
         if not self._epochs or batches[-1].epoch > self._epochs[-1][0]:
             self._note_epochs(batches)
         self.end_offset = segment.end_offset
