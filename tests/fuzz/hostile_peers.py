@@ -1,54 +1,24 @@
-"""Peers that say anything: messages that fit the wire and make no sense, and what must hold.
-
-Owns the choice of what a hostile peer says, near enough to what the core knows to get past its
-first checks, and the invariants that no such peer may break.
-"""
+"""A Raft core among hostile peers: what they do, and what must hold whatever that is."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from kraftwire import messages
-from kraftwire.errors import WireError
 from kraftwire.limits import EPOCH_MAX
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft import effects, events
-from kraftwire.raft.batches import data_batch
-from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
-from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.message import Message
-from tests.support import raft_lone as peer
-from tests.support.raft_cluster import LISTENER, directory_id
+from tests.fuzz.hostile_messages import ERRORS, RESPONSES, Speech
+from tests.support.raft_cluster import LISTENER
 from tests.support.raft_lone import Lone
-from tests.support.random_messages import random_message
 
-__all__ = ["REQUESTS", "RESPONSES", "Hostile"]
+__all__ = ["Hostile"]
 
-REQUESTS = (
-    "VoteRequest",
-    "BeginQuorumEpochRequest",
-    "EndQuorumEpochRequest",
-    "FetchRequest",
-    "FetchSnapshotRequest",
-    "DescribeQuorumRequest",
-    "AddRaftVoterRequest",
-    "RemoveRaftVoterRequest",
-    "UpdateRaftVoterRequest",
-)
-RESPONSES = (
-    "VoteResponse",
-    "BeginQuorumEpochResponse",
-    "EndQuorumEpochResponse",
-    "FetchResponse",
-    "UpdateRaftVoterResponse",
-)
-
-_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
-_ERRORS = [0, 0, 0, 6, 8, 13, 31, 35, 42, 74, 75, 94, 98, 99, 104, 125, -1, 999, 32767, -32768]
 _SOFTWARE = ["", "kraftwire", "apache-kafka-java", "\0"]
+# Units: milliseconds. Long ones end most roles, and so are rare.
+_PAUSES = [0, 1, 1, 1, 5, 5, 20, 20, 100, 100, 300, 300, 1000, 3000, 60_000]
 # More timers in a row than any honest chain of roles needs.
 _TIMERS_MAX = 20
 
@@ -59,6 +29,7 @@ class Hostile:
     def __init__(self, lone: Lone, source: Random) -> None:
         self.lone = lone
         self.source = source
+        self._speech = Speech(lone, source)
         self.said: list[str] = []
         self.waiting: dict[int, int] = {}
         self.leaders: dict[int, int] = {}
@@ -80,11 +51,11 @@ class Hostile:
         """Let something happen, and check what came of it."""
         choice = self.source.random()
         if choice < 0.45:
-            self.request(self._some_request())
+            self.request(self._speech.request())
         elif choice < 0.8 and self.lone.asked:
             self._answer()
         elif choice < 0.9:
-            self.lone.now += self.source.choice([0, 1, 20, 300, 3000, 60_000])
+            self.lone.now += self.source.choice(_PAUSES)
             self._handle(events.TimerExpired(), None)
         else:
             self._handle(self._own_event(), None)
@@ -110,12 +81,12 @@ class Hostile:
         if self.source.random() < 0.05:
             request_id = self.source.choice([0, -1, 1 << 40])
         if self.source.random() < 0.15:
-            self._handle(events.RequestFailed(request_id, self.source.choice(_ERRORS)), None)
+            self._handle(events.RequestFailed(request_id, self.source.choice(ERRORS)), None)
             return
         name = sent.message.NAME.replace("Request", "Response")
         if self.source.random() < 0.05:
             name = self.source.choice(RESPONSES)
-        found = self._some_response(name)
+        found = self._speech.response(name)
         if found is not None:
             self._handle(events.ResponseReceived(request_id, found[0]), found[0])
 
@@ -238,156 +209,3 @@ class Hostile:
             for one in fresh:
                 self._look(one, None)
         raise AssertionError(f"a busy loop as {core.role}: {core.deadline_ms} at {lone.now}")
-
-    # ---- what is said
-
-    def _some_request(self) -> tuple[Message, int] | None:
-        source, core = self.source, self.lone.core
-        name = source.choice(REQUESTS)
-        who, epoch = source.choice([-1, 1, 2, 2, 3, 4, 9]), self._epoch()
-        last = (core.last_epoch + source.choice([-1, 0, 0, 1]), self._offset())
-        made: dict[str, Callable[[], Message]] = {
-            "VoteRequest": lambda: peer.vote(
-                who,
-                epoch,
-                last,
-                pre_vote=source.random() < 0.5,
-                directory=directory_id(max(who, 0)),
-            ),
-            "BeginQuorumEpochRequest": lambda: peer.begin(who, epoch),
-            "EndQuorumEpochRequest": lambda: peer.end(who, epoch, *source.sample(range(5), 3)),
-            "FetchRequest": lambda: peer.fetch(who, last[1], last[0], epoch),
-        }
-        kind = messages.find(name)
-        version = source.randint(kind.VERSIONS.low, kind.VERSIONS.high)
-        if name in made and source.random() < 0.9:
-            return self._mutated(made[name](), version)
-        message = random_message(kind, version, source)
-        self._aim(message)
-        return self._mutated(message, version)
-
-    def _some_response(self, name: str) -> tuple[Message, int] | None:
-        source, core = self.source, self.lone.core
-        who, epoch = source.choice([-1, 1, 2, 2, 3, 9]), self._epoch()
-        error = source.choice(_ERRORS)
-        kind = messages.find(name)
-        message: Message
-        if name == "FetchResponse" and source.random() < 0.9:
-            base = core.end_offset + source.choice([0, 0, 0, 1, -1])
-            values = [b"r"] * source.randint(1, 3)
-            records = data_batch(max(base, 0), min(max(epoch, 0), EPOCH_MAX), 0, values)
-            ahead = source.choice([-1, 0, core.end_offset, self._offset()])
-            diverging = (self._epoch(), self._offset()) if source.random() < 0.3 else None
-            message = peer.fetched(
-                who,
-                epoch,
-                source.choice([b"", records, records, records[:-1], source.randbytes(80)]),
-                high_watermark=ahead,
-                diverging=diverging,
-                error=error,
-            )
-        elif name == "VoteResponse" and source.random() < 0.9:
-            granted = source.random() < 0.6
-            message = peer.voted(epoch, is_granted=granted, leader=who, error=error)
-        else:
-            message = random_message(kind, kind.VERSIONS.high, source)
-            self._aim(message)
-        return self._mutated(message, kind.VERSIONS.high)
-
-    def _epoch(self) -> int:
-        epoch = self.lone.core.epoch
-        far = [0, -1, epoch + 1000] if self.source.random() < 0.2 else [epoch]
-        if self.source.random() < 0.002:
-            far = [EPOCH_MAX, EPOCH_MAX - 1]
-        return self.source.choice([epoch, epoch, epoch + 1, epoch - 1, *far])
-
-    def _offset(self) -> int:
-        end = self.lone.core.end_offset
-        return self.source.choice([end, end, end + 1, end - 1, 0, -1, end // 2, (1 << 63) - 1])
-
-    def _aim(self, message: Any) -> None:
-        """Make a random message one about this log, of about this epoch."""
-        if self.source.random() < 0.3:
-            return
-        for holder in ("topics", "responses"):
-            topics = getattr(message, holder, None)
-            if not topics:
-                continue
-            del topics[1:]
-            for attribute, value in (
-                ("topic_name", METADATA_TOPIC),
-                ("name", METADATA_TOPIC),
-                ("topic_id", METADATA_TOPIC_ID),
-            ):
-                if hasattr(topics[0], attribute):
-                    setattr(topics[0], attribute, value)
-            del topics[0].partitions[1:]
-            for partition in topics[0].partitions:
-                self._aim_at(partition)
-        if hasattr(message, "cluster_id"):
-            message.cluster_id = peer.CLUSTER_ID
-        self._aim_at(message)
-        self._aim_at(getattr(message, "current_leader", None))
-
-    def _aim_at(self, struct: Any) -> None:
-        values = {
-            "partition_index": 0,
-            "partition": 0,
-            "index": 0,
-            "leader_epoch": self._epoch(),
-            "current_leader_epoch": self._epoch(),
-            "replica_epoch": self._epoch(),
-            "leader_id": self.source.choice([-1, 1, 2, 3]),
-            "voter_id": self.source.choice([-1, 1, 2, 3]),
-            "voter_directory_id": directory_id(2),
-        }
-        for attribute, value in values.items():
-            if struct is not None and hasattr(struct, attribute):
-                setattr(struct, attribute, value)
-
-    def _mutated(self, message: Message, version: int) -> tuple[Message, int] | None:
-        """A message with some values changed, as it comes out of its bytes; None without bytes."""
-        source = self.source
-        changed: Any = copy.deepcopy(message)
-        for _ in range(source.choice([0, 0, 1, 1, 2, 4])):
-            places = _places(changed, type(message).facts().root)
-            struct, field = source.choice(places)
-            setattr(struct, field.attribute, self._value(field, getattr(struct, field.attribute)))
-        try:
-            data = changed.encode(version)
-        except WireError:
-            return None
-        return type(message).decode(data, version)[0], version
-
-    def _value(self, field: FieldFacts, old: Any) -> Any:
-        source = self.source
-        if field.nullable and source.random() < 0.2:
-            return None
-        if field.is_array:
-            return source.choice([[], list(old or []) * 2, list(old or [])[:1] * 5])
-        if field.attribute == "error_code":
-            return source.choice(_ERRORS)
-        if field.type in _BITS:
-            low = -1 << (_BITS[field.type] - 1)
-            near = [old + 1, old - 1, -1, 0, 1, 2] if isinstance(old, int) else [0]
-            rare = [low, -low - 1] if "epoch" not in field.attribute else []
-            return source.choice([*near, *near, *rare])
-        values: dict[str, list[Any]] = {
-            "uint16": [0, 1, 65535],
-            "bool": [True, False],
-            "string": ["", "x", METADATA_TOPIC, LISTENER, "x" * 300],
-            "uuid": [bytes(16), directory_id(1), directory_id(2), b"\xff" * 16],
-        }
-        return source.choice(values.get(field.type, [old]))
-
-
-def _places(struct: Any, facts: StructFacts) -> list[tuple[Any, FieldFacts]]:
-    """Every field of a struct and of those inside it."""
-    found = []
-    for field in facts.fields:
-        found.append((struct, field))
-        value = getattr(struct, field.attribute)
-        if field.struct is not None and value is not None:
-            for inner in value if field.is_array else [value]:
-                found += _places(inner, field.struct)
-    return found

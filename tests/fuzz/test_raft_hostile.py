@@ -10,10 +10,11 @@ from kraftwire.raft import events
 from kraftwire.raft.effects import ElectionState
 from tests.fuzz.hostile_peers import Hostile
 from tests.fuzz.outcome import seed
+from tests.history.putting_back import Edit, put_back
 from tests.support.raft_lone import Lone, begin, stored_log
 
 _STEPS = 120
-_RUNS = 60
+_RUNS = 40
 
 
 def _leader(number: int) -> Lone:
@@ -86,15 +87,108 @@ _ROLES = {
 }
 
 
+def _hunt(role: str, run: int) -> None:
+    """One core in a role, and what hostile peers make of it."""
+    number = seed() + run
+    hostile = Hostile(_ROLES[role](number), Random(f"{role} {number}"))
+    try:
+        for _ in range(_STEPS):
+            hostile.step()
+    except Exception as error:
+        error.add_note(f"role {role}, seed {number}; last: " + "\n".join(hostile.said[-4:]))
+        raise
+
+
+def _hunt_often(role: str, runs: int) -> None:
+    for run in range(runs):
+        _hunt(role, run)
+
+
 @pytest.mark.parametrize("role", _ROLES)
 def test_hostile_peers_cannot_harm_a_core(role: str) -> None:
     """R-FATAL-1 lists what ends a Java node; a peer gone wrong must not take others with it."""
-    for run in range(_RUNS):
-        number = seed() + run
-        hostile = Hostile(_ROLES[role](number), Random(f"{role} {number}"))
-        try:
-            for _ in range(_STEPS):
-                hostile.step()
-        except Exception as error:
-            error.add_note(f"role {role}, seed {number}; last: " + "\n".join(hostile.said[-4:]))
-            raise
+    _hunt_often(role, _RUNS)
+
+
+_BROKEN = {
+    "a port that cannot be": (
+        "unattached",
+        "port",
+        Edit("kraftwire.raft.voters:Endpoint.is_usable", "0 < self.port < 65536", "True"),
+    ),
+    "a vote for an older log": (
+        "unattached",
+        "S4",
+        Edit(
+            "kraftwire.raft.elections:_decide",
+            "is_up_to_date = offered >= (log.last_epoch, log.end_offset)",
+            "is_up_to_date = True",
+        ),
+    ),
+    "a second vote in an epoch": (
+        "unattached",
+        "S3",
+        Edit(
+            "kraftwire.raft.elections:_decide_standard",
+            "return voted.id == candidate.id and",
+            "return True or",
+        ),
+    ),
+    "a second leader in an epoch": (
+        "follower",
+        "S1",
+        Edit(
+            "kraftwire.raft.transitions:is_consistent",
+            "role.leader_id in (-1, leader_id)",
+            "True",
+        ),
+    ),
+    "a cut below what is committed": (
+        "follower",
+        "S11",
+        Edit(
+            "kraftwire.raft.following:_truncate",
+            "if end < max(state.committed, state.log.start_offset):",
+            "if end < 0:",
+        ),
+    ),
+    "a commit by counting": (
+        "leader",
+        "S10",
+        Edit(
+            "kraftwire.raft.progress:LeaderProgress.high_watermark",
+            "mark > current and mark > self._start_offset",
+            "mark > current",
+        ),
+    ),
+    "a pre-vote that is remembered": (
+        "prospective",
+        "S19|S4",
+        Edit(
+            "kraftwire.raft.elections:_decide",
+            "return is_up_to_date and _would_vote(state)",
+            "return _decide_standard(state, ReplicaKey(\n"
+            "            partition.replica_id, partition.replica_directory_id), is_up_to_date)",
+        ),
+    ),
+    "a timer that is never put off": (
+        "leader",
+        "busy loop",
+        Edit(
+            "kraftwire.raft.announcing:poll_announcements",
+            "leader.begin_due_ms = state.now + state.config.timers.fetch_timeout_ms // 2",
+            "pass",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("broken", _BROKEN)
+def test_hostile_peers_find_a_rule_that_is_broken(
+    broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hunt that finds nothing in a core that is wrong proves nothing about one that is right."""
+    role, sign, edit = _BROKEN[broken]
+    put_back((edit,), monkeypatch)
+    with pytest.raises(AssertionError, match=sign):
+        _hunt_often(role, 4 * _RUNS)

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["BUGS", "Bug", "Edit", "Known", "history"]
+__all__ = ["BUGS", "Bug", "Edit", "Known", "history", "put_back"]
 
 AS_SHIPPED = "as shipped"
 WITH_THE_BUG = "with the bug"
@@ -85,7 +85,8 @@ def _code_of(where: str, function: FunctionType, edits: list[Edit]) -> CodeType:
     return made
 
 
-def _put_back(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
+def put_back(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a bug back while a test runs."""
     for where in dict.fromkeys(edit.where for edit in bug):
         function = _function(where)
         edits = [edit for edit in bug if edit.where == where]
@@ -117,7 +118,7 @@ def history(
             if code == AS_SHIPPED:
                 scenario()
                 return
-            _put_back(bug, monkeypatch)
+            put_back(bug, monkeypatch)
             with pytest.raises(fails_with, match=re.escape(red)):
                 scenario()
 

@@ -1,0 +1,239 @@
+"""What hostile peers say: messages that fit the wire and need make no sense.
+
+They are near enough to what the core knows to get past its first checks.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from kraftwire import messages
+from kraftwire.errors import WireError
+from kraftwire.limits import EPOCH_MAX
+from kraftwire.raft.batches import data_batch
+from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.records import RecordBatch
+from kraftwire.wire.facts import FieldFacts, StructFacts
+from kraftwire.wire.message import Message
+from tests.support import raft_lone as peer
+from tests.support.raft_cluster import LISTENER, directory_id
+from tests.support.raft_lone import Lone
+from tests.support.random_messages import random_message
+
+__all__ = ["ERRORS", "REQUESTS", "RESPONSES", "Speech"]
+
+REQUESTS = (
+    "VoteRequest",
+    "BeginQuorumEpochRequest",
+    "EndQuorumEpochRequest",
+    "FetchRequest",
+    "FetchSnapshotRequest",
+    "DescribeQuorumRequest",
+    "AddRaftVoterRequest",
+    "RemoveRaftVoterRequest",
+    "UpdateRaftVoterRequest",
+)
+RESPONSES = (
+    "VoteResponse",
+    "BeginQuorumEpochResponse",
+    "EndQuorumEpochResponse",
+    "FetchResponse",
+    "UpdateRaftVoterResponse",
+)
+
+_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+ERRORS = [0, 0, 0, 6, 8, 13, 31, 35, 42, 74, 75, 94, 98, 99, 104, 125, -1, 999, 32767, -32768]
+
+
+class Speech:
+    """Chooses messages for a core."""
+
+    def __init__(self, lone: Lone, source: Random) -> None:
+        self.lone = lone
+        self.source = source
+        # In half of the runs epochs stay, so that roles last.
+        self._is_calm = source.random() < 0.5
+
+    def request(self) -> tuple[Message, int] | None:
+        """Something to ask, and the version to ask it in; None if it fits no bytes."""
+        source, core = self.source, self.lone.core
+        name = source.choice([*REQUESTS, "FetchRequest", "VoteRequest"])
+        who, epoch = source.choice([-1, 1, 2, 2, 3, 4, 9]), self._epoch()
+        last = (core.last_epoch + source.choice([-1, 0, 0, 0, 1]), self._offset())
+        if source.random() < 0.5:
+            who, last = source.choice([2, 3]), self._position()
+        made: dict[str, Callable[[], Message]] = {
+            "VoteRequest": lambda: peer.vote(
+                who,
+                epoch,
+                last,
+                pre_vote=source.random() < 0.5,
+                directory=directory_id(max(who, 0)),
+            ),
+            "BeginQuorumEpochRequest": lambda: peer.begin(who, epoch),
+            "EndQuorumEpochRequest": lambda: peer.end(who, epoch, *source.sample(range(5), 3)),
+            "FetchRequest": lambda: peer.fetch(who, last[1], last[0], epoch),
+        }
+        kind = messages.find(name)
+        version = source.randint(kind.VERSIONS.low, kind.VERSIONS.high)
+        if name in made and source.random() < 0.9:
+            return self._mutated(made[name](), version)
+        message = random_message(kind, version, source)
+        self._aim(message)
+        return self._mutated(message, version)
+
+    def response(self, name: str) -> tuple[Message, int] | None:
+        """Something to answer."""
+        source, core = self.source, self.lone.core
+        who, epoch = source.choice([-1, 1, 2, 2, 3, 9]), self._epoch()
+        error = source.choice(ERRORS)
+        if source.random() < 0.7:
+            who, error = core.leader_id, 0
+        kind = messages.find(name)
+        message: Message
+        if name == "FetchResponse" and source.random() < 0.9:
+            base = core.end_offset + source.choice([0, 0, 0, 1, -1])
+            values = [b"r"] * source.randint(1, 3)
+            records = data_batch(max(base, 0), min(max(epoch, 0), EPOCH_MAX), 0, values)
+            ahead = source.choice([-1, 0, core.end_offset, self._offset()])
+            diverging = None
+            if source.random() < 0.3:
+                diverging = (core.last_epoch - source.randrange(3), self._offset())
+            message = peer.fetched(
+                who,
+                epoch,
+                source.choice([b"", records, records, records[:-1], source.randbytes(80)]),
+                high_watermark=ahead,
+                diverging=diverging,
+                error=error,
+            )
+        elif name == "VoteResponse" and source.random() < 0.9:
+            granted = source.random() < 0.6
+            message = peer.voted(epoch, is_granted=granted, leader=who, error=error)
+        else:
+            message = random_message(kind, kind.VERSIONS.high, source)
+            self._aim(message)
+        if source.random() < 0.3:
+            self._add_address(message, who)
+        return self._mutated(message, kind.VERSIONS.high)
+
+    def _add_address(self, message: Any, leader_id: int) -> None:
+        """Let an answer say where the leader is, which need not be a place."""
+        for field in type(message).facts().root.fields:
+            if field.attribute == "node_endpoints" and field.struct is not None:
+                port = self.source.choice([0, 9002, 9002, 70_000, -1])
+                host = self.source.choice(["node2", "", "a..b"])
+                place = field.struct.cls(node_id=leader_id, host=host, port=port)
+                message.node_endpoints = [place]
+
+    def _epoch(self) -> int:
+        epoch = self.lone.core.epoch
+        if self._is_calm and self.source.random() < 0.97:
+            return epoch
+        far = [0, -1, epoch + 1000] if self.source.random() < 0.2 else [epoch]
+        if self.source.random() < 0.002:
+            far = [EPOCH_MAX, EPOCH_MAX - 1]
+        return self.source.choice([epoch, epoch, epoch + 1, epoch - 1, *far])
+
+    def _position(self) -> tuple[int, int]:
+        """A place in the core's log, as a follower with the same log would name it."""
+        batches = self.lone.disk.batches
+        number = self.source.randint(max(0, len(batches) - 3), len(batches))
+        if not number:
+            return 0, 0
+        batch = RecordBatch(batches[number - 1])
+        return batch.partition_leader_epoch, batch.last_offset + 1
+
+    def _offset(self) -> int:
+        end = self.lone.core.end_offset
+        return self.source.choice([end, end, end + 1, end - 1, 0, -1, end // 2, (1 << 63) - 1])
+
+    def _aim(self, message: Any) -> None:
+        """Make a random message one about this log, of about this epoch."""
+        if self.source.random() < 0.3:
+            return
+        for holder in ("topics", "responses"):
+            topics = getattr(message, holder, None)
+            if not topics:
+                continue
+            del topics[1:]
+            for attribute, value in (
+                ("topic_name", METADATA_TOPIC),
+                ("name", METADATA_TOPIC),
+                ("topic_id", METADATA_TOPIC_ID),
+            ):
+                if hasattr(topics[0], attribute):
+                    setattr(topics[0], attribute, value)
+            del topics[0].partitions[1:]
+            for partition in topics[0].partitions:
+                self._aim_at(partition)
+        if hasattr(message, "cluster_id"):
+            message.cluster_id = peer.CLUSTER_ID
+        self._aim_at(message)
+        self._aim_at(getattr(message, "current_leader", None))
+
+    def _aim_at(self, struct: Any) -> None:
+        values = {
+            "partition_index": 0,
+            "partition": 0,
+            "index": 0,
+            "leader_epoch": self._epoch(),
+            "current_leader_epoch": self._epoch(),
+            "replica_epoch": self._epoch(),
+            "leader_id": self.source.choice([-1, 1, 2, 3]),
+            "voter_id": self.source.choice([-1, 1, 2, 3]),
+            "voter_directory_id": directory_id(2),
+        }
+        for attribute, value in values.items():
+            if struct is not None and hasattr(struct, attribute):
+                setattr(struct, attribute, value)
+
+    def _mutated(self, message: Message, version: int) -> tuple[Message, int] | None:
+        """A message with some values changed, as it comes out of its bytes; None without bytes."""
+        source = self.source
+        changed: Any = copy.deepcopy(message)
+        for _ in range(source.choice([0, 0, 1, 1, 2, 4])):
+            places = _places(changed, type(message).facts().root)
+            struct, field = source.choice(places)
+            setattr(struct, field.attribute, self._value(field, getattr(struct, field.attribute)))
+        try:
+            data = changed.encode(version)
+        except WireError:
+            return None
+        return type(message).decode(data, version)[0], version
+
+    def _value(self, field: FieldFacts, old: Any) -> Any:
+        source = self.source
+        if field.nullable and source.random() < 0.2:
+            return None
+        if field.is_array:
+            return source.choice([[], list(old or []) * 2, list(old or [])[:1] * 5])
+        if field.attribute == "error_code":
+            return source.choice(ERRORS)
+        if field.type in _BITS:
+            low = -1 << (_BITS[field.type] - 1)
+            near = [old + 1, old - 1, -1, 0, 1, 2] if isinstance(old, int) else [0]
+            rare = [low, -low - 1] if "epoch" not in field.attribute else []
+            return source.choice([*near, *near, *rare])
+        values: dict[str, list[Any]] = {
+            "uint16": [0, 1, 65535],
+            "bool": [True, False],
+            "string": ["", "x", METADATA_TOPIC, LISTENER, "x" * 300],
+            "uuid": [bytes(16), directory_id(1), directory_id(2), b"\xff" * 16],
+        }
+        return source.choice(values.get(field.type, [old]))
+
+
+def _places(struct: Any, facts: StructFacts) -> list[tuple[Any, FieldFacts]]:
+    """Every field of a struct and of those inside it."""
+    found = []
+    for field in facts.fields:
+        found.append((struct, field))
+        value = getattr(struct, field.attribute)
+        if field.struct is not None and value is not None:
+            for inner in value if field.is_array else [value]:
+                found += _places(inner, field.struct)
+    return found
