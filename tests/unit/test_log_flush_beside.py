@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.log.batches import BatchFacts
 from kraftwire.log.files import LocalFiles
 from kraftwire.log.metadata_log import MetadataLog
-from kraftwire.log.segment import Segment
+from kraftwire.log.segment import BatchFacts, Segment
 from kraftwire.log.settings import LogSettings
 from tests.support.log_batches import TOPIC, TOPIC_ID, append
 
