@@ -22,6 +22,7 @@ from kraftwire.decode.conversations import Capture
 from kraftwire.protocol.headers import decode_request_header
 from kraftwire.protocol.versions import API_VERSIONS_KEY
 from kraftwire.testing import Quorum
+from tests.interop.clients.builds import go_command, go_missing, node_command, node_missing
 from tests.support.java import JVM_OPTIONS, compiled_classes
 from tests.support.maven import kafka_classpath
 
@@ -162,5 +163,15 @@ CLIENTS: tuple[Client, ...] = (
         lambda: (sys.executable, "-m", "tests.interop.clients.probe_tools"),
         _java_missing,
         True,
+    ),
+    Client("franz-go", go_command("franzgo"), go_missing),
+    Client("sarama", go_command("sarama"), go_missing),
+    Client("segmentio/kafka-go", go_command("kafkago"), go_missing),
+    Client("kafkajs", node_command("kafkajs"), node_missing),
+    Client("@platformatic/kafka", node_command("platformatic"), node_missing),
+    Client(
+        "kcat",
+        lambda: (sys.executable, "-m", "tests.interop.clients.probe_kcat"),
+        lambda: "" if shutil.which("kcat") else "the program kcat",
     ),
 )

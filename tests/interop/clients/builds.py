@@ -1,0 +1,119 @@
+"""Probes in Go and JavaScript: their clients are fetched, built and kept in the cache folder.
+
+Owns `.cache/probes-go` and `.cache/probes-js-*`. go.mod, go.sum and package-lock.json pin versions.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tests.support.maven import CACHE, exclusive
+
+__all__ = ["go_command", "go_missing", "node_command", "node_missing"]
+
+_HERE = Path(__file__).resolve().parent
+_GO = _HERE / "go"
+_JS = _HERE / "js"
+# Fetching modules takes long only on the first run.
+_BUILD_SECONDS_MAX = 500
+
+
+def go_missing() -> str:
+    """What the machine lacks for probes in Go: the program, or modules it cannot fetch."""
+    if shutil.which("go") is None:
+        return "the program go"
+    return _go_modules_missing()
+
+
+def node_missing() -> str:
+    """What the machine lacks for probes in JavaScript: a program, or packages it cannot fetch."""
+    absent = [program for program in ("node", "npm") if shutil.which(program) is None]
+    if absent:
+        return f"the program {' and '.join(absent)}"
+    return _node_packages_missing()
+
+
+def go_command(name: str) -> Callable[[], Sequence[str]]:
+    """The probe that is the folder `name` below `go`; it is built first."""
+
+    def command() -> Sequence[str]:
+        target = CACHE / "probes-go" / name
+        with exclusive("probes-go"):
+            result = _go("build", "-o", str(target), f"./{name}")
+        assert result.returncode == 0, result.stderr
+        return [str(target)]
+
+    return command
+
+
+def node_command(name: str) -> Callable[[], Sequence[str]]:
+    """The probe `name` of the folder `js`, beside the packages that it imports."""
+
+    def command() -> Sequence[str]:
+        assert not _node_packages_missing()
+        folder = _node_folder()
+        with exclusive("probes-js"):
+            for source in _JS.glob("*.js*"):
+                shutil.copy(source, folder)
+        return ["node", str(folder / f"{name}.js")]
+
+    return command
+
+
+@functools.cache
+def _go_modules_missing() -> str:
+    with exclusive("probes-go"):
+        result = _go("mod", "download")
+    return f"Go modules: {result.stderr.strip()[-300:]}" if result.returncode else ""
+
+
+def _go(*words: str) -> subprocess.CompletedProcess[str]:
+    # A run may not change which versions are pinned.
+    flags = {"GOFLAGS": "-mod=readonly -buildvcs=false"}
+    return _run(["go", *words], _GO, flags)
+
+
+def _node_folder() -> Path:
+    pinned = hashlib.sha256((_JS / "package-lock.json").read_bytes()).hexdigest()[:12]
+    return CACHE / f"probes-js-{pinned}"
+
+
+@functools.cache
+def _node_packages_missing() -> str:
+    """Fetch into a folder with another name first: a broken download is never taken for whole."""
+    folder = _node_folder()
+    with exclusive("probes-js"):
+        if folder.exists():
+            return ""
+        partial = folder.with_name(f"{folder.name}-partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(_JS / name, partial)
+        # Packages may not run programs of theirs.
+        words = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+        result = _run(["npm", *words], partial, {})
+        if result.returncode:
+            return f"npm packages: {result.stderr.strip()[-300:]}"
+        partial.rename(folder)
+    return ""
+
+
+def _run(
+    command: Sequence[str], folder: Path, more: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **more},
+        capture_output=True,
+        text=True,
+        timeout=_BUILD_SECONDS_MAX,
+        check=False,
+    )
