@@ -67,6 +67,12 @@ def test_the_command_prints_totals_as_json(capsys: pytest.CaptureFixture[str]) -
     assert totals["violations"] == 0
 
 
+def test_a_run_ends_when_its_time_is_up(capsys: pytest.CaptureFixture[str]) -> None:
+    """And says how far it came: a slow machine runs fewer clusters, not for ever."""
+    assert main(["sim", "run", "--seeds", "8-1000000", "--within", "0.001"]) == 0
+    assert "1 of 999,993 clusters fitted into" in capsys.readouterr().err
+
+
 def test_jobs_change_nothing() -> None:
     """Processes share nothing, so the order of their work cannot matter."""
     alone = [(o.seed, o.trace_hash) for o in run_seeds(range(8, 10), jobs=1)]
