@@ -147,8 +147,10 @@ async def _open_stream(address: Address) -> trio.SocketStream:
     host, port = address
     try:
         return await trio.open_tcp_stream(host, port)
-    except OSError as error:
-        problem = f"{address_text(address)}: {_reason(error)}"
+    except (OSError, UnicodeError) as error:
+        # A UnicodeError: what a node named is no name of a host.
+        reason = _reason(error) if isinstance(error, OSError) else str(error)
+        problem = f"{address_text(address)}: {reason}"
         raise ApiError(ErrorCode.NETWORK_EXCEPTION, problem) from error
 
 

@@ -185,3 +185,14 @@ def test_the_async_client_keeps_its_connections() -> None:
         broker.answers[DESCRIBE_QUORUM] = lambda _: quorum_state(1)
         trio.run(run, broker.address)
         assert len(broker.asked) == 1 + 3
+
+
+def test_a_name_that_no_host_can_have_is_a_network_error() -> None:
+    """Addresses come from nodes, and a wrong one should not end who asks with a traceback."""
+
+    async def connect() -> None:
+        await Channel.connect(("a..b", 9092), client_id="test", timeout_s=5)
+
+    with pytest.raises(ApiError, match=r"a\.\.b:9092") as caught:
+        trio.run(connect)
+    assert caught.value.code == ErrorCode.NETWORK_EXCEPTION
