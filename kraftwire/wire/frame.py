@@ -52,13 +52,15 @@ class FrameBuffer:
         self._buffer += data
         done: list[bytes] = []
         start = 0
-        while len(self._buffer) - start >= LENGTH_SIZE:
-            end = start + LENGTH_SIZE
-            size = frame_size(self._buffer[start:end], limit=self._limit)
-            if len(self._buffer) - end < size:
-                break
-            done.append(bytes(self._buffer[end : end + size]))
-            start = end + size
+        # A view, because a slice of a bytearray is a copy already.
+        with memoryview(self._buffer) as view:
+            while len(view) - start >= LENGTH_SIZE:
+                end = start + LENGTH_SIZE
+                size = frame_size(view[start:end], limit=self._limit)
+                if len(view) - end < size:
+                    break
+                done.append(bytes(view[end : end + size]))
+                start = end + size
         del self._buffer[:start]
         return done
 
