@@ -62,7 +62,7 @@ class Proxy:
     async def _handle(self, client: trio.SocketStream, target: Address) -> None:
         try:
             server = await trio.open_tcp_stream(*target)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             _say(f"{address_text(target)}: {error}")
             await trio.aclose_forcefully(client)
             return
