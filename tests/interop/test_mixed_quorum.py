@@ -63,9 +63,8 @@ def stopped_leading(quorum: MixedQuorum) -> int:
 
 def test_the_logs_agree_byte_for_byte(quorum: MixedQuorum) -> None:
     """Replication copies bytes, so one wrong bit in a header of ours would stand in its log."""
-    mark = quorum.wait_commit(20)
+    quorum.wait_commit(30)
     assert quorum.check_logs_agree() > 10
-    assert mark > 20
     quorum.check_health()
 
 
@@ -157,11 +156,10 @@ def test_ours_goes_on_leading_if_told_never_to_hand_over(
     quorum.wait_commit(quorum.status().high_watermark)
     former = quorum.depose(NODE)
     assert quorum.leader() == NODE
-    quorum.start(former)
-
     broker = java_broker(quorum, tmp_path)
     broker.start()
     try:
+        quorum.start(former)
         epoch = quorum.status().leader_epoch
         wait_until(lambda: is_caught_up(quorum, 1, 2, broker.node_id), "followers that have all")
         check_tools(quorum)
@@ -216,6 +214,8 @@ def attempts(broker: KafkaNode) -> int:
 
 def test_the_recorded_traffic_is_that_of_a_well_behaved_peer(quorum: MixedQuorum) -> None:
     """Last, over everything that the other tests made our node say."""
+    if sum("new=leader" in line for line in quorum.members[NODE].lines) < 2:
+        pytest.skip("the tests before this one, in which our node leads, were not run")
     lines = capture(quorum)
     assert [line["findings"] for line in lines if line["findings"]] == []
     check_high_watermarks(lines)

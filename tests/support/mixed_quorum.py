@@ -318,7 +318,7 @@ class MixedQuorum:
 
     def check_logs_agree(self) -> int:
         """Compare all logs byte for byte below the high watermark; returns how many batches."""
-        mark = self.status().high_watermark
+        mark = self.wait_commit(0)
         whole = {member.node_id: _below(member, mark) for member in self.members.values()}
         longest = max(whole.values(), key=len)
         for node_id, data in whole.items():
