@@ -62,6 +62,7 @@ class Scenario:
 SCENARIOS = (
     Scenario(3, THROUGHPUT, 256),
     Scenario(3, THROUGHPUT, 4096),
+    Scenario(1, THROUGHPUT, 256),
     Scenario(1, UNTHROTTLED, 256),
     Scenario(1, UNTHROTTLED, 4096),
 )
