@@ -117,7 +117,11 @@ def _row(scenario: Scenario, name: str, result: Result | None) -> tuple[str, ...
 
 
 def _bars(scenario: Scenario, ours: Result, java: Result) -> list[Bar]:
-    committed = ours.records_per_second / max(java.records_per_second, 1.0)
+    if java.records_per_second <= 0:
+        # Unthrottled, it may have died of its queue without ending.
+        console.print(f"{scenario.name}: Kafka committed nothing in the window, so no ratio")
+        return []
+    committed = ours.records_per_second / java.records_per_second
     bars = [Bar(f"{scenario.name}: committed", committed, RATE_FLOOR)]
     if scenario.throughput == UNTHROTTLED or not (ours.p99_ms and java.p99_ms):
         return bars
