@@ -108,6 +108,8 @@ class Nemesis:
 
     def _wipe(self, fault: Fault, machine: Machine) -> None:
         # A voter that forgets its votes breaks the quorum; an observer may begin anew.
+        if machine.id in self._cluster.ballots.voters:
+            return
         machine.down_until = -1
         machine.lose_power()
         machine.wipe()
