@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from copy import copy
 from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
 
 from kraftwire import __version__, messages
 from kraftwire.errors import ApiError, WireError, check
@@ -25,6 +27,9 @@ from kraftwire.protocol.versions import API_VERSIONS_KEY
 from kraftwire.wire.frame import FrameBuffer, frame
 from kraftwire.wire.message import Message
 
+if TYPE_CHECKING:
+    from kraftwire.messages.fetch_request import FetchRequest
+
 __all__ = ["SOFTWARE_NAME", "Answer", "ClientSession"]
 
 # By this name a peer that is a kraftwire node or client is known.
@@ -35,6 +40,8 @@ Answer = tuple[int, Message | WireError]
 
 # Newer versions of ApiVersions may come; every server answers this one or names what it has.
 _FIRST_API_VERSIONS_VERSION = 4
+_FETCH = 1
+_FETCH_REPLICA_STATE = 15
 _CORRELATION_ID = struct.Struct(">i")
 _CORRELATION_ID_MAX = 0x7FFFFFFF
 
@@ -117,7 +124,7 @@ class ClientSession:
         if version is None:
             version = self.version_of(message.API_KEY)
         try:
-            return self._frame(message, version)
+            return self._frame(_fitted(message, version), version)
         except WireError as error:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
 
@@ -216,3 +223,18 @@ def _ids_text(in_flight: Mapping[int, object]) -> str:
         return "nothing, no request is open"
     first, *others = in_flight
     return f"correlation id {first}" + (f" or {len(others)} others" if others else "")
+
+
+def _fitted(message: Message, version: int) -> Message:
+    """A request as a version says it: up to 14, Fetch has its replica's id in a field of its own.
+
+    Source: Kafka's `FetchRequest.SimpleBuilder`.
+    """
+    if message.API_KEY != _FETCH or version >= _FETCH_REPLICA_STATE:
+        return message
+    fetch = cast("FetchRequest", message)
+    if fetch.replica_state is None:
+        return fetch
+    older = copy(fetch)
+    older.replica_id, older.replica_state = fetch.replica_state.replica_id, None
+    return older
