@@ -12,6 +12,7 @@ __all__ = [
     "CONNECTIONS_MAX",
     "CONTROLLER_QUEUE_MAX",
     "COUNTED_FRAME_SIZE_MIN",
+    "DECODE_INLINE_BYTES",
     "DELIVERY_BYTES",
     "ELEMENT_BYTES_MIN",
     "ELEMENT_FREE_COUNT",
@@ -318,3 +319,7 @@ PERF_IN_FLIGHT_BYTES = 16 * 1024 * 1024
 # The last leader epoch that its field on the wire and on disk can hold. No honest cluster gets
 # there; after it nobody can be elected, but nobody has to die either.
 EPOCH_MAX = (1 << 31) - 1
+
+# A node decodes longer requests in a thread. Those of replicas and of ordinary clients are shorter;
+# one of this size takes milliseconds, or a fifth of a second if its author means harm.
+DECODE_INLINE_BYTES = 64 * 1024

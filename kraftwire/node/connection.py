@@ -14,12 +14,13 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import trio
 
 from kraftwire import messages
 from kraftwire.errors import ApiError, StorageError, WireError
-from kraftwire.limits import REQUEST_SIZE_MAX, REQUESTS_BUFFERED_MAX
+from kraftwire.limits import DECODE_INLINE_BYTES, REQUEST_SIZE_MAX, REQUESTS_BUFFERED_MAX
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from kraftwire.messages.request_header import RequestHeader
@@ -38,6 +39,9 @@ from kraftwire.wire.message import Message
 __all__ = ["Connection", "ConnectionStats", "Service"]
 
 READ_SIZE = 64 * 1024
+
+# Large bodies are decoded beside the core's thread, one at a time: a hostile one takes seconds.
+_LARGE_BODIES = trio.CapacityLimiter(1)
 PRODUCE_KEY = 0
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -100,6 +104,8 @@ class Connection:
         self._counted_bytes = 0
         self._software = ""
         self._is_known = False
+        # When the request that is not whole yet began, or the connection, which owes its first.
+        self._began: float | None = trio.current_time()
 
     async def serve(self) -> None:
         """Answer requests until the connection ends. Raises: StorageError, which ends the node."""
@@ -128,6 +134,10 @@ class Connection:
             except WireError as error:
                 raise _Close("bad-frame", str(error)) from error
             self._count_bytes(self._frames.pending_size)
+            if not self._frames.pending_size:
+                self._began = None
+            elif payloads or self._began is None:
+                self._began = trio.current_time()
             for payload in payloads:
                 answer = await self._answer(payload)
                 self._is_known = True
@@ -135,18 +145,17 @@ class Connection:
 
     async def _read(self) -> bytes:
         """Some bytes. Raises: _Close at the end of the stream and when the peer took too long."""
-        limits = self._limits
-        is_unfinished = self._frames.pending_size > 0
-        patience_ms = limits.idle_ms if self._is_known else limits.handshake_ms
-        if is_unfinished:
-            patience_ms = limits.handshake_ms
+        limits, began = self._limits, self._began
+        patience_ms = limits.idle_ms if began is None else limits.handshake_ms
         if patience_ms < 0:
             data = await self._stream.receive_some(READ_SIZE)
         else:
-            with trio.move_on_after(patience_ms / 1000) as scope:
+            # One time for a whole request: a byte now and then does not buy more.
+            start = trio.current_time() if began is None else began
+            with trio.move_on_at(start + patience_ms / 1000) as scope:
                 data = await self._stream.receive_some(READ_SIZE)
             if scope.cancelled_caught:
-                raise _Close("slow-request" if is_unfinished or not self._is_known else "idle")
+                raise _Close("idle" if began is None else "slow-request")
         if not data:
             raise _Close("by-peer")
         data = bytes(data)
@@ -180,7 +189,11 @@ class Connection:
         if api_key != PRODUCE_KEY and len(payload) > REQUEST_SIZE_MAX:
             raise _Close("too-long", f"{name} of {len(payload)} bytes")
         try:
-            body, _ = messages.request_class(api_key).decode(payload, version, position)
+            decode = partial(messages.request_class(api_key).decode, payload, version, position)
+            if len(payload) <= DECODE_INLINE_BYTES:
+                body, _ = decode()
+            else:
+                body, _ = await trio.to_thread.run_sync(decode, limiter=_LARGE_BODIES)
         except WireError as error:
             raise _Close("bad-request", str(error)) from error
         self._stats.requests[name] = self._stats.requests.get(name, 0) + 1

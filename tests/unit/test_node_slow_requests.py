@@ -1,0 +1,81 @@
+"""Requests that come too slowly or are made to take long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from kraftwire.limits import DECODE_INLINE_BYTES
+from kraftwire.messages.describe_quorum_request import (
+    DescribeQuorumRequest,
+    PartitionData,
+    TopicData,
+)
+from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
+from kraftwire.messages.request_header import RequestHeader
+from kraftwire.node.config import ConnectionLimits, Listener
+from kraftwire.node.connection import Connection, ConnectionStats, Service
+from kraftwire.node.context import Request
+from kraftwire.node.logs import RateLimit
+from kraftwire.protocol.envelope import encode_request
+from kraftwire.wire.frame import frame
+from kraftwire.wire.message import Message
+
+VERSIONS = {55: (0, 2)}
+
+
+async def _answer(request: Request) -> Message | None:
+    assert isinstance(request.message, DescribeQuorumRequest)
+    return DescribeQuorumResponse(error_code=len(request.message.topics[0].partitions) % 100)
+
+
+def served(nursery: trio.Nursery, handshake_ms: int) -> tuple[Any, ConnectionStats]:
+    """The client's end of a connection that is being served."""
+    near, far = trio.testing.memory_stream_pair()
+    service = Service(Listener("CONTROLLER", "here", 9093, True, False), VERSIONS, _answer)
+    stats, limits = ConnectionStats(), ConnectionLimits(handshake_ms=handshake_ms)
+    connection = Connection(
+        far, service, limits, stats=stats, garbage=RateLimit(trio.current_time)
+    )
+    nursery.start_soon(connection.serve)
+    return near, stats
+
+
+async def _trickle(stream: Any) -> None:
+    for _ in range(100):
+        await stream.send_all(b"\0")
+        await trio.sleep(0.5)
+
+
+@pytest.mark.trio
+async def test_a_byte_now_and_then_buys_no_more_time(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """A thousand such connections would hold a node's memory for as long as they like."""
+    near, _ = served(nursery, handshake_ms=2000)
+    await near.send_all((1000).to_bytes(4, "big"))
+    began = trio.current_time()
+    with pytest.raises(trio.BrokenResourceError):
+        await _trickle(near)
+    assert trio.current_time() - began < 3
+
+
+@pytest.mark.trio
+async def test_a_large_request_is_answered(nursery: trio.Nursery) -> None:
+    """It is decoded in a thread, so that nothing that it holds can make the core wait."""
+    near, _ = served(nursery, handshake_ms=30_000)
+    partitions = [PartitionData(partition_index=place) for place in range(14_042)]
+    body = DescribeQuorumRequest(topics=[TopicData(topic_name="t", partitions=partitions)])
+    header = RequestHeader(request_api_key=55, request_api_version=2, correlation_id=7)
+    payload = encode_request(header, body)
+    assert len(payload) > DECODE_INLINE_BYTES
+    await near.send_all(frame(payload))
+    data = b""
+    while len(data) < 11:
+        data += bytes(await near.receive_some(100))
+    assert int.from_bytes(data[4:8], "big") == 7
+    assert int.from_bytes(data[9:11], "big") == 42
+    await near.aclose()
