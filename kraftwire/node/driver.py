@@ -22,7 +22,7 @@ from kraftwire.errors import ApiError
 from kraftwire.limits import DELIVERY_BYTES, EVENTS_PER_TURN, FLUSH_INLINE_SECONDS
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.node.context import CommitListener
-from kraftwire.node.logs import log
+from kraftwire.node.logs import RateLimit, log
 from kraftwire.node.waiting import CommitWaiters, Outcome
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft import effects as fx
@@ -115,6 +115,7 @@ class Driver:
         self._appends: dict[int, AppendDone] = {}
         self._rounds = 0
         self._logged_epoch = -1
+        self._notes = RateLimit(trio.current_time)
         self._flush_wanted: fx.FlushLog | None = None
         self._flush_wake = trio.Event()
         self._is_flushing = False
@@ -353,7 +354,11 @@ class Driver:
         log(level, "role", **fields, leader=effect.leader_id, reason=effect.reason)
 
     def _on_note(self, effect: fx.Note) -> None:
-        log(effect.level, "note", text=effect.text)
+        if effect.level == "info":
+            log(effect.level, "note", text=effect.text)
+        else:
+            # What a peer can provoke, and as often as it likes.
+            self._notes.log(" ".join(effect.text.split()[:3]), "note", text=effect.text)
 
     def _on_shutdown_finished(self, effect: fx.ShutdownFinished) -> None:
         self.was_graceful = effect.graceful

@@ -205,6 +205,13 @@ def _may_stand(state: RaftState) -> bool:
 
 
 def _may_end_epoch(state: RaftState) -> bool:
+    if state.role.epoch >= EPOCH_MAX and not state.has_told_last_epoch:
+        state.has_told_last_epoch = True
+        state.note(
+            f"epoch {EPOCH_MAX} is the last one: there cannot be another election, and once its "
+            "leader is gone this cluster has to be formatted anew",
+            "error",
+        )
     return not state.is_shutting_down and state.role.epoch < EPOCH_MAX
 
 

@@ -67,6 +67,7 @@ class RaftState:
         self.shutdown_deadline_ms: int | None = None
         self.is_stopped = False
         self.resign_asked = ""
+        self.has_told_last_epoch = False
 
     @property
     def voters(self) -> VoterSet:
