@@ -50,10 +50,9 @@ async def _trickle(stream: Any) -> None:
         await trio.sleep(0.5)
 
 
+@pytest.mark.usefixtures("autojump_clock")
 @pytest.mark.trio
-async def test_a_byte_now_and_then_buys_no_more_time(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_a_byte_now_and_then_buys_no_more_time(nursery: trio.Nursery) -> None:
     """A thousand such connections would hold a node's memory for as long as they like."""
     near, _ = served(nursery, handshake_ms=2000)
     await near.send_all((1000).to_bytes(4, "big"))
