@@ -7,7 +7,7 @@ finds the leader in one step (R-VOTE-9, R-FET-17).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from kraftwire.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
 from kraftwire.messages.begin_quorum_epoch_response import NodeEndpoint as BeginNode
@@ -27,6 +27,8 @@ from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.state import RaftState
 from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.message import Message
+
+_Node = TypeVar("_Node", VoteNode, BeginNode, EndNode)
 
 __all__ = [
     "asked_on",
@@ -79,6 +81,14 @@ def leader_address(state: RaftState, listener: str) -> Endpoint | None:
     return None
 
 
+def _nodes(state: RaftState, listener: str, entry: type[_Node]) -> list[_Node]:
+    """Where the leader is: one entry, or none if that is not known."""
+    address = leader_address(state, listener)
+    if address is None:
+        return []
+    return [entry(node_id=state.role.leader_id, host=address.host, port=address.port)]
+
+
 def vote(
     state: RaftState, listener: str, error: ErrorCode, *, granted: bool = False
 ) -> VoteResponse:
@@ -88,24 +98,15 @@ def vote(
         error_code=error, leader_id=role.leader_id, leader_epoch=role.epoch, vote_granted=granted
     )
     topic = VoteTopic(topic_name=state.config.topic.name, partitions=[partition])
-    address = leader_address(state, listener)
-    nodes = (
-        [VoteNode(node_id=role.leader_id, host=address.host, port=address.port)] if address else []
-    )
-    return VoteResponse(topics=[topic], node_endpoints=nodes)
+    return VoteResponse(topics=[topic], node_endpoints=_nodes(state, listener, VoteNode))
 
 
 def begin_quorum_epoch(state: RaftState, listener: str, error: ErrorCode) -> Message:
     """The answer to a BeginQuorumEpoch request."""
     role = state.role
-    partition = BeginPartition(
-        error_code=error, leader_id=role.leader_id, leader_epoch=role.epoch
-    )
+    partition = BeginPartition(error_code=error, leader_id=role.leader_id, leader_epoch=role.epoch)
     topic = BeginTopic(topic_name=state.config.topic.name, partitions=[partition])
-    address = leader_address(state, listener)
-    nodes = (
-        [BeginNode(node_id=role.leader_id, host=address.host, port=address.port)] if address else []
-    )
+    nodes = _nodes(state, listener, BeginNode)
     return BeginQuorumEpochResponse(topics=[topic], node_endpoints=nodes)
 
 
@@ -114,10 +115,5 @@ def end_quorum_epoch(state: RaftState, listener: str, error: ErrorCode) -> Messa
     role = state.role
     partition = EndPartition(error_code=error, leader_id=role.leader_id, leader_epoch=role.epoch)
     topic = EndTopic(topic_name=state.config.topic.name, partitions=[partition])
-    address = leader_address(state, listener)
-    nodes = (
-        [EndNode(node_id=role.leader_id, host=address.host, port=address.port)] if address else []
-    )
+    nodes = _nodes(state, listener, EndNode)
     return EndQuorumEpochResponse(topics=[topic], node_endpoints=nodes)
-
-

@@ -17,13 +17,14 @@ from kraftwire.messages import fetch_snapshot_response as snapshot_answer
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest
 from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.raft.answers import cluster_id_differs, leader_address
 from kraftwire.raft.effects import HighWatermarkAdvanced, LogSlice, SendReply
 from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.log_picture import PositionKind
 from kraftwire.raft.parked import ParkedFetch
 from kraftwire.raft.roles import Leader
 from kraftwire.raft.state import RaftState
-from kraftwire.raft.voters import Endpoint, ReplicaKey
+from kraftwire.raft.voters import ReplicaKey
 
 __all__ = [
     "advance_high_watermark",
@@ -44,7 +45,7 @@ _REPLICA_STATE_VERSION = 15
 def handle_fetch_request(state: RaftState, event: RequestReceived) -> None:
     """Answer a Fetch, now or when there is something to say."""
     request = cast("FetchRequest", event.message)
-    if _differs(state.cluster_id, request.cluster_id):
+    if cluster_id_differs(state, request.cluster_id):
         reply = answer.FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
         state.emit(SendReply(event.token, reply))
         return
@@ -57,10 +58,6 @@ def handle_fetch_request(state: RaftState, event: RequestReceived) -> None:
         _refuse(state, event, ErrorCode.INVALID_REQUEST)
         return
     _answer(state, event, may_wait=True)
-
-
-def _differs(mine: str | None, theirs: str | None) -> bool:
-    return None not in (mine, theirs) and mine != theirs
 
 
 def _only_partition(state: RaftState, request: FetchRequest) -> FetchPartition | None:
@@ -217,7 +214,7 @@ def _response(
     topic = answer.FetchableTopicResponse(topic_id=state.config.topic.topic_id, partitions=[data])
     response = answer.FetchResponse(responses=[topic])
     if event.version >= _ENDPOINTS_VERSION:
-        endpoint = _address(state, event.listener)
+        endpoint = leader_address(state, event.listener)
         if endpoint is not None:
             response.node_endpoints = [
                 answer.NodeEndpoint(
@@ -227,20 +224,13 @@ def _response(
     return response
 
 
-def _address(state: RaftState, listener: str) -> Endpoint | None:
-    for endpoint in state.role.leader_endpoints:
-        if endpoint.listener == listener:
-            return endpoint
-    return None
-
-
 def handle_fetch_snapshot_request(state: RaftState, event: RequestReceived) -> None:
     """Answer that there is no such snapshot: this node keeps none.
 
     The empty records make the answer one that can be written, unlike Java's own (R-FSN-3).
     """
     request = cast("FetchSnapshotRequest", event.message)
-    if _differs(state.cluster_id, request.cluster_id):
+    if cluster_id_differs(state, request.cluster_id):
         error = ErrorCode.INCONSISTENT_CLUSTER_ID
         state.emit(SendReply(event.token, snapshot_answer.FetchSnapshotResponse(error_code=error)))
         return
@@ -271,7 +261,7 @@ def handle_fetch_snapshot_request(state: RaftState, event: RequestReceived) -> N
     )
     topic = snapshot_answer.TopicSnapshot(name=asked.name, partitions=[data])
     response = snapshot_answer.FetchSnapshotResponse(topics=[topic])
-    endpoint = _address(state, event.listener)
+    endpoint = leader_address(state, event.listener)
     if endpoint is not None and event.version >= 1:
         response.node_endpoints = [
             snapshot_answer.NodeEndpoint(
