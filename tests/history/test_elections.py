@@ -184,8 +184,8 @@ def test_votes_and_announcements_of_another_cluster_are_refused() -> None:
     "KAFKA-12440",
     "R-FET-6, R-FSN-2",
     Edit(
-        "kraftwire.raft.serving:_differs",
-        "return None not in (mine, theirs) and mine != theirs",
+        "kraftwire.raft.answers:cluster_id_differs",
+        "return None not in (cluster_id, state.cluster_id) and cluster_id != state.cluster_id",
         "return False",
     ),
     red="served another cluster",
