@@ -12,6 +12,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import overload
 
+from kraftwire.records.offsets import OffsetAndEpoch
+
 __all__ = ["HEAD", "HEAD_SIZE", "BatchArrays", "BatchList"]
 
 # The header up to its largest timestamp: base offset, length, leader epoch, magic, CRC,
@@ -63,8 +65,8 @@ class BatchArrays:
             self.control.pop()
 
 
-class BatchList(Sequence[tuple[int, int]]):
-    """(base offset, leader epoch) of every batch of several segments, made as they are asked for.
+class BatchList(Sequence[OffsetAndEpoch]):
+    """Base offset and leader epoch of every batch of several segments, made as they are asked for.
 
     Shape: a view, which follows the log until the next roll or truncation.
     """
@@ -75,11 +77,11 @@ class BatchList(Sequence[tuple[int, int]]):
     def __len__(self) -> int:
         return sum(map(len, self._parts))
 
-    def __iter__(self) -> Iterator[tuple[int, int]]:
+    def __iter__(self) -> Iterator[OffsetAndEpoch]:
         for part in self._parts:
             base = part.base_offset
             for offset, epoch in zip(part.offsets, part.epochs, strict=True):
-                yield base + offset, epoch
+                yield OffsetAndEpoch(base + offset, epoch)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -87,18 +89,18 @@ class BatchList(Sequence[tuple[int, int]]):
     __hash__ = None  # type: ignore[assignment]  # as lists have none
 
     @overload
-    def __getitem__(self, index: int) -> tuple[int, int]: ...
+    def __getitem__(self, index: int) -> OffsetAndEpoch: ...
 
     @overload
-    def __getitem__(self, index: slice) -> list[tuple[int, int]]: ...
+    def __getitem__(self, index: slice) -> list[OffsetAndEpoch]: ...
 
-    def __getitem__(self, index: int | slice) -> tuple[int, int] | list[tuple[int, int]]:
+    def __getitem__(self, index: int | slice) -> OffsetAndEpoch | list[OffsetAndEpoch]:
         if isinstance(index, slice):
             return list(self)[index]
         if index < 0:
             index += len(self)
         for part in self._parts:
             if 0 <= index < len(part):
-                return part.offset(index), part.epochs[index]
+                return OffsetAndEpoch(part.offset(index), part.epochs[index])
             index -= len(part)
         raise IndexError("no such batch")

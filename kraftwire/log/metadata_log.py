@@ -22,6 +22,7 @@ from kraftwire.log.recovery import Recovered, epochs_of, recover
 from kraftwire.log.segment import SUFFIXES, BatchFacts, Segment
 from kraftwire.log.settings import LogSettings
 from kraftwire.records.batch import CONTROL, LOG_OVERHEAD
+from kraftwire.records.offsets import OffsetAndEpoch
 
 __all__ = ["MetadataLog"]
 
@@ -78,8 +79,8 @@ class MetadataLog:
         """The first offset in the log."""
         return self._segments[0].base_offset
 
-    def batches(self) -> Sequence[tuple[int, int]]:
-        """(base offset, leader epoch) of every batch in order."""
+    def batches(self) -> Sequence[OffsetAndEpoch]:
+        """Base offset and leader epoch of every batch in order."""
         return BatchList([segment.batches for segment in self._segments])
 
     def control(self) -> list[tuple[int, bytes]]:

@@ -31,6 +31,7 @@ from kraftwire.log.names import (
 from kraftwire.log.scan import Damage, SegmentScan, find_later_batch, has_hole
 from kraftwire.log.segment import SUFFIXES, Segment
 from kraftwire.log.settings import LogSettings
+from kraftwire.records.offsets import OffsetAndEpoch
 
 __all__ = ["Recovered", "epochs_of", "recover"]
 
@@ -51,7 +52,7 @@ class Recovered:
     """
 
     segments: list[Segment] = field(default_factory=list)
-    snapshot: tuple[int, int] | None = None
+    snapshot: OffsetAndEpoch | None = None
     epochs_stored: EpochEntries | None = None
 
 
@@ -63,7 +64,7 @@ def recover(files: Files, directory: str, settings: LogSettings) -> Recovered:
     names = _remove_leftovers(files, directory)
     found = Recovered(epochs_stored=read_epochs(files, join(directory, EPOCHS_FILE)))
     snapshots = sorted(id for name in names if (id := checkpoint_of(name)) and id != (0, 0))
-    found.snapshot = snapshots[-1] if snapshots else None
+    found.snapshot = OffsetAndEpoch(*snapshots[-1]) if snapshots else None
     try:
         _load_segments(files, directory, settings, found, names)
         _check_end(found, names)

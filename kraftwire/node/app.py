@@ -170,7 +170,7 @@ class Node:
         self.driver = Driver(
             self.core,
             storage.log,
-            lambda state: storage.persist(state, self.core.kraft_version, self.core.voters),
+            storage.persist,
             self._peers,
             wall_ms=int(time.time() * 1000),
         )

@@ -20,7 +20,6 @@ import trio
 
 from kraftwire.errors import ApiError
 from kraftwire.limits import DELIVERY_BYTES, EVENTS_PER_TURN, FLUSH_INLINE_SECONDS
-from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.node.context import CommitListener
 from kraftwire.node.logs import RateLimit, log
 from kraftwire.node.waiting import CommitWaiters, Outcome
@@ -73,7 +72,7 @@ class LogStore(Protocol):
 class StateStore(Protocol):
     """Where the quorum state is kept."""
 
-    def __call__(self, state: fx.ElectionState) -> None:
+    def __call__(self, effect: fx.PersistQuorumState) -> None:
         """Write it, durably."""
 
 
@@ -296,7 +295,7 @@ class Driver:
         return cast("dict[type, Callable[[fx.Effect], None]]", table)
 
     def _on_persist(self, effect: fx.PersistQuorumState) -> None:
-        self._persist(effect.state)
+        self._persist(effect)
 
     def _on_append_to_log(self, effect: fx.AppendToLog) -> None:
         self._log.append(effect.data, effect.base_offset, effect.end_offset)
@@ -315,11 +314,9 @@ class Driver:
         outcome = self._replies.pop(effect.token, None)
         if outcome is None:  # the connection is gone
             return
-        part = effect.records
-        if part is not None:
-            assert isinstance(effect.message, FetchResponse)
-            records = self._log.read(part.offset, part.max_bytes, part.end_offset)
-            effect.message.responses[0].partitions[0].records = records
+        part = effect.part
+        if isinstance(part, fx.LogSlice):
+            part.put(effect.message, self._log.read(part.offset, part.max_bytes, part.end_offset))
         self._has_replied = True
         outcome.set(effect.message)
 
@@ -376,6 +373,6 @@ _ROUNDING = 0.0001
 ROUNDS_LOGGED = 12
 
 _REFUSALS = {
-    "RecordBatchTooLarge": ErrorCode.MESSAGE_TOO_LARGE,
-    "TooManyPending": ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+    fx.RefusalReason.RECORD_BATCH_TOO_LARGE: ErrorCode.MESSAGE_TOO_LARGE,
+    fx.RefusalReason.TOO_MANY_PENDING: ErrorCode.THROTTLING_QUOTA_EXCEEDED,
 }

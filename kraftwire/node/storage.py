@@ -29,9 +29,9 @@ from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.log.settings import LogSettings
 from kraftwire.log.uuids import random_uuid
 from kraftwire.node.config import NodeConfig
-from kraftwire.raft.effects import ElectionState
-from kraftwire.raft.ports import LogImage, StoredState
-from kraftwire.raft.voters import ReplicaKey, VoterSet
+from kraftwire.raft.effects import ElectionState, PersistQuorumState
+from kraftwire.raft.ports import LogImage, StoredSnapshot, StoredState
+from kraftwire.raft.voters import ReplicaKey
 from kraftwire.wire.fast import ZERO_UUID
 
 __all__ = ["Storage"]
@@ -108,12 +108,13 @@ class Storage:
             end_offset=log.end_offset,
             batches=log.batches(),
             control=log.control(),
-            snapshot=log.snapshot,
+            snapshots=[StoredSnapshot(log.snapshot, 0)] if log.snapshot else [],
         )
         return StoredState(ElectionState(stored.epoch, stored.leader_id, voted), image)
 
-    def persist(self, state: ElectionState, kraft_version: int, voters: VoterSet) -> None:
+    def persist(self, effect: PersistQuorumState) -> None:
         """Write the quorum state, durably (D1)."""
+        state = effect.state
         voted = state.voted
         stored = QuorumState(
             epoch=state.epoch,
@@ -121,7 +122,7 @@ class Storage:
             voted_id=voted.id if voted else -1,
             voted_directory_id=voted.directory_id if voted else ZERO_UUID,
         )
-        self._state_file.write(stored, kraft_version, [voter.key.id for voter in voters])
+        self._state_file.write(stored, effect.kraft_version, effect.voters)
 
     def keep_cluster_id(self, cluster_id: str) -> None:
         """Store the id that the quorum has chosen, in every directory."""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from kraftwire.errors import UsageError
 from kraftwire.limits import WAITING_BATCHES_MAX
 from kraftwire.raft.batches import control_batch, data_batch
+from kraftwire.raft.effects import RefusalReason
 from kraftwire.records.batch import HEADER_SIZE
 from kraftwire.records.control import ControlType
 from kraftwire.wire.message import Message
@@ -38,9 +39,9 @@ class DrainedBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why nothing was appended. Shape: `reason` as in `AppendRefused`."""
+    """Why nothing was appended."""
 
-    reason: str
+    reason: RefusalReason
     detail: str
 
 
@@ -89,7 +90,7 @@ class Accumulator:
             raise UsageError("a batch needs records, and each of them a value that is not empty")
         if len(self._complete) >= WAITING_BATCHES_MAX:
             detail = f"{len(self._complete)} complete batches wait already"
-            return Refusal("TooManyPending", detail)
+            return Refusal(RefusalReason.TOO_MANY_PENDING, detail)
         size = sum(map(len, values)) + _RECORD_OVERHEAD_MAX * len(values)
         if self._open_size + size > self._batch_max_bytes:
             refusal = self._refusal(values, size)
@@ -147,7 +148,7 @@ class Accumulator:
             if exact <= limit:
                 return None
         detail = f"{len(values)} records with {sum(map(len, values))} bytes exceed {limit} bytes"
-        return Refusal("RecordBatchTooLarge", detail)
+        return Refusal(RefusalReason.RECORD_BATCH_TOO_LARGE, detail)
 
     def _close(self, now_ms: int) -> None:
         """Complete the open batch."""

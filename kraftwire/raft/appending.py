@@ -10,12 +10,19 @@ from __future__ import annotations
 
 from kraftwire.raft.accumulator import Refusal
 from kraftwire.raft.batches import leader_change
-from kraftwire.raft.effects import AppendAccepted, AppendRefused, AppendToLog, FlushLog
+from kraftwire.raft.effects import (
+    AppendAccepted,
+    AppendRefused,
+    AppendToLog,
+    FlushLog,
+    RefusalReason,
+)
 from kraftwire.raft.events import AppendRequested, LogFlushed
 from kraftwire.raft.roles import Candidate, Leader
 from kraftwire.raft.serving import advance_high_watermark, wake_after_append
 from kraftwire.raft.state import RaftState
 from kraftwire.raft.transitions import to_leader
+from kraftwire.records.offsets import OffsetAndEpoch
 
 __all__ = ["drain", "flush", "handle_append", "handle_flushed", "start_leading"]
 
@@ -35,8 +42,8 @@ def handle_append(state: RaftState, event: AppendRequested) -> None:
     """Take records of the state machine, or say why not."""
     reason, detail = _refusal(state, event)
     leader = state.leader
-    if reason or leader is None:
-        state.emit(AppendRefused(event.token, reason, detail))
+    if reason is not None or leader is None:
+        state.emit(AppendRefused(event.token, reason or RefusalReason.NOT_LEADER, detail))
         return
     taken = leader.accumulator.append(event.values, state.now)
     if isinstance(taken, Refusal):
@@ -46,18 +53,19 @@ def handle_append(state: RaftState, event: AppendRequested) -> None:
     state.emit(AppendAccepted(event.token, base, last, leader.epoch))
 
 
-def _refusal(state: RaftState, event: AppendRequested) -> tuple[str, str]:
+def _refusal(state: RaftState, event: AppendRequested) -> tuple[RefusalReason | None, str]:
     role, leader = state.role, state.leader
     if leader is None or event.epoch < role.epoch:
-        return "NotLeader", f"this node is {role.NAME} in epoch {role.epoch}, not {event.epoch}"
+        detail = f"this node is {role.NAME} in epoch {role.epoch}, not {event.epoch}"
+        return RefusalReason.NOT_LEADER, detail
     if event.epoch > role.epoch:
-        return "IllegalEpoch", f"the epoch is {role.epoch}, not {event.epoch}"
+        return RefusalReason.ILLEGAL_EPOCH, f"the epoch is {role.epoch}, not {event.epoch}"
     wanted, end = event.expected_end_offset, leader.accumulator.end_offset
     if wanted is not None and wanted != end:
         # The state machine is behind its own log: another leader may do better.
         state.resign_asked = f"the state machine expected to write at {wanted}, not at {end}"
-        return "UnexpectedEndOffset", f"the next offset is {end}, not {wanted}"
-    return "", ""
+        return RefusalReason.UNEXPECTED_END_OFFSET, f"the next offset is {end}, not {wanted}"
+    return None, ""
 
 
 def drain(state: RaftState, leader: Leader) -> None:
@@ -67,7 +75,7 @@ def drain(state: RaftState, leader: Leader) -> None:
         return
     for batch in batches:
         state.emit(AppendToLog(batch.base, batch.end_offset, batch.data))
-        state.log.append([(batch.base, leader.epoch)], batch.end_offset)
+        state.log.append([OffsetAndEpoch(batch.base, leader.epoch)], batch.end_offset)
     leader.progress.log_grew(state.log.end_offset)
     wake_after_append(state)
     flush(state)

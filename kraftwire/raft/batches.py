@@ -27,6 +27,7 @@ from kraftwire.records.batch import (
 )
 from kraftwire.records.builder import BatchHeader, build_columns
 from kraftwire.records.control import ControlType, control_key, control_value, decode_control
+from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.record import NO_SEQUENCE, Record
 from kraftwire.wire.message import Message
 
@@ -64,7 +65,7 @@ class FetchedBatches(NamedTuple):
     """
 
     data: bytes | memoryview
-    batches: list[tuple[int, int]]
+    batches: list[OffsetAndEpoch]
     end_offset: int
     control: list[tuple[int, bytes]]
     problem: str | None
@@ -88,7 +89,7 @@ def read_fetched(
         data = data.cast("B")
     view = memoryview(data)
     size = len(data)
-    batches: list[tuple[int, int]] = []
+    batches: list[OffsetAndEpoch] = []
     control: list[tuple[int, bytes]] = []
     problem = None
     position = 0
@@ -106,7 +107,7 @@ def read_fetched(
             problem = f"the CRC of the batch at offset {base} is wrong"
         if problem is not None:
             break
-        batches.append((base, batch_epoch))
+        batches.append(OffsetAndEpoch(base, batch_epoch))
         if attributes & CONTROL:
             control.append((base, bytes(view[position:end])))
         last_epoch = batch_epoch

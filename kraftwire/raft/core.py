@@ -89,7 +89,7 @@ class RaftCore(RaftView):
         """Take up the role that the stored state implies (R-START-6, R-START-7)."""
         state = self._state
         state.now = now_ms
-        state.effects = []
+        state.begin_step()
         state.role = first_role(state, self._stored)
         persist(state, state.role)
         if type(state.role) is not Resigned:
@@ -101,7 +101,7 @@ class RaftCore(RaftView):
         state = self._state
         if now_ms > state.now:
             state.now = now_ms
-        state.effects = []
+        state.begin_step()
         self._dispatch(state, event)
         return self._finish()
 

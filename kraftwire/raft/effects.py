@@ -10,30 +10,48 @@ may have lost pages (D9).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import cast
 
-from kraftwire.raft.voters import ReplicaKey
+from kraftwire.messages.fetch_response import FetchResponse
+from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kraftwire.raft.voters import ReplicaKey, VoterSet
+from kraftwire.records.control import ControlType
+from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
 
 __all__ = [
     "AppendAccepted",
     "AppendRefused",
     "AppendToLog",
+    "AppendToSnapshot",
     "DeliverCommitted",
     "Destination",
+    "DiscardSnapshot",
+    "DropLogPrefix",
     "Effect",
     "ElectionState",
+    "FinishSnapshot",
     "FlushLog",
     "HighWatermarkAdvanced",
     "LeaderChanged",
+    "LoadSnapshot",
     "LogSlice",
     "Note",
     "PersistQuorumState",
+    "RefusalReason",
     "ResetConnections",
+    "ResetLog",
     "RoleChanged",
     "SendReply",
     "SendRequest",
     "ShutdownFinished",
+    "SnapshotRefused",
+    "SnapshotSlice",
     "TruncateLog",
+    "UpgradeDecided",
+    "VotersChanged",
+    "WriteSnapshot",
 ]
 
 
@@ -48,9 +66,15 @@ class ElectionState:
 
 @dataclass(slots=True)
 class PersistQuorumState:
-    """Write the quorum-state file: temporary file, fsync, rename, fsync of the directory (D1)."""
+    """Write the quorum-state file: temporary file, fsync, rename, fsync of the directory (D1).
+
+    A step has at most one of these, and it comes before everything that depends on it.
+    `kraft_version` decides the file's version; `voters` are the ids that version 0 holds.
+    """
 
     state: ElectionState
+    kraft_version: int = 0
+    voters: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -124,14 +148,107 @@ class LogSlice:
     max_bytes: int
     end_offset: int
 
+    @staticmethod
+    def put(message: Message, data: bytes) -> None:
+        """Place the bytes in the only partition of a FetchResponse."""
+        cast("FetchResponse", message).responses[0].partitions[0].records = data
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSlice:
+    """A part of a snapshot file: at most `max_bytes` from `position` on, cut anywhere."""
+
+    id: OffsetAndEpoch
+    position: int
+    max_bytes: int
+
+    @staticmethod
+    def put(message: Message, data: bytes) -> None:
+        """Place the bytes in the only partition of a FetchSnapshotResponse."""
+        cast("FetchSnapshotResponse", message).topics[0].partitions[0].unaligned_records = data
+
 
 @dataclass(slots=True)
 class SendReply:
-    """Answer a request. Shape: `records` goes into the only partition of a FetchResponse."""
+    """Answer a request, after the bytes of `part` were read and put into the message."""
 
     token: int
     message: Message
-    records: LogSlice | None = None
+    part: LogSlice | SnapshotSlice | None = None
+
+
+@dataclass(slots=True)
+class AppendToSnapshot:
+    """Write bytes of a snapshot that is being downloaded, at this position of its `.part` file.
+
+    Position 0 begins a new file. At most one download is open: one of another id is discarded.
+    """
+
+    id: OffsetAndEpoch
+    position: int
+    data: bytes | memoryview
+
+
+@dataclass(slots=True)
+class FinishSnapshot:
+    """Check a downloaded snapshot, make it durable and give it its name.
+
+    May run beside later work; answered by `SnapshotFinished` or `SnapshotRejected`.
+    """
+
+    id: OffsetAndEpoch
+
+
+@dataclass(slots=True)
+class DiscardSnapshot:
+    """Throw the unfinished download of this id away, if it is there."""
+
+    id: OffsetAndEpoch
+
+
+@dataclass(slots=True)
+class ResetLog:
+    """Empty the log, durably, so that it starts and ends where this snapshot ends.
+
+    Older snapshots are of no use any more: they are deleted, after the delete delay.
+    """
+
+    start: OffsetAndEpoch
+
+
+@dataclass(slots=True)
+class DropLogPrefix:
+    """Let the log start at the end of a snapshot: segments that lie wholly below may go.
+
+    `snapshots` are older than that one; they are deleted too, after the delete delay.
+    """
+
+    start_offset: int
+    snapshots: tuple[OffsetAndEpoch, ...]
+
+
+@dataclass(slots=True)
+class WriteSnapshot:
+    """Write a snapshot of what a listener has applied, exactly up to `id.offset`.
+
+    `control` are the records that follow the header: kraft.version and voters. `timestamp` is that
+    of the last record contained, for the header. May run beside later work; answered by
+    `SnapshotWritten` or `SnapshotFailed`.
+    """
+
+    listener_id: int
+    id: OffsetAndEpoch
+    control: tuple[tuple[ControlType, Message], ...]
+    timestamp: int
+
+
+@dataclass(slots=True)
+class SnapshotRefused:
+    """There will be no snapshot for a `SnapshotWanted`, for this reason."""
+
+    listener_id: int
+    end_offset: int
+    reason: str
 
 
 @dataclass(slots=True)
@@ -152,6 +269,15 @@ class DeliverCommitted:
     listener_id: int
     start_offset: int
     end_offset: int
+
+
+@dataclass(slots=True)
+class LoadSnapshot:
+    """Have a listener replace its state by that of a snapshot; answered by `ListenerConsumed` with
+    the snapshot's end offset. May take long; the listener gets nothing else meanwhile."""
+
+    listener_id: int
+    id: OffsetAndEpoch
 
 
 @dataclass(slots=True)
@@ -179,14 +305,47 @@ class AppendAccepted:
     epoch: int
 
 
+class RefusalReason(StrEnum):
+    """Why a leader takes no records."""
+
+    NOT_LEADER = "NotLeader"
+    ILLEGAL_EPOCH = "IllegalEpoch"
+    UNEXPECTED_END_OFFSET = "UnexpectedEndOffset"
+    RECORD_BATCH_TOO_LARGE = "RecordBatchTooLarge"
+    TOO_MANY_PENDING = "TooManyPending"
+
+
 @dataclass(slots=True)
 class AppendRefused:
-    """Nothing was appended. Shape: `reason` is `NotLeader`, `UnexpectedEndOffset`,
-    `RecordBatchTooLarge`, `TooManyPending` or `IllegalEpoch`."""
+    """Nothing was appended."""
 
     token: int
-    reason: str
+    reason: RefusalReason
     detail: str
+
+
+@dataclass(slots=True)
+class UpgradeDecided:
+    """What became of an `UpgradeRequested`: an error code, or 0 and the offset of the record that
+    has to be committed (-1 if there is nothing to wait for)."""
+
+    token: int
+    error: int
+    detail: str
+    offset: int
+
+
+@dataclass(slots=True)
+class VotersChanged:
+    """Another voter set or kraft.version is in force; for logs, metrics and checkers.
+
+    It stands at `offset` of the log, -1 for the static configuration or a snapshot.
+    """
+
+    voters: VoterSet
+    kraft_version: int
+    offset: int
+    is_voter: bool
 
 
 @dataclass(slots=True)
@@ -206,10 +365,15 @@ class RoleChanged:
 
 @dataclass(slots=True)
 class Note:
-    """Something worth a log line that changes no role. Shape: `level` as in `logging`."""
+    """Something worth a log line that changes no role.
+
+    `level` is a name as in `logging`. `key` is the same for every line of a kind, whatever its
+    text says: lines of one key are limited together.
+    """
 
     level: str
     text: str
+    key: str = ""
 
 
 @dataclass(slots=True)
@@ -224,14 +388,24 @@ Effect = (
     | AppendToLog
     | TruncateLog
     | FlushLog
+    | AppendToSnapshot
+    | FinishSnapshot
+    | DiscardSnapshot
+    | ResetLog
+    | DropLogPrefix
+    | WriteSnapshot
+    | SnapshotRefused
     | SendRequest
     | ResetConnections
     | SendReply
     | HighWatermarkAdvanced
     | DeliverCommitted
+    | LoadSnapshot
     | LeaderChanged
     | AppendAccepted
     | AppendRefused
+    | UpgradeDecided
+    | VotersChanged
     | RoleChanged
     | Note
     | ShutdownFinished

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
 
 __all__ = [
@@ -18,12 +19,19 @@ __all__ = [
     "ListenerConsumed",
     "ListenerRegistered",
     "LogFlushed",
+    "LogStartProposed",
     "RequestFailed",
     "RequestReceived",
     "ResignRequested",
     "ResponseReceived",
     "ShutdownRequested",
+    "SnapshotFailed",
+    "SnapshotFinished",
+    "SnapshotRejected",
+    "SnapshotWanted",
+    "SnapshotWritten",
     "TimerExpired",
+    "UpgradeRequested",
 ]
 
 
@@ -100,10 +108,81 @@ class ListenerRegistered:
 
 @dataclass(slots=True)
 class ListenerConsumed:
-    """A state machine is through with a `DeliverCommitted`, up to this offset (exclusive)."""
+    """A state machine has applied everything below this offset: a `DeliverCommitted` or
+    `LoadSnapshot` has finished."""
 
     listener_id: int
     next_offset: int
+
+
+@dataclass(slots=True)
+class SnapshotWanted:
+    """A state machine would like a snapshot of what it has applied, up to this offset.
+
+    `timestamp` is that of the last record applied. Answered by `WriteSnapshot` or
+    `SnapshotRefused`.
+    """
+
+    listener_id: int
+    end_offset: int
+    timestamp: int
+
+
+@dataclass(slots=True)
+class SnapshotWritten:
+    """A `WriteSnapshot` is done: the snapshot has its name and is durable. Units: bytes."""
+
+    id: OffsetAndEpoch
+    size: int
+
+
+@dataclass(slots=True)
+class SnapshotFailed:
+    """A `WriteSnapshot` came to nothing; nothing of it is left."""
+
+    id: OffsetAndEpoch
+    problem: str
+
+
+@dataclass(slots=True)
+class SnapshotFinished:
+    """A `FinishSnapshot` is done: every checksum is right, the file is durable under its name.
+
+    `control` holds the bytes of the snapshot's first control batch: header, version, voters.
+    """
+
+    id: OffsetAndEpoch
+    size: int
+    control: bytes
+
+
+@dataclass(slots=True)
+class SnapshotRejected:
+    """A downloaded snapshot is damaged and was thrown away."""
+
+    id: OffsetAndEpoch
+    problem: str
+
+
+@dataclass(slots=True)
+class LogStartProposed:
+    """Retention would let the log start at the end of this snapshot; answered by `DropLogPrefix`
+    if that is allowed."""
+
+    snapshot: OffsetAndEpoch
+
+
+@dataclass(slots=True)
+class UpgradeRequested:
+    """Raise kraft.version (KIP-853, UpdateFeatures); answered by `UpgradeDecided`.
+
+    With `validate_only` nothing is written.
+    """
+
+    token: int
+    epoch: int
+    version: int
+    validate_only: bool = False
 
 
 @dataclass(slots=True)
@@ -134,6 +213,13 @@ Event = (
     | AppendRequested
     | ListenerRegistered
     | ListenerConsumed
+    | SnapshotWanted
+    | SnapshotWritten
+    | SnapshotFailed
+    | SnapshotFinished
+    | SnapshotRejected
+    | LogStartProposed
+    | UpgradeRequested
     | ClusterIdKnown
     | ResignRequested
     | ShutdownRequested

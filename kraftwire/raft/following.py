@@ -28,6 +28,7 @@ from kraftwire.raft.responses import Outcome, settle, settle_top_level
 from kraftwire.raft.roles import Follower
 from kraftwire.raft.state import RaftState, Sent
 from kraftwire.raft.updating import poll_update
+from kraftwire.records.offsets import OffsetAndEpoch
 
 __all__ = ["handle_fetch_response", "poll_follower", "poll_unattached"]
 
@@ -157,7 +158,9 @@ def _truncate(state: RaftState, diverging: EpochEndOffset, sent: Sent) -> bool:
         state.note("the leader named a negative end offset", "warning")
         state.peers.failed(sent.destination.id, state.now)
         return False
-    end = state.log.truncation_offset(diverging.epoch, diverging.end_offset)
+    end = state.log.truncation_offset(
+        OffsetAndEpoch(diverging.end_offset, diverging.epoch)
+    )
     if end < max(state.committed, state.log.start_offset):
         state.note(
             f"the leader wants the log cut to {end}, but {state.committed} is committed: refused",

@@ -1,7 +1,8 @@
-"""What a Raft core knows of its log: offsets, batch borders and leader epochs, no records.
+"""What a Raft core knows of its log: offsets, batch borders, leader epochs, snapshots; no records.
 
 Owns the questions that a fetch asks of a log (is this position mine, where did an epoch end, which
-batch holds an offset) and the end up to which the log is durable. Knows no files.
+batch holds an offset, which snapshot leads here) and the end up to which the log is durable. Knows
+no files.
 
 Source: Kafka's `KafkaRaftLog`, `LeaderEpochFileCache` and `ValidOffsetAndEpoch`.
 """
@@ -10,12 +11,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
 from kraftwire.errors import InvariantError
 from kraftwire.raft.ports import LogImage
+from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 
 __all__ = ["LogPicture", "Position", "PositionKind"]
 
@@ -29,14 +31,10 @@ class PositionKind(Enum):
 
 
 class Position(NamedTuple):
-    """The judgement on a fetch position.
-
-    Shape: epoch and end offset are those of DivergingEpoch or of SnapshotId, -1 if it is valid.
-    """
+    """The judgement on a fetch position; `at` goes into DivergingEpoch or SnapshotId."""
 
     kind: PositionKind
-    epoch: int = -1
-    end_offset: int = -1
+    at: OffsetAndEpoch = OffsetAndEpoch(-1, -1)
 
 
 _VALID = Position(PositionKind.VALID)
@@ -45,33 +43,33 @@ _VALID = Position(PositionKind.VALID)
 class LogPicture:
     """The log as its owner last changed it.
 
-    Shape: `snapshot` is (end offset, epoch) of the newest one, or None; `last_epoch` is that of
-    R-START-5; `flushed_offset` is where the durable part ends, which its owner moves on.
+    `last_epoch` is that of R-START-5; `flushed_offset` is where the durable part ends, which the
+    owner moves on. Snapshots are known by id, with their sizes in bytes; the bootstrap checkpoint
+    0-0 is none of them.
     """
 
     __slots__ = (
         "_bases",
         "_epochs",
-        "_serves_snapshots",
+        "_sizes",
         "_starts",
         "end_offset",
         "flushed_offset",
         "last_epoch",
-        "snapshot",
+        "snapshots",
         "start_offset",
     )
 
-    def __init__(self, image: LogImage, *, serves_snapshots: bool = False) -> None:
-        """Start from the log as found on disk.
-
-        Shape: with `serves_snapshots` a fetch is sent to the snapshot wherever Kafka does that,
-        without it only where the log itself cannot serve.
-        """
+    def __init__(self, image: LogImage) -> None:
+        """Start from the log as found on disk."""
         self.start_offset = image.start_offset
         self.end_offset = image.start_offset
         self.flushed_offset = image.end_offset
-        self.snapshot = image.snapshot
-        self._serves_snapshots = serves_snapshots
+        self._sizes: dict[OffsetAndEpoch, int] = {}
+        self.snapshots: list[OffsetAndEpoch] = []
+        for stored in image.snapshots:
+            if stored.id != BOOTSTRAP_SNAPSHOT:
+                self.add_snapshot(stored.id, stored.size)
         self._bases = array("q")
         self._epochs: list[int] = []
         self._starts: list[int] = []
@@ -79,12 +77,61 @@ class LogPicture:
         self.append(image.batches, image.end_offset)
 
     @property
-    def registered_epochs(self) -> tuple[tuple[int, int], ...]:
-        """(Epoch, start offset) of every epoch known in the log. Order: ascending."""
-        return tuple(zip(self._epochs, self._starts, strict=True))
+    def end(self) -> OffsetAndEpoch:
+        """Log end offset and last epoch: what votes compare."""
+        return OffsetAndEpoch(self.end_offset, self.last_epoch)
 
-    def append(self, batches: Sequence[tuple[int, int]], end_offset: int) -> None:
-        """Note appended batches, (base offset, epoch) each, behind which the log ends.
+    @property
+    def latest_snapshot(self) -> OffsetAndEpoch | None:
+        """The newest snapshot."""
+        return self.snapshots[-1] if self.snapshots else None
+
+    @property
+    def registered_epochs(self) -> tuple[OffsetAndEpoch, ...]:
+        """Every epoch known in the log, with its start offset. Order: ascending."""
+        return tuple(map(OffsetAndEpoch, self._starts, self._epochs))
+
+    # ---- snapshots
+
+    def add_snapshot(self, snapshot: OffsetAndEpoch, size: int) -> None:
+        """Note a durable snapshot file. Units: bytes."""
+        if snapshot not in self._sizes:
+            self.snapshots.insert(bisect_left(self.snapshots, snapshot), snapshot)
+        self._sizes[snapshot] = size
+
+    def snapshot_size(self, snapshot: OffsetAndEpoch) -> int | None:
+        """The size of a snapshot file, None if there is none of this id."""
+        return self._sizes.get(snapshot)
+
+    def forget_snapshots(self, gone: Iterable[OffsetAndEpoch]) -> None:
+        """Note that these are deleted."""
+        for snapshot in gone:
+            self._sizes.pop(snapshot, None)
+        self.snapshots = [one for one in self.snapshots if one in self._sizes]
+
+    def raise_start(self, start_offset: int) -> None:
+        """Forget what is below an offset (R-SNAP-6); the epoch in force there begins there."""
+        keep = max(bisect_right(self._starts, start_offset) - 1, 0)
+        del self._starts[:keep], self._epochs[:keep]
+        if self._starts and self._starts[0] < start_offset:
+            self._starts[0] = start_offset
+        # The batch that contains the start stays known, so that it can be found.
+        first = max(bisect_right(self._bases, start_offset) - 1, 0)
+        del self._bases[:first]
+        self.start_offset = start_offset
+        self.last_epoch = self._last_epoch()
+
+    def reset(self, start: OffsetAndEpoch) -> None:
+        """Empty the log: it starts and ends where a snapshot ends (R-FSN-4)."""
+        del self._bases[:], self._epochs[:], self._starts[:]
+        self.start_offset = self.end_offset = self.flushed_offset = start.offset
+        self.forget_snapshots([one for one in self.snapshots if one < start])
+        self.last_epoch = start.epoch
+
+    # ---- batches
+
+    def append(self, batches: Sequence[OffsetAndEpoch], end_offset: int) -> None:
+        """Note appended batches, behind which the log ends.
 
         Raises: InvariantError if they do not continue the log.
         """
@@ -119,7 +166,7 @@ class LogPicture:
     def truncate(self, end_offset: int) -> int:
         """Cut the log to whole batches that end here at the latest; returns its new end.
 
-        Epochs that begin at the end or behind it are forgotten even where no batch is cut: a
+        Epochs that begin at the end or after it are forgotten even where no batch is cut: a
         leader may have registered one without writing anything (R-FET-9).
         """
         end = min(self.batch_base(max(end_offset, self.start_offset)), self.end_offset)
@@ -132,69 +179,70 @@ class LogPicture:
         self.last_epoch = self._last_epoch()
         return end
 
-    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """(Epoch, end offset) of the newest epoch not above this one (R-FET-8)."""
+    def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
+        """The newest epoch not above this one, and where it ends (R-FET-8)."""
         epochs = self._epochs
         if not epochs or epoch >= epochs[-1]:
-            return self.last_epoch, self.end_offset
+            return self.end
         index = bisect_right(epochs, epoch)
         if not index:
-            return epoch, self._starts[0]
-        return epochs[index - 1], self._starts[index]
+            return OffsetAndEpoch(self._starts[0], epoch)
+        return OffsetAndEpoch(self._starts[index], epochs[index - 1])
+
+    def epoch_before(self, offset: int) -> int:
+        """The leader epoch of the record before an offset: what a snapshot that ends there has."""
+        index = bisect_left(self._starts, offset)
+        if index:
+            return self._epochs[index - 1]
+        return next((one.epoch for one in reversed(self.snapshots) if one.offset <= offset), 0)
 
     def batch_base(self, offset: int) -> int:
         """The base offset of the batch that contains an offset (R-FET-11).
 
-        Shape: an offset at the log's end, or outside the log, is returned as it is.
+        An offset at the log's end, or outside the log, is returned as it is.
         """
         if offset >= self.end_offset:
             return offset
         index = bisect_right(self._bases, offset)
         return self._bases[index - 1] if index else offset
 
-    def check_position(self, offset: int, epoch: int) -> Position:
-        """Whether a follower at this offset, with this epoch before it, has our log (R-FET-7).
+    # ---- positions
 
-        Shape: only the newest snapshot is known here, and stands for the oldest as well; where
-        that may be wrong the follower is sent to the newest, which is always right to load.
-        """
+    def check_position(self, offset: int, epoch: int) -> Position:
+        """Whether a follower at this offset, with this epoch before it, has our log (R-FET-7)."""
         # Nearly every fetch is at the end of the newest epoch.
         if offset == self.end_offset and epoch == self.last_epoch and offset > self.start_offset:
             return _VALID
-        if self._needs_snapshot(offset, epoch):
-            end, snapshot_epoch = self.snapshot or (self.start_offset, self.last_epoch)
-            return Position(PositionKind.SNAPSHOT, snapshot_epoch, end)
+        newest = self.latest_snapshot
+        if newest is not None and (not offset or self._needs_snapshot(offset, epoch)):
+            return Position(PositionKind.SNAPSHOT, newest)
         if not offset:
             return _VALID
-        own, end = self.end_of_epoch(epoch)
-        if own != epoch or end < offset:
-            return Position(PositionKind.DIVERGING, own, end)
+        own = self.end_of_epoch(epoch)
+        if own.epoch != epoch or own.offset < offset:
+            return Position(PositionKind.DIVERGING, own)
         return _VALID
 
-    def truncation_offset(self, epoch: int, end_offset: int) -> int:
+    def truncation_offset(self, diverging: OffsetAndEpoch) -> int:
         """Where to cut after a leader's DivergingEpoch (R-FET-20), at a border between batches."""
-        own, end = self.end_of_epoch(epoch)
-        if not epoch:
-            end = min(end_offset, self.end_offset)
-        elif own == epoch:
-            end = min(end, end_offset)
+        own = self.end_of_epoch(diverging.epoch)
+        end = own.offset
+        if not diverging.epoch:
+            end = min(diverging.offset, self.end_offset)
+        elif own.epoch == diverging.epoch:
+            end = min(end, diverging.offset)
         return self.batch_base(max(end, self.start_offset))
 
     def _needs_snapshot(self, offset: int, epoch: int) -> bool:
-        start, snapshot = self.start_offset, self.snapshot
-        if not start:
-            if not (self._serves_snapshots and snapshot):
-                return False
-            return not offset or epoch < snapshot[1]
-        if offset < start or snapshot is None:
-            return offset <= start
-        if offset == start:
-            return (start, epoch) != snapshot
-        return snapshot[0] == start and epoch < snapshot[1]
+        """Whether the log cannot tell what a follower at this position has (R-FET-7)."""
+        start, oldest = self.start_offset, self.snapshots[0]
+        if offset < start or epoch < oldest.epoch:
+            return True
+        return offset == start and epoch != oldest.epoch
 
     def _last_epoch(self) -> int:
         if self._epochs:
             return self._epochs[-1]
         # Differs from Kafka, which ends if a snapshot is not where the empty log begins: claiming
         # its epoch can only refuse votes, never grant a wrong one.
-        return self.snapshot[1] if self.snapshot else 0
+        return self.snapshots[-1].epoch if self.snapshots else 0

@@ -10,24 +10,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kraftwire.raft.effects import ElectionState
+from kraftwire.records.offsets import OffsetAndEpoch
 
-__all__ = ["LogImage", "StoredState"]
+__all__ = ["LogImage", "StoredSnapshot", "StoredState"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSnapshot:
+    """A snapshot file. `control` is its first control batch (header, version, voters), which only
+    the newest one needs. Units: bytes."""
+
+    id: OffsetAndEpoch
+    size: int
+    control: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogImage:
     """A log at start-up, all of it durable.
 
-    Shape: `batches` are (base offset, leader epoch) of every batch in order; `control` are (base
-    offset, bytes) of the control batches among them; `snapshot` is (end offset, epoch) of the
-    newest snapshot other than 0-0, None without one.
+    `batches` are the base offset and leader epoch of every batch in order; `control` are (base
+    offset, bytes) of the control batches among them; `snapshots` are ascending, the bootstrap
+    checkpoint 0-0 included.
     """
 
     start_offset: int = 0
     end_offset: int = 0
-    batches: Sequence[tuple[int, int]] = ()
+    batches: Sequence[OffsetAndEpoch] = ()
     control: Sequence[tuple[int, bytes]] = ()
-    snapshot: tuple[int, int] | None = None
+    snapshots: Sequence[StoredSnapshot] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,11 +117,11 @@ def _answer(
         data = _partition(state, ErrorCode.NONE, state.high_watermark)
         if position.kind is PositionKind.DIVERGING:
             data.diverging_epoch = answer.EpochEndOffset(
-                epoch=position.epoch, end_offset=position.end_offset
+                epoch=position.at.epoch, end_offset=position.at.offset
             )
         else:
             data.snapshot_id = answer.SnapshotId(
-                epoch=position.epoch, end_offset=position.end_offset
+                epoch=position.at.epoch, end_offset=position.at.offset
             )
         state.emit(SendReply(event.token, _response(state, event, data)))
         return

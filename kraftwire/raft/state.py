@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from random import Random
 
 from kraftwire.raft.config import RaftConfig
-from kraftwire.raft.effects import Destination, Effect, ElectionState, Note, SendRequest
+from kraftwire.raft.effects import (
+    Destination,
+    Effect,
+    ElectionState,
+    Note,
+    PersistQuorumState,
+    SendRequest,
+)
 from kraftwire.raft.histories import VoterHistory
 from kraftwire.raft.listeners import Listeners
 from kraftwire.raft.log_picture import LogPicture
@@ -45,6 +52,7 @@ class RaftState:
         self.cluster_id = config.cluster_id
         self.now = 0
         self.effects: list[Effect] = []
+        self._persist: PersistQuorumState | None = None
         self.log = LogPicture(stored.log)
         self.history = VoterHistory(config.voters, stored.log.control)
         self.peers = Peers(timers.retry_backoff_ms, timers.retry_backoff_max_ms)
@@ -109,9 +117,28 @@ class RaftState:
         """Ask for something."""
         self.effects.append(effect)
 
-    def note(self, text: str, level: str = "info") -> None:
-        """Say something for the log."""
-        self.effects.append(Note(level, text))
+    def begin_step(self) -> None:
+        """Begin with nothing asked for."""
+        self.effects = []
+        self._persist = None
+
+    def persist(self, wanted: ElectionState) -> None:
+        """Have the quorum-state file say this before anything else of this step happens.
+
+        A step that persists twice persists once: what it comes to is written before whatever it
+        says to others, and a crash in between leaves a vote or an epoch that nobody heard of.
+        """
+        self.persisted = wanted
+        if self._persist is None:
+            voters = tuple(voter.key.id for voter in self.voters)
+            self._persist = PersistQuorumState(wanted, self.history.kraft_version, voters)
+            self.effects.append(self._persist)
+        else:
+            self._persist.state = wanted
+
+    def note(self, text: str, level: str = "info", *, key: str = "") -> None:
+        """Say something for the log. `key` names the kind of line, whatever its text says."""
+        self.effects.append(Note(level, text, key))
 
     def random_timeout(self) -> int:
         """A time in [T, 2T) from now, T being the election timeout: the jitter of elections."""

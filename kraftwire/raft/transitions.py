@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kraftwire.errors import check
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.accumulator import Accumulator
-from kraftwire.raft.effects import PersistQuorumState, ResetConnections, RoleChanged
+from kraftwire.raft.effects import ResetConnections, RoleChanged
 from kraftwire.raft.progress import LeaderProgress
 from kraftwire.raft.roles import (
     Candidate,
@@ -96,8 +96,7 @@ def persist(state: RaftState, role: Role) -> None:
     """Have the quorum-state file say what a role implies, unless it does already."""
     wanted = election_state(role)
     if wanted != state.persisted:
-        state.emit(PersistQuorumState(wanted))
-        state.persisted = wanted
+        state.persist(wanted)
 
 
 def _become(state: RaftState, new: Role, reason: str) -> None:

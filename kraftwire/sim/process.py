@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft import effects as do
 from kraftwire.raft.core import RaftCore
@@ -227,10 +226,9 @@ class Process:
         if call is None:
             raise Violation("REPLY", f"{self.id} answers {effect.token} twice, or unasked")
         message = effect.message
-        records = effect.records
-        if records is not None:
-            data = self.storage.log.read(records.offset, records.max_bytes, records.end_offset)
-            cast("FetchResponse", message).responses[0].partitions[0].records = data
+        part = effect.part
+        if isinstance(part, do.LogSlice):
+            part.put(message, self.storage.log.read(part.offset, part.max_bytes, part.end_offset))
             self.cluster.hunter.served(self.machine, call)
         self.cluster.checks.reply(self.id, message)
         if message.API_KEY == VOTE:
@@ -284,7 +282,7 @@ class Process:
         self.cluster.marks.hit("truncated")
 
     def _persist(self, effect: do.PersistQuorumState) -> None:
-        self.storage.write_state(effect.state, self.core)
+        self.storage.write_state(effect)
         self.cluster.ballots.persisted(self.id, self.storage.durable_state())
 
     # What the core says

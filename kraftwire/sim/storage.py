@@ -7,9 +7,8 @@ from kraftwire.log.names import LOCK_FILE, QUORUM_STATE_FILE, join, partition_di
 from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.log.settings import LogSettings
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
-from kraftwire.raft.core import RaftCore
-from kraftwire.raft.effects import ElectionState
-from kraftwire.raft.ports import LogImage, StoredState
+from kraftwire.raft.effects import ElectionState, PersistQuorumState
+from kraftwire.raft.ports import LogImage, StoredSnapshot, StoredState
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.sim.ballots import Stored
 from kraftwire.sim.disk import SimFiles
@@ -44,7 +43,7 @@ class Storage:
             end_offset=log.end_offset,
             batches=log.batches(),
             control=log.control(),
-            snapshot=log.snapshot,
+            snapshots=[StoredSnapshot(log.snapshot, 0)] if log.snapshot else [],
         )
         state = self._state_file.read() or QuorumState()
         voted = ReplicaKey(state.voted_id, state.voted_directory_id)
@@ -53,8 +52,9 @@ class Storage:
         )
         return StoredState(election, image)
 
-    def write_state(self, state: ElectionState, core: RaftCore) -> None:
+    def write_state(self, effect: PersistQuorumState) -> None:
         """Carry out `PersistQuorumState`."""
+        state = effect.state
         voted = state.voted
         kept = QuorumState(
             epoch=state.epoch,
@@ -62,8 +62,7 @@ class Storage:
             voted_id=voted.id if voted else -1,
             voted_directory_id=voted.directory_id if voted else bytes(16),
         )
-        voters = [voter.key.id for voter in core.voters]
-        self._state_file.write(kept, core.kraft_version, voters)
+        self._state_file.write(kept, effect.kraft_version, effect.voters)
 
     def durable_state(self) -> Stored:
         """What would be read if the power failed now. Raises: StorageError if that is mixed."""

@@ -132,7 +132,7 @@ class Hostile:
             case effects.SendRequest(_, destination, request):
                 request.encode(type(request).VERSIONS.high)
                 assert 0 < destination.port < 65536, f"port {destination.port}"
-            case effects.PersistQuorumState(state):
+            case effects.PersistQuorumState(state=state):
                 self._check_stored(state)
             case effects.HighWatermarkAdvanced(offset):
                 assert offset >= self.committed, f"S8: {offset} after {self.committed}"

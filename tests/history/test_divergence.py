@@ -113,7 +113,7 @@ def test_an_empty_answer_leaves_the_last_fetched_epoch_alone() -> None:
     "R-FET-20",
     Edit(
         "kraftwire.raft.log_picture:LogPicture.truncation_offset",
-        "if not epoch:",
+        "if not diverging.epoch:",
         "if True:",
     ),
     red="kept records that the leader cannot have",

@@ -68,10 +68,10 @@ class World:
         self.done.append(f"read {offset}-{end_offset}")
         return self.data[:max_bytes]
 
-    def persist(self, state: fx.ElectionState) -> None:
+    def persist(self, effect: fx.PersistQuorumState) -> None:
         if self.failure:
             raise self.failure
-        self.done.append(f"persist {state.epoch}")
+        self.done.append(f"persist {effect.state.epoch}")
 
     def send(self, request: fx.SendRequest) -> None:
         self.done.append(f"send {request.request_id}")

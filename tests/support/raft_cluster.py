@@ -20,6 +20,7 @@ from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.ports import LogImage, StoredState
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from kraftwire.records import RecordBatch, read_batches
+from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
 
 __all__ = ["Cluster", "Disk", "Replica", "directory_id", "voter_set"]
@@ -79,7 +80,7 @@ class Disk:
         parsed = [RecordBatch(one) for one in self.batches]
         return LogImage(
             end_offset=self.end_offset,
-            batches=[(one.base_offset, one.partition_leader_epoch) for one in parsed],
+            batches=[OffsetAndEpoch(one.base_offset, one.partition_leader_epoch) for one in parsed],
             control=[(one.base_offset, bytes(one.raw)) for one in parsed if one.is_control],
         )
 
@@ -271,7 +272,7 @@ class Cluster:
         if replica is None:
             return
         match effect:
-            case effects.PersistQuorumState(state):
+            case effects.PersistQuorumState(state=state):
                 disk.election = state
             case effects.AppendToLog(_, _, data):
                 disk.append(bytes(data))
@@ -293,7 +294,7 @@ class Cluster:
             case effects.RoleChanged(old, new, epoch, leader_id, reason):
                 leader = f" of {leader_id}" if new == "follower" else ""
                 self._say(node_id, f"{old} -> {new}{leader}, epoch {epoch}: {reason}")
-            case effects.Note(_, text):
+            case effects.Note(text=text):
                 self.notes.append((node_id, text))
                 if self.verbose:
                     self._say(node_id, text)
@@ -367,9 +368,8 @@ class Cluster:
             # A request that a test handed in itself.
             self.replies[effect.token] = message
             return
-        if effect.records is not None:
-            data = self.disks[asked.target].read(effect.records)
-            message.responses[0].partitions[0].records = data  # type: ignore[attr-defined]
+        if isinstance(effect.part, effects.LogSlice):
+            effect.part.put(message, self.disks[asked.target].read(effect.part))
         if self._passes(asked.target, asked.sender, message):
             self._later(self.latency_ms, lambda: asked.answer(message))
         else:

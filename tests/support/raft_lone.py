@@ -21,8 +21,9 @@ from kraftwire.raft.batches import data_batch
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID, RaftConfig, RaftTimers
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.effects import ElectionState
-from kraftwire.raft.ports import LogImage, StoredState
+from kraftwire.raft.ports import LogImage, StoredSnapshot, StoredState
 from kraftwire.raft.voters import ReplicaKey, VoterSet
+from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
 from tests.support.raft_cluster import LISTENER, Disk, directory_id, endpoint, voter_set
 
@@ -104,8 +105,9 @@ class Lone:
         if not start:
             return image
         kept = [one for one in image.batches if one[0] >= start]
-        snapshot = (start, next(epoch for base, epoch in image.batches if base == start - 1))
-        return replace(image, start_offset=start, batches=kept, control=(), snapshot=snapshot)
+        epoch = next(epoch for base, epoch in image.batches if base == start - 1)
+        snapshot = StoredSnapshot(OffsetAndEpoch(start, epoch), 1000)
+        return replace(image, start_offset=start, batches=kept, control=(), snapshots=[snapshot])
 
     def restart(self) -> None:
         """Kill the core and start another on what is durable."""
@@ -198,7 +200,7 @@ class Lone:
         self.effects += found
         for effect in found:
             match effect:
-                case effects.PersistQuorumState(state):
+                case effects.PersistQuorumState(state=state):
                     self.disk.election = state
                 case effects.AppendToLog(_, _, data):
                     self.disk.append(bytes(data))

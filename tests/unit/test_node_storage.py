@@ -13,12 +13,11 @@ from kraftwire.log.meta_properties import MetaProperties, write_meta_properties
 from kraftwire.node.config import NodeConfig
 from kraftwire.node.config_listeners import Listener
 from kraftwire.node.storage import Storage
-from kraftwire.raft.effects import ElectionState
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.raft.effects import ElectionState, PersistQuorumState
+from kraftwire.raft.voters import Endpoint, ReplicaKey
 
 CLUSTER_ID = "vPeOCWypqUOSepEvx0cbog"
 DIRECTORY_ID = bytes(range(16))
-VOTERS = VoterSet.of(Voter(ReplicaKey(1)), Voter(ReplicaKey(2)))
 FILES = LocalFiles()
 
 
@@ -120,7 +119,7 @@ def test_a_vote_is_remembered(tmp_path: Path) -> None:
     node = config(tmp_path / "a")
     storage = Storage.open(node, FILES)
     state = ElectionState(epoch=4, leader_id=-1, voted=ReplicaKey(2))
-    storage.persist(state, 0, VOTERS)
+    storage.persist(PersistQuorumState(state, 0, (1, 2)))
     storage.close()
     storage = Storage.open(node, FILES)
     assert storage.stored_state().election == state

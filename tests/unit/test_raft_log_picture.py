@@ -8,40 +8,53 @@ from hypothesis import strategies as st
 
 from kraftwire.errors import InvariantError
 from kraftwire.raft.log_picture import LogPicture, PositionKind
-from kraftwire.raft.ports import LogImage
+from kraftwire.raft.ports import LogImage, StoredSnapshot
+from kraftwire.records.offsets import OffsetAndEpoch as At
 
 VALID, DIVERGING, SNAPSHOT = PositionKind
 
 
+def image(
+    end: int, *batches: tuple[int, int], start: int = 0, snapshots: tuple[At, ...] = ()
+) -> LogImage:
+    """A log with batches at (base offset, epoch)."""
+    return LogImage(
+        start_offset=start,
+        end_offset=end,
+        batches=[At(*batch) for batch in batches],
+        snapshots=[StoredSnapshot(one, 100) for one in snapshots],
+    )
+
+
 def log() -> LogPicture:
     """Epoch 1 at 0..9 in batches of 5, epoch 3 at 10..19 in one, epoch 4 at 20..24."""
-    return LogPicture(LogImage(end_offset=25, batches=[(0, 1), (5, 1), (10, 3), (20, 4)]))
+    return LogPicture(image(25, (0, 1), (5, 1), (10, 3), (20, 4)))
 
 
 def test_a_log_found_on_disk_is_durable_and_knows_its_epochs() -> None:
     """The image at the start is all that was synced, and its batches tell the epochs."""
     picture = log()
     assert (picture.start_offset, picture.end_offset, picture.flushed_offset) == (0, 25, 25)
-    assert picture.registered_epochs == ((1, 0), (3, 10), (4, 20))
+    assert picture.registered_epochs == ((0, 1), (10, 3), (20, 4))
     assert picture.last_epoch == 4
 
 
 @pytest.mark.parametrize(
-    ("image", "epoch"),
+    ("found", "epoch"),
     [
         (LogImage(), 0),
-        (LogImage(start_offset=7, end_offset=7, snapshot=(7, 3)), 3),
-        (LogImage(end_offset=5, batches=[(0, 2)], snapshot=(3, 1)), 2),
+        (image(7, start=7, snapshots=(At(7, 3),)), 3),
+        (image(5, (0, 2), snapshots=(At(3, 1),)), 2),
     ],
 )
-def test_the_last_epoch_comes_from_the_log_then_the_snapshot(image: LogImage, epoch: int) -> None:
+def test_the_last_epoch_comes_from_the_log_then_the_snapshot(found: LogImage, epoch: int) -> None:
     """R-START-5: votes and fetches carry it, so an empty log needs one as well."""
-    assert LogPicture(image).last_epoch == epoch
+    assert LogPicture(found).last_epoch == epoch
 
 
 @pytest.mark.parametrize(
     ("epoch", "end"),
-    [(0, (0, 0)), (1, (1, 10)), (2, (1, 10)), (3, (3, 20)), (4, (4, 25)), (9, (4, 25))],
+    [(0, (0, 0)), (1, (10, 1)), (2, (10, 1)), (3, (20, 3)), (4, (25, 4)), (9, (25, 4))],
 )
 def test_the_end_of_an_epoch_is_the_start_of_the_next(epoch: int, end: tuple[int, int]) -> None:
     """R-FET-8, in each of its branches."""
@@ -57,10 +70,10 @@ def test_registering_an_epoch_forgets_what_it_contradicts() -> None:
     """R-FET-9: entries of the same or a later epoch, or not below the offset, are wrong now."""
     picture = log()
     picture.register_epoch(6, 25)
-    assert list(picture.registered_epochs) == [(1, 0), (3, 10), (4, 20), (6, 25)]
+    assert list(picture.registered_epochs) == [(0, 1), (10, 3), (20, 4), (25, 6)]
     assert picture.last_epoch == 6
     picture.register_epoch(4, 15)
-    assert list(picture.registered_epochs) == [(1, 0), (3, 10), (4, 15)]
+    assert list(picture.registered_epochs) == [(0, 1), (10, 3), (15, 4)]
 
 
 def test_cutting_at_the_end_takes_back_an_epoch_without_records() -> None:
@@ -82,15 +95,15 @@ def test_an_offset_is_traced_to_its_batch(offset: int, base: int) -> None:
 @pytest.mark.parametrize(
     ("offset", "epoch", "judgement"),
     [
-        (0, 9, (VALID, -1, -1)),
-        (10, 1, (VALID, -1, -1)),
-        (7, 1, (VALID, -1, -1)),
-        (25, 4, (VALID, -1, -1)),
-        (11, 1, (DIVERGING, 1, 10)),
-        (10, 2, (DIVERGING, 1, 10)),
-        (26, 4, (DIVERGING, 4, 25)),
-        (25, 7, (DIVERGING, 4, 25)),
-        (3, 0, (DIVERGING, 0, 0)),
+        (0, 9, (VALID, (-1, -1))),
+        (10, 1, (VALID, (-1, -1))),
+        (7, 1, (VALID, (-1, -1))),
+        (25, 4, (VALID, (-1, -1))),
+        (11, 1, (DIVERGING, (10, 1))),
+        (10, 2, (DIVERGING, (10, 1))),
+        (26, 4, (DIVERGING, (25, 4))),
+        (25, 7, (DIVERGING, (25, 4))),
+        (3, 0, (DIVERGING, (0, 0))),
     ],
 )
 def test_a_position_is_valid_or_told_where_to_look(
@@ -108,20 +121,58 @@ def test_a_log_without_its_beginning_sends_to_the_snapshot(
     offset: int, epoch: int, kind: PositionKind
 ) -> None:
     """R-FET-7: what stood below the start is only in the snapshot."""
-    image = LogImage(start_offset=10, end_offset=20, batches=[(10, 3)], snapshot=(10, 3))
-    position = LogPicture(image).check_position(offset, epoch)
+    found = image(20, (10, 3), start=10, snapshots=(At(10, 3),))
+    position = LogPicture(found).check_position(offset, epoch)
     assert position.kind is kind
     if kind is SNAPSHOT:
-        assert (position.end_offset, position.epoch) == (10, 3)
+        assert position.at == (10, 3)
 
 
-@pytest.mark.parametrize(("serves", "kind"), [(True, SNAPSHOT), (False, VALID)])
-def test_a_whole_log_is_served_even_beside_a_snapshot(serves: bool, kind: PositionKind) -> None:
-    """Kafka sends a fetch at 0 to the snapshot; a leader that serves none must not."""
-    image = LogImage(end_offset=20, batches=[(0, 1), (10, 3)], snapshot=(10, 1))
-    picture = LogPicture(image, serves_snapshots=serves)
-    assert picture.check_position(0, 0).kind is kind
+def test_a_fetch_at_0_is_sent_to_the_snapshot_even_if_the_log_is_whole() -> None:
+    """KAFKA-15078: loading a snapshot is faster than replaying what it holds."""
+    picture = LogPicture(image(20, (0, 1), (10, 3), snapshots=(At(5, 1), At(10, 1))))
+    assert picture.check_position(0, 0) == (SNAPSHOT, (10, 1))
     assert picture.check_position(20, 3).kind is VALID
+
+
+def test_the_bootstrap_checkpoint_is_never_announced() -> None:
+    """R-SNAP-1: a quorum's first voters are in the log as well."""
+    picture = LogPicture(image(20, (0, 1), snapshots=(At(0, 0),)))
+    assert picture.snapshots == []
+    assert picture.check_position(0, 0).kind is VALID
+
+
+def test_a_dropped_prefix_keeps_the_epoch_that_reaches_beyond_it() -> None:
+    """R-SNAP-6: followers within that epoch can still be judged."""
+    picture = log()
+    picture.add_snapshot(At(8, 1), 100)
+    picture.add_snapshot(At(15, 3), 100)
+    picture.raise_start(15)
+    picture.forget_snapshots([At(8, 1)])
+    assert (picture.start_offset, picture.snapshots) == (15, [(15, 3)])
+    assert picture.registered_epochs == ((15, 3), (20, 4))
+    assert picture.batch_base(15) == 10
+    assert picture.check_position(15, 3).kind is VALID
+    assert picture.check_position(15, 1) == (SNAPSHOT, (15, 3))
+    assert picture.check_position(8, 1) == (SNAPSHOT, (15, 3))
+
+
+def test_a_reset_log_is_empty_where_the_snapshot_ends() -> None:
+    """R-FSN-4: the next fetch continues from there, in the snapshot's epoch."""
+    picture = log()
+    picture.add_snapshot(At(8, 1), 100)
+    picture.add_snapshot(At(90, 6), 100)
+    picture.reset(At(90, 6))
+    assert (picture.start_offset, picture.end_offset, picture.flushed_offset) == (90, 90, 90)
+    assert (picture.last_epoch, picture.snapshots) == (6, [(90, 6)])
+    picture.append([At(90, 7)], 95)
+    assert picture.end == (95, 7)
+
+
+@pytest.mark.parametrize(("offset", "epoch"), [(1, 1), (10, 1), (11, 3), (20, 3), (25, 4)])
+def test_the_epoch_before_an_offset_names_a_snapshot(offset: int, epoch: int) -> None:
+    """R-SNAP-1: a snapshot has the epoch of the last record that it contains."""
+    assert log().epoch_before(offset) == epoch
 
 
 @pytest.mark.parametrize(
@@ -139,7 +190,7 @@ def test_a_whole_log_is_served_even_beside_a_snapshot(serves: bool, kind: Positi
 )
 def test_a_divergence_cuts_at_the_last_common_batch(epoch: int, end: int, cut: int) -> None:
     """R-FET-20 in its three branches, never inside a batch and never below the start."""
-    assert log().truncation_offset(epoch, end) == cut
+    assert log().truncation_offset(At(end, epoch)) == cut
 
 
 def test_cutting_inside_a_batch_cuts_the_whole_batch() -> None:
@@ -152,7 +203,7 @@ def test_cutting_inside_a_batch_cuts_the_whole_batch() -> None:
 def test_batches_must_continue_the_log() -> None:
     """An append below the end would be a bug of the caller."""
     with pytest.raises(InvariantError, match="from 24 to 30"):
-        log().append([(24, 4)], 30)
+        log().append([At(24, 4)], 30)
 
 
 class Naive:
@@ -200,20 +251,20 @@ def test_the_picture_agrees_with_a_list_of_epochs(
             newest += rise
             base = picture.end_offset
             naive.append(number, newest)
-            picture.append([(base, newest)], base + number)
+            picture.append([At(base, newest)], base + number)
         else:
             naive.truncate(number)
             assert picture.truncate(number) == len(naive.epochs)
         assert picture.end_offset == len(naive.epochs)
         assert picture.last_epoch == (naive.epochs[-1] if naive.epochs else 0)
-    assert picture.end_of_epoch(epoch) == naive.end_of_epoch(epoch)
+    own, end = naive.end_of_epoch(epoch)
+    assert picture.end_of_epoch(epoch) == (end, own)
     expected = naive.bases[offset] if offset < len(naive.bases) else offset
     assert picture.batch_base(offset) == expected
-    own, end = naive.end_of_epoch(epoch)
     valid = offset == 0 or (own == epoch and end >= offset)
     assert (picture.check_position(offset, epoch).kind is VALID) == valid
     stored = LogImage(
         end_offset=picture.end_offset,
-        batches=[(base, naive.epochs[base]) for base in dict.fromkeys(naive.bases)],
+        batches=[At(base, naive.epochs[base]) for base in dict.fromkeys(naive.bases)],
     )
     assert LogPicture(stored).registered_epochs == picture.registered_epochs

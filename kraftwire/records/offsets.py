@@ -1,0 +1,33 @@
+"""A position in a replicated log: an offset and a leader epoch.
+
+One type for what always travels together: the end of a log, the id of a snapshot, where an epoch
+ends, the beginning of a batch. Source: Kafka's `OffsetAndEpoch`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["BOOTSTRAP_SNAPSHOT", "OffsetAndEpoch"]
+
+
+class OffsetAndEpoch(NamedTuple):
+    """An offset and the leader epoch that goes with it.
+
+    Of a log's end or a snapshot id, `offset` is exclusive and `epoch` that of the record before it;
+    of a batch, both are its own. Order: by offset; votes compare with `is_newer_or_equal`.
+    """
+
+    offset: int
+    epoch: int
+
+    def is_newer_or_equal(self, other: OffsetAndEpoch) -> bool:
+        """Whether a log that ends here is at least as new as another: the epoch decides first."""
+        return (self.epoch, self.offset) >= (other.epoch, other.offset)
+
+    def __str__(self) -> str:
+        return f"{self.offset}-{self.epoch}"
+
+
+# The checkpoint that formatting writes: it is never announced, served or counted as a snapshot.
+BOOTSTRAP_SNAPSHOT = OffsetAndEpoch(0, 0)
