@@ -71,7 +71,9 @@ class RaftCore(RaftView):
     """One replica of a replicated log, without clock, files, sockets or randomness of its own.
 
     Order: `start` once, then `handle` for every event, one at a time; the effects of each are
-    carried out before the next. `now_ms` is milliseconds since the epoch that never go back.
+    carried out before the next. `now_ms` are milliseconds of a clock that never goes back: all
+    timers run by it. `wall_ms` is the wall clock, milliseconds since the epoch, which may be set at
+    any time: records and replicas are stamped by it. Without one the first clock is taken for both.
     """
 
     def __init__(self, config: RaftConfig, stored: StoredState, random: Random) -> None:
@@ -85,23 +87,22 @@ class RaftCore(RaftView):
         """When `TimerExpired` is due next; None if nothing waits for time."""
         return self._deadline
 
-    def start(self, now_ms: int) -> list[Effect]:
+    def start(self, now_ms: int, wall_ms: int | None = None) -> list[Effect]:
         """Take up the role that the stored state implies (R-START-6, R-START-7)."""
         state = self._state
-        state.now = now_ms
-        state.begin_step()
+        state.begin_step(now_ms, wall_ms)
         state.role = first_role(state, self._stored)
         persist(state, state.role)
         if type(state.role) is not Resigned:
             tell_listeners(state)
         return self._finish()
 
-    def handle(self, event: events.Event, now_ms: int) -> list[Effect]:
+    def handle(
+        self, event: events.Event, now_ms: int, wall_ms: int | None = None
+    ) -> list[Effect]:
         """Handle one event; returns what is to be done, in order."""
         state = self._state
-        if now_ms > state.now:
-            state.now = now_ms
-        state.begin_step()
+        state.begin_step(now_ms, wall_ms)
         self._dispatch(state, event)
         return self._finish()
 

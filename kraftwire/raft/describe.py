@@ -106,8 +106,8 @@ def _replicas(
     for replica in sorted(replicas, key=lambda each: each.key):
         entry = answer.ReplicaState(replica_id=replica.key.id, log_end_offset=replica.end_offset)
         if version >= _TIMESTAMPS_VERSION:
-            entry.last_fetch_timestamp = replica.last_fetch_ms
-            entry.last_caught_up_timestamp = replica.last_caught_up_ms
+            entry.last_fetch_timestamp = _stamp(state, replica.last_fetch_ms)
+            entry.last_caught_up_timestamp = _stamp(state, replica.last_caught_up_ms)
         if version >= _NODES_VERSION:
             entry.replica_directory_id = replica.key.directory_id
         if replica is leader.progress.own:
@@ -118,14 +118,20 @@ def _replicas(
     return found
 
 
+def _stamp(state: RaftState, at_ms: int) -> int:
+    """A time for people; -1 where nothing is known."""
+    return at_ms if at_ms < 0 else state.wall_time(at_ms)
+
+
 def _stamp_leader(state: RaftState, entry: answer.ReplicaState) -> None:
     """The times of the leader's own entry: now and now in Kafka.
 
     By the text of KIP-836 a leader never fetches; which of the two is said is configured.
     """
-    entry.last_caught_up_timestamp = state.now
+    now = state.wall_time(state.now)
+    entry.last_caught_up_timestamp = now
     says_now = state.config.describe_leader_last_fetch == "now"
-    entry.last_fetch_timestamp = state.now if says_now else -1
+    entry.last_fetch_timestamp = now if says_now else -1
 
 
 def _nodes(state: RaftState) -> list[answer.Node]:

@@ -51,6 +51,8 @@ class RaftState:
         self.random = random
         self.cluster_id = config.cluster_id
         self.now = 0
+        self.wall_offset_ms = 0
+        self.newest_timestamp = 0
         self.effects: list[Effect] = []
         self._persist: PersistQuorumState | None = None
         self.log = LogPicture(stored.log)
@@ -117,10 +119,22 @@ class RaftState:
         """Ask for something."""
         self.effects.append(effect)
 
-    def begin_step(self) -> None:
-        """Begin with nothing asked for."""
+    def begin_step(self, now_ms: int, wall_ms: int | None) -> None:
+        """Begin with nothing asked for, at this time."""
+        if now_ms > self.now:
+            self.now = now_ms
+        self.wall_offset_ms = 0 if wall_ms is None else wall_ms - self.now
         self.effects = []
         self._persist = None
+
+    def wall_time(self, at_ms: int) -> int:
+        """The wall clock's time of a moment of the core's clock, as it would be read now."""
+        return at_ms + self.wall_offset_ms
+
+    def timestamp(self) -> int:
+        """The time for records that are written now: never earlier than that of records before."""
+        self.newest_timestamp = max(self.newest_timestamp, self.now + self.wall_offset_ms)
+        return self.newest_timestamp
 
     def persist(self, wanted: ElectionState) -> None:
         """Have the quorum-state file say this before anything else of this step happens.
