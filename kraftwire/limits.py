@@ -251,6 +251,9 @@ TAGS_FREE_COUNT = 64
 # Complete batches that a leader holds unwritten before it refuses appends: Kafka's number.
 WAITING_BATCHES_MAX = 10
 
+# What a leader sends of a snapshot at a time, however much a peer asks for.
+SNAPSHOT_CHUNK_BYTES_MAX = 8 * 1024 * 1024
+
 # Fetches that a leader holds back until there is something to tell. Every voter and observer has
 # one; a peer that keeps opening connections must not make it hold more.
 PARKED_FETCHES_MAX = 4096

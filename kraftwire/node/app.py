@@ -38,7 +38,7 @@ from kraftwire.node.peers import Peers
 from kraftwire.node.registration import Registration
 from kraftwire.node.services import Forwarder, NodeContext, replica_of
 from kraftwire.node.storage import Storage
-from kraftwire.raft.config import RaftConfig
+from kraftwire.raft.config import Handover, RaftConfig
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.events import ClusterIdKnown, ShutdownRequested
 from kraftwire.raft.voters import Endpoint, ReplicaKey
@@ -204,7 +204,7 @@ class Node:
             fetch_max_bytes=config.fetch_max_bytes,
             batch_max_bytes=config.batch_max_bytes,
             can_be_voter=config.is_controller,
-            handover=config.handover,
+            handover=Handover(config.handover),
             describe_leader_last_fetch=config.describe_leader_last_fetch,
         )
 

@@ -29,12 +29,12 @@ _RECORD_OVERHEAD_MAX = 16
 
 
 class DrainedBatch(NamedTuple):
-    """A complete batch to be written. Shape: `end_offset` is the offset behind its last record."""
+    """A complete batch to be written. `end_offset` is the offset after its last record."""
 
     base: int
     end_offset: int
     data: bytes
-    epoch: int
+    is_control: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Accumulator:
         "_open",
         "_open_base",
         "_open_size",
-        "_opened_ms",
+        "_opened_at",
         "drain_due_ms",
         "end_offset",
     )
@@ -76,15 +76,18 @@ class Accumulator:
         self._open: list[bytes] = []
         self._open_base = base_offset
         self._open_size = HEADER_SIZE
-        self._opened_ms = 0
+        self._opened_at = 0
         self.drain_due_ms: int | None = None
         self.end_offset = base_offset
 
-    def append(self, values: Sequence[bytes], now_ms: int) -> tuple[int, int] | Refusal:
+    def append(
+        self, values: Sequence[bytes], now_ms: int, timestamp: int
+    ) -> tuple[int, int] | Refusal:
         """Give offsets to records with these values, all in one batch (R-ACC-1).
 
-        Shape: the first and the last offset. Raises: UsageError without values or with an empty
-        one, which a Java follower could not read.
+        A batch has the timestamp of its first records. Returns: the first and the last offset.
+        Raises: UsageError without values or with an empty one, which a Java follower could not
+        read.
         """
         if not values or not all(values):
             raise UsageError("a batch needs records, and each of them a value that is not empty")
@@ -101,7 +104,7 @@ class Accumulator:
         base = self.end_offset
         if not self._open:
             self._open_base = base
-            self._opened_ms = now_ms
+            self._opened_at = timestamp
             if self.drain_due_ms is None:
                 self.drain_due_ms = now_ms + self._linger_ms
         self._open.extend(values)
@@ -110,18 +113,18 @@ class Accumulator:
         return base, self.end_offset - 1
 
     def append_control(
-        self, records: Sequence[tuple[ControlType, Message]], now_ms: int
+        self, records: Sequence[tuple[ControlType, Message]], now_ms: int, timestamp: int
     ) -> tuple[int, int]:
         """Give offsets to control records, in a batch of their own that is due at once (R-ACC-4).
 
-        Shape: the first and the last offset; never refused, as a leader writes few of them.
+        Never refused, as a leader writes few of them. Returns: the first and the last offset.
         """
         if self._open:
             self._close(now_ms)
         base = self.end_offset
         self.end_offset = base + len(records)
-        data = control_batch(base, self._epoch, now_ms, records)
-        self._complete.append(DrainedBatch(base, self.end_offset, data, self._epoch))
+        data = control_batch(base, self._epoch, timestamp, records)
+        self._complete.append(DrainedBatch(base, self.end_offset, data, is_control=True))
         self._due_now(now_ms)
         return base, self.end_offset - 1
 
@@ -152,9 +155,9 @@ class Accumulator:
 
     def _close(self, now_ms: int) -> None:
         """Complete the open batch."""
-        data = data_batch(self._open_base, self._epoch, self._opened_ms, self._open)
+        data = data_batch(self._open_base, self._epoch, self._opened_at, self._open)
         end = self._open_base + len(self._open)
-        self._complete.append(DrainedBatch(self._open_base, end, data, self._epoch))
+        self._complete.append(DrainedBatch(self._open_base, end, data))
         self._open = []
         self._open_size = HEADER_SIZE
         self._due_now(now_ms)

@@ -13,14 +13,15 @@ from kraftwire.messages.begin_quorum_epoch_response import BeginQuorumEpochRespo
 from kraftwire.messages.end_quorum_epoch_response import EndQuorumEpochResponse
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft import answers
+from kraftwire.raft.changes import endpoints_named
 from kraftwire.raft.effects import SendReply
 from kraftwire.raft.elections import is_addressee
 from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.responses import Outcome, settle_partition, settle_top_level
 from kraftwire.raft.roles import Follower, Leader, Resigned
-from kraftwire.raft.state import RaftState, Sent
+from kraftwire.raft.state import Purpose, RaftState, Sent
 from kraftwire.raft.transitions import is_consistent, maybe_transition
-from kraftwire.raft.voters import Endpoint
+from kraftwire.raft.voters import ReplicaKey
 from kraftwire.wire.message import Message
 
 __all__ = [
@@ -38,24 +39,25 @@ def poll_announcements(state: RaftState, leader: Leader) -> None:
     if state.now < leader.begin_due_ms:
         return
     leader.begin_due_ms = state.now + state.config.timers.fetch_timeout_ms // 2
-    for voter_id in leader.progress.silent_voters(state.now):
-        destination = state.voter_destination(voter_id)
-        if destination is not None and state.peers.is_ready(voter_id, state.now):
-            state.send(destination, _begin_request(state, voter_id))
+    for voter in leader.progress.silent_voters(state.now):
+        destination = state.voter_destination(voter)
+        if destination is not None and state.is_ready(destination):
+            state.send(destination, _begin_request(state, voter), Purpose.BEGIN)
 
 
-def _begin_request(state: RaftState, voter_id: int) -> Message:
-    voter = state.voters.get(voter_id)
-    partition = begin.PartitionData(leader_id=state.config.key.id, leader_epoch=state.role.epoch)
-    if voter is not None:
-        partition.voter_directory_id = voter.key.directory_id
+def _begin_request(state: RaftState, voter: ReplicaKey) -> Message:
+    partition = begin.PartitionData(
+        leader_id=state.config.key.id,
+        leader_epoch=state.role.epoch,
+        voter_directory_id=voter.directory_id,
+    )
     endpoints = [
         begin.LeaderEndpoint(name=at.listener, host=at.host, port=at.port)
         for at in state.config.endpoints
     ]
     return begin.BeginQuorumEpochRequest(
         cluster_id=state.cluster_id,
-        voter_id=voter_id,
+        voter_id=voter.id,
         topics=[begin.TopicData(topic_name=state.config.topic.name, partitions=[partition])],
         leader_endpoints=endpoints,
     )
@@ -63,10 +65,10 @@ def _begin_request(state: RaftState, voter_id: int) -> Message:
 
 def send_end_quorum_epoch(state: RaftState, role: Resigned) -> None:
     """Tell the voters that have not acknowledged it that this node leads no more (R-END-1)."""
-    for voter_id in role.unacknowledged:
-        destination = state.voter_destination(voter_id)
-        if destination is not None and state.peers.is_ready(voter_id, state.now):
-            state.send(destination, _end_request(state, role))
+    for voter in role.unacknowledged:
+        destination = state.voter_destination(voter)
+        if destination is not None and state.is_ready(destination):
+            state.send(destination, _end_request(state, role), Purpose.END)
 
 
 def _end_request(state: RaftState, role: Resigned) -> Message:
@@ -124,7 +126,7 @@ def _take_over(state: RaftState, partition: Any, leader_endpoints: list[Any]) ->
         # Fatal to a Java node. A back-off error is what harms a confused peer least.
         maybe_transition(state, leader_id, epoch, (), "announcement")
         return ErrorCode.BROKER_NOT_AVAILABLE
-    named = [Endpoint(at.name.upper(), at.host, at.port) for at in leader_endpoints]
+    named = endpoints_named(leader_endpoints)
     endpoints = tuple(endpoint for endpoint in named if endpoint.is_usable)
     if not maybe_transition(state, leader_id, epoch, endpoints, f"{leader_id} announced itself"):
         return ErrorCode.BROKER_NOT_AVAILABLE
@@ -193,8 +195,8 @@ def handle_end_response(state: RaftState, sent: Sent, response: EndQuorumEpochRe
     if _settle(state, sent, response) is not Outcome.OWN:
         return
     role = state.role
-    if type(role) is Resigned and sent.destination.id in role.unacknowledged:
-        role.unacknowledged.remove(sent.destination.id)
+    if type(role) is Resigned and sent.destination.key in role.unacknowledged:
+        role.unacknowledged.remove(sent.destination.key)
 
 
 def _settle(

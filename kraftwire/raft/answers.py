@@ -24,6 +24,7 @@ from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.config import TopicPartition
 from kraftwire.raft.events import RequestReceived
+from kraftwire.raft.roles import Leader
 from kraftwire.raft.state import RaftState
 from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.message import Message
@@ -37,6 +38,7 @@ __all__ = [
     "end_quorum_epoch",
     "endpoints_of",
     "leader_address",
+    "leader_error",
     "only_partition",
     "vote",
 ]
@@ -79,6 +81,18 @@ def leader_address(state: RaftState, listener: str) -> Endpoint | None:
         if endpoint.listener == listener:
             return endpoint
     return None
+
+
+def leader_error(state: RaftState, epoch: int) -> ErrorCode:
+    """Why this node cannot serve a follower of that epoch; NONE if it can (R-FET-6, step 4)."""
+    role = state.role
+    if epoch < role.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if epoch > role.epoch:
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    if type(role) is not Leader:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.BROKER_NOT_AVAILABLE if state.is_shutting_down else ErrorCode.NONE
 
 
 def _nodes(state: RaftState, listener: str, entry: type[_Node]) -> list[_Node]:

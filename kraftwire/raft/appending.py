@@ -8,6 +8,7 @@ Source: notes R-LEAD-1 to R-LEAD-4, R-ACC-1 to R-ACC-7, R-FET-15.
 
 from __future__ import annotations
 
+from kraftwire.messages.kraft_version_record import KRaftVersionRecord
 from kraftwire.raft.accumulator import Refusal
 from kraftwire.raft.batches import leader_change
 from kraftwire.raft.effects import (
@@ -18,11 +19,15 @@ from kraftwire.raft.effects import (
     RefusalReason,
 )
 from kraftwire.raft.events import AppendRequested, LogFlushed
+from kraftwire.raft.histories import voters_record
 from kraftwire.raft.roles import Candidate, Leader
 from kraftwire.raft.serving import advance_high_watermark, wake_after_append
 from kraftwire.raft.state import RaftState
-from kraftwire.raft.transitions import to_leader
+from kraftwire.raft.transitions import tell_listeners, to_leader
+from kraftwire.raft.updating import own_voter
+from kraftwire.records.control import ControlType
 from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.wire.message import Message
 
 __all__ = ["drain", "flush", "handle_append", "handle_flushed", "start_leading"]
 
@@ -33,9 +38,33 @@ def start_leading(state: RaftState, candidate: Candidate) -> None:
     to_leader(state, f"{len(granting)} of {len(state.voters)} voters voted for this node")
     leader = state.leader
     if leader is not None:
-        message = leader_change(state.config.key.id, list(state.voters.voters), granting)
-        leader.accumulator.append_control([message], state.now)
+        records = _first_records(state, [key.id for key in granting])
+        leader.opens_with_voters = len(records) > 1
+        leader.accumulator.append_control(records, state.now, state.timestamp())
+        tell_listeners(state)
         drain(state, leader)
+
+
+def _first_records(
+    state: RaftState, granting: list[int]
+) -> list[tuple[ControlType, Message]]:
+    """What opens an epoch, in one batch (R-LEAD-2).
+
+    The first leader of a dynamic quorum also puts its version and voters into the log, because
+    nobody else has the checkpoint that they come from; so does one whose own entry has changed.
+    """
+    config, history = state.config, state.history
+    records = [leader_change(config.key.id, list(state.voters.voters), granting)]
+    if history.kraft_version == 0 or not history.has_own_voters:
+        return records
+    voters, own = state.voters, own_voter(state)
+    if state.own_entry is not None and state.own_entry != own:
+        voters = voters.with_voter(own)
+    if history.last_voters_offset == -1 or voters is not state.voters:
+        version = KRaftVersionRecord(version=0, kraft_version=history.kraft_version)
+        records.append((ControlType.KRAFT_VERSION, version))
+        records.append((ControlType.KRAFT_VOTERS, voters_record(voters)))
+    return records
 
 
 def handle_append(state: RaftState, event: AppendRequested) -> None:
@@ -45,7 +74,7 @@ def handle_append(state: RaftState, event: AppendRequested) -> None:
     if reason is not None or leader is None:
         state.emit(AppendRefused(event.token, reason or RefusalReason.NOT_LEADER, detail))
         return
-    taken = leader.accumulator.append(event.values, state.now)
+    taken = leader.accumulator.append(event.values, state.now, state.timestamp())
     if isinstance(taken, Refusal):
         state.emit(AppendRefused(event.token, taken.reason, taken.detail))
         return
@@ -60,6 +89,9 @@ def _refusal(state: RaftState, event: AppendRequested) -> tuple[RefusalReason | 
         return RefusalReason.NOT_LEADER, detail
     if event.epoch > role.epoch:
         return RefusalReason.ILLEGAL_EPOCH, f"the epoch is {role.epoch}, not {event.epoch}"
+    if state.high_watermark < 0 and leader.opens_with_voters:
+        # The first voters of a quorum have to be in the log before anything else (KIP-853).
+        return RefusalReason.NOT_LEADER, "the first voters of the quorum are not committed yet"
     wanted, end = event.expected_end_offset, leader.accumulator.end_offset
     if wanted is not None and wanted != end:
         # The state machine is behind its own log: another leader may do better.
@@ -73,10 +105,16 @@ def drain(state: RaftState, leader: Leader) -> None:
     batches = leader.accumulator.drain(state.now)
     if not batches:
         return
+    was_voter, has_changed = state.is_voter, False
     for batch in batches:
         state.emit(AppendToLog(batch.base, batch.end_offset, batch.data))
         state.log.append([OffsetAndEpoch(batch.base, leader.epoch)], batch.end_offset)
-    leader.progress.log_grew(state.log.end_offset)
+        if batch.is_control:
+            # The leader observes its own records as a follower does, the moment they are written.
+            has_changed |= state.history.observe(batch.base, batch.data)
+    if has_changed:
+        state.voters_changed(was_voter)
+    leader.progress.note_log_end(state.log.end_offset)
     wake_after_append(state)
     flush(state)
 
@@ -95,5 +133,5 @@ def handle_flushed(state: RaftState, event: LogFlushed) -> None:
     log = state.log
     log.flushed_offset = max(log.flushed_offset, min(event.end_offset, log.end_offset))
     leader = state.leader
-    if leader is not None and leader.progress.own_end(log.flushed_offset):
+    if leader is not None and leader.progress.note_durable_end(log.flushed_offset):
         advance_high_watermark(state, leader)

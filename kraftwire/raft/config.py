@@ -6,13 +6,17 @@ Source: Kafka's `QuorumConfig`; the defaults are those of Kafka 4.3.1.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from kraftwire.raft.voters import Endpoint, ReplicaKey, VoterSet
 
 __all__ = [
+    "ELECTION_TIMEOUT_MIN_MS",
     "KRAFT_VERSION_MAX",
     "METADATA_TOPIC",
     "METADATA_TOPIC_ID",
+    "RETRY_BACKOFF_MIN_MS",
+    "Handover",
     "RaftConfig",
     "RaftTimers",
     "TopicPartition",
@@ -25,6 +29,23 @@ METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
 
+# Kafka allows 0 for both, and then spins: elections that no answer can decide in time, requests
+# repeated as fast as the processor can. What is below these is raised to them.
+ELECTION_TIMEOUT_MIN_MS = 10
+RETRY_BACKOFF_MIN_MS = 5
+
+
+class Handover(StrEnum):
+    """Whether a leader gives way to another voter as soon as its epoch is established.
+
+    A Java voter brings an active controller, this core does not.
+    """
+
+    AUTO = "auto"  # to a voter of another implementation that answers
+    ALWAYS = "always"  # to any voter that has everything committed
+    NEVER = "never"
+
+
 @dataclass(frozen=True, slots=True)
 class TopicPartition:
     """The replicated log's name on the wire; always partition 0."""
@@ -35,7 +56,10 @@ class TopicPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaftTimers:
-    """The `controller.quorum.*` timers. Units: milliseconds."""
+    """The `controller.quorum.*` timers. Units: milliseconds.
+
+    An election timeout or a retry back-off below the least useful value is raised to it.
+    """
 
     election_timeout_ms: int = 1000
     fetch_timeout_ms: int = 2000
@@ -47,6 +71,14 @@ class RaftTimers:
     fetch_max_wait_ms: int = 500
     shutdown_timeout_ms: int = 5000
     observer_session_timeout_ms: int = 300_000
+    caught_up_within_ms: int = 3_600_000
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("election_timeout_ms", ELECTION_TIMEOUT_MIN_MS),
+            ("retry_backoff_ms", RETRY_BACKOFF_MIN_MS),
+        ):
+            object.__setattr__(self, name, max(getattr(self, name), least))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +86,13 @@ class RaftConfig:
     """Identity, peers and choices of a replica.
 
     Shape: `key.id` is -1 for a replica that only reads. `cluster_id` is None until one is known
-    (requests then carry null, and any cluster id is taken). `listener` is the first controller
-    listener's name in upper case, under which peers are addressed; `endpoints` are this node's own
-    controller listeners. `bootstrap_servers` are asked for the leader while none is known; if
-    empty, the voters are. `handover` is `auto`, `always` or `never`: whether a leader gives way to
-    a Java voter. `describe_leader_last_fetch` is `now` (Kafka) or `-1` (KIP-836's text).
+    (requests then carry null, and any cluster id is taken). `voters` is the static configuration,
+    which counts while the log has no voters. `listener` is the first controller listener's name in
+    upper case, under which peers are addressed; `endpoints` are this node's own controller
+    listeners. `bootstrap_servers` are asked for the leader while none is known; if empty, the
+    voters are. `features` are the names of the features that nodes like this one support: a voter
+    whose ApiVersions answer names others is another implementation. `auto_join` has an observer
+    ask to become a voter. `describe_leader_last_fetch` is `now` (Kafka) or `-1` (KIP-836's text).
     """
 
     key: ReplicaKey
@@ -71,6 +105,9 @@ class RaftConfig:
     timers: RaftTimers = field(default_factory=RaftTimers)
     fetch_max_bytes: int = 1024 * 1024
     batch_max_bytes: int = 8 * 1024 * 1024
+    fetch_snapshot_max_bytes: int = 1024 * 1024
     can_be_voter: bool = True
-    handover: str = "auto"
+    auto_join: bool = False
+    handover: Handover = Handover.AUTO
+    features: frozenset[str] = frozenset({"kraft.version", "metadata.version"})
     describe_leader_last_fetch: str = "now"

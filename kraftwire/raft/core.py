@@ -17,21 +17,25 @@ from kraftwire.limits import EPOCH_MAX
 from kraftwire.raft import (
     announcing,
     appending,
+    changes,
     describe,
+    downloading,
     elections,
     events,
     following,
+    leaving,
     serving,
+    snapshots,
     updating,
+    upgrading,
 )
 from kraftwire.raft.config import RaftConfig
 from kraftwire.raft.effects import Effect
-from kraftwire.raft.leaving import finish_shutdown, reason_to_resign, successors
 from kraftwire.raft.ports import StoredState
 from kraftwire.raft.responses import settle_top_level
 from kraftwire.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from kraftwire.raft.startup import first_role
-from kraftwire.raft.state import RaftState, Sent
+from kraftwire.raft.state import Purpose, RaftState, Sent
 from kraftwire.raft.transitions import (
     persist,
     tell_listeners,
@@ -51,19 +55,23 @@ _REQUESTS: dict[str, Callable[[RaftState, events.RequestReceived], None]] = {
     "BeginQuorumEpochRequest": announcing.handle_begin_request,
     "EndQuorumEpochRequest": announcing.handle_end_request,
     "FetchRequest": serving.handle_fetch_request,
-    "FetchSnapshotRequest": serving.handle_fetch_snapshot_request,
+    "FetchSnapshotRequest": snapshots.handle_fetch_snapshot_request,
     "DescribeQuorumRequest": describe.handle_describe_quorum,
-    "AddRaftVoterRequest": updating.handle_add_voter,
-    "RemoveRaftVoterRequest": updating.handle_remove_voter,
+    "AddRaftVoterRequest": changes.handle_add_voter,
+    "RemoveRaftVoterRequest": changes.handle_remove_voter,
     "UpdateRaftVoterRequest": updating.handle_update_voter,
 }
 
-_RESPONSES: dict[str, Callable[[RaftState, Sent, Any], None]] = {
-    "VoteResponse": elections.handle_vote_response,
-    "BeginQuorumEpochResponse": announcing.handle_begin_response,
-    "EndQuorumEpochResponse": announcing.handle_end_response,
-    "FetchResponse": following.handle_fetch_response,
-    "UpdateRaftVoterResponse": updating.handle_update_response,
+_RESPONSES: dict[Purpose, Callable[[RaftState, Sent, Any], None]] = {
+    Purpose.VOTE: elections.handle_vote_response,
+    Purpose.BEGIN: announcing.handle_begin_response,
+    Purpose.END: announcing.handle_end_response,
+    Purpose.FETCH: following.handle_fetch_response,
+    Purpose.FETCH_SNAPSHOT: downloading.handle_fetch_snapshot_response,
+    Purpose.UPDATE: updating.handle_update_response,
+    Purpose.JOIN: updating.handle_join_response,
+    Purpose.PROBE_NEW_VOTER: changes.handle_probe,
+    Purpose.PROBE_SUCCESSOR: leaving.handle_successor_probe,
 }
 
 
@@ -133,9 +141,23 @@ class RaftCore(RaftView):
 def _handle_rare(state: RaftState, event: events.Event) -> None:
     match event:
         case events.ListenerRegistered(listener_id, next_offset):
-            state.listeners.register(listener_id, next_offset)
+            state.listeners.register(listener_id, next_offset, _leader_end(state))
         case events.ListenerConsumed(listener_id, next_offset):
             state.listeners.consumed(listener_id, next_offset)
+        case events.SnapshotWanted():
+            snapshots.handle_wanted(state, event)
+        case events.SnapshotWritten():
+            snapshots.handle_written(state, event)
+        case events.SnapshotFailed():
+            snapshots.handle_failed(state, event)
+        case events.SnapshotFinished():
+            downloading.handle_finished(state, event)
+        case events.SnapshotRejected():
+            downloading.handle_rejected(state, event)
+        case events.LogStartProposed():
+            snapshots.handle_log_start(state, event)
+        case events.UpgradeRequested():
+            upgrading.handle_upgrade(state, event)
         case events.ClusterIdKnown(cluster_id):
             state.cluster_id = cluster_id
         case events.ResignRequested(epoch):
@@ -150,15 +172,17 @@ def _handle_response(state: RaftState, event: events.ResponseReceived) -> None:
     """Look at an answer if its request is still the current one (R-LOOP-2)."""
     sent = state.in_flight.pop(event.request_id, None)
     if sent is not None and state.peers.answered(event.request_id):
-        _RESPONSES[event.message.NAME](state, sent, event.message)
+        _RESPONSES[sent.purpose](state, sent, event.message)
 
 
 def _handle_failure(state: RaftState, event: events.RequestFailed) -> None:
     sent = state.in_flight.pop(event.request_id, None)
     if sent is None or not state.peers.answered(event.request_id):
         return
-    if sent.is_vote:
+    if sent.purpose is Purpose.VOTE:
         elections.vote_failed(state, sent, event.error)
+    elif sent.purpose is Purpose.PROBE_NEW_VOTER:
+        changes.probe_failed(state, sent, event.error)
     else:
         settle_top_level(state, sent, event.error)
 
@@ -172,7 +196,7 @@ def _poll(state: RaftState) -> None:
     if due is not None and state.now >= due:
         serving.answer_expired(state)
     for _ in range(_CHAIN_MAX):
-        if state.is_shutting_down and (state.is_stopped or finish_shutdown(state)):
+        if state.is_shutting_down and (state.is_stopped or leaving.finish_shutdown(state)):
             return
         role = state.role
         _poll_role(state)
@@ -200,7 +224,7 @@ def _poll_role(state: RaftState) -> None:
 def _may_stand(state: RaftState) -> bool:
     # A candidate whose log ends in what is not durable could lose that in a crash, and be given
     # again, for the log it has no more, the votes that it had got (R-VOTE-6).
-    if state.log.flushed_offset < state.log.end_offset or state.snapshot_needed:
+    if state.log.flushed_offset < state.log.end_offset:
         return False
     return state.is_voter and _may_end_epoch(state)
 
@@ -212,6 +236,7 @@ def _may_end_epoch(state: RaftState) -> bool:
             f"epoch {EPOCH_MAX} is the last one: there cannot be another election, and once its "
             "leader is gone this cluster has to be formatted anew",
             "error",
+            key="last-epoch",
         )
     return not state.is_shutting_down and state.role.epoch < EPOCH_MAX
 
@@ -225,8 +250,7 @@ def _poll_unattached(state: RaftState, role: Unattached) -> None:
 
 
 def _poll_follower(state: RaftState, role: Follower) -> None:
-    is_due = state.now >= role.fetch_deadline_ms or state.is_only_voter
-    if is_due and _may_stand(state):
+    if state.now >= role.fetch_deadline_ms and _may_stand(state):
         to_prospective(state, f"the time to hear from leader {role.leader_id} is over")
     else:
         following.poll_follower(state, role)
@@ -251,22 +275,29 @@ def _poll_resigned(state: RaftState, role: Resigned) -> None:
 
 def _poll_leader(state: RaftState, leader: Leader) -> None:
     """In Kafka's order: resign, write, announce (R-LEAD-4)."""
-    reason = reason_to_resign(state, leader)
+    reason = leaving.reason_to_resign(state, leader)
     if reason:
-        preferred = successors(state, leader)
+        preferred = leaving.successors(state, leader)
         state.resign_asked = ""
         to_resigned(state, reason, preferred)
         return
     due = leader.accumulator.drain_due_ms
     if due is not None and state.now >= due:
         appending.drain(state, leader)
+    changes.expire_change(state, leader)
     announcing.poll_announcements(state, leader)
+    leaving.poll_handover(state, leader)
 
 
 def _serve_listeners(state: RaftState) -> None:
     """Offer what is committed, then say who leads (R-LIS-2 to R-LIS-6)."""
-    for effect in state.listeners.serve(state.high_watermark, state.log.start_offset):
+    for effect in state.listeners.serve(state.high_watermark, state.log, _leader_end(state)):
         state.emit(effect)
+
+
+def _leader_end(state: RaftState) -> int:
+    """The end of what this node has given offsets to, 0 if it does not lead."""
+    return state.leader.accumulator.end_offset if state.leader is not None else 0
 
 
 def _deadline(state: RaftState) -> int | None:
@@ -290,7 +321,12 @@ def _role_deadline(state: RaftState) -> int | None:
         return role.fetch_deadline_ms if _may_stand(state) else None
     if type(role) is Leader:
         due = role.begin_due_ms
-        for at in (role.accumulator.drain_due_ms, role.progress.quorum_deadline_ms):
+        for at in (
+            role.accumulator.drain_due_ms,
+            role.progress.quorum_deadline_ms,
+            role.change.deadline_ms if role.change is not None else None,
+            _probe_due(state, role),
+        ):
             if at is not None and at < due:
                 due = at
         return due
@@ -303,3 +339,8 @@ def _role_deadline(state: RaftState) -> int | None:
     if type(role) is Resigned and _may_end_epoch(state):
         return role.deadline_ms
     return None
+
+
+def _probe_due(state: RaftState, leader: Leader) -> int | None:
+    """When a successor may be asked again, if one was asked and has not answered."""
+    return leader.probe_due_ms if leader.probe_due_ms > state.now else None

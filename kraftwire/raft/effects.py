@@ -10,12 +10,15 @@ may have lost pages (D9).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import cast
 
-from kraftwire.messages.fetch_response import FetchResponse
-from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
-from kraftwire.raft.voters import ReplicaKey, VoterSet
+from kraftwire.raft.values import (
+    Destination,
+    ElectionState,
+    LogSlice,
+    RefusalReason,
+    SnapshotSlice,
+)
+from kraftwire.raft.voters import VoterSet
 from kraftwire.records.control import ControlType
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
@@ -53,15 +56,6 @@ __all__ = [
     "VotersChanged",
     "WriteSnapshot",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class ElectionState:
-    """What the quorum-state file keeps of an epoch. Shape: -1 for no leader, None for no vote."""
-
-    epoch: int = 0
-    leader_id: int = -1
-    voted: ReplicaKey | None = None
 
 
 @dataclass(slots=True)
@@ -109,16 +103,6 @@ class FlushLog:
     generation: int
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """A node to talk to. Shape: ids below -1 are bootstrap servers, each with a connection of
-    its own (-2 is the first)."""
-
-    id: int
-    host: str
-    port: int
-
-
 @dataclass(slots=True)
 class SendRequest:
     """Send a request; answer with `ResponseReceived` or `RequestFailed` once.
@@ -135,37 +119,6 @@ class SendRequest:
 @dataclass(slots=True)
 class ResetConnections:
     """Forget the requests in flight: their answers will not be looked at any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class LogSlice:
-    """A part of the log: whole batches of one segment, from the one that contains `offset`.
-
-    Units: at most `max_bytes`, but at least the first batch; nothing at or above `end_offset`.
-    """
-
-    offset: int
-    max_bytes: int
-    end_offset: int
-
-    @staticmethod
-    def put(message: Message, data: bytes) -> None:
-        """Place the bytes in the only partition of a FetchResponse."""
-        cast("FetchResponse", message).responses[0].partitions[0].records = data
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotSlice:
-    """A part of a snapshot file: at most `max_bytes` from `position` on, cut anywhere."""
-
-    id: OffsetAndEpoch
-    position: int
-    max_bytes: int
-
-    @staticmethod
-    def put(message: Message, data: bytes) -> None:
-        """Place the bytes in the only partition of a FetchSnapshotResponse."""
-        cast("FetchSnapshotResponse", message).topics[0].partitions[0].unaligned_records = data
 
 
 @dataclass(slots=True)
@@ -303,16 +256,6 @@ class AppendAccepted:
     base_offset: int
     last_offset: int
     epoch: int
-
-
-class RefusalReason(StrEnum):
-    """Why a leader takes no records."""
-
-    NOT_LEADER = "NotLeader"
-    ILLEGAL_EPOCH = "IllegalEpoch"
-    UNEXPECTED_END_OFFSET = "UnexpectedEndOffset"
-    RECORD_BATCH_TOO_LARGE = "RecordBatchTooLarge"
-    TOO_MANY_PENDING = "TooManyPending"
 
 
 @dataclass(slots=True)

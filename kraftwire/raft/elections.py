@@ -16,7 +16,7 @@ from kraftwire.raft.effects import SendReply
 from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.responses import Outcome, settle_partition, settle_top_level
 from kraftwire.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
-from kraftwire.raft.state import RaftState, Sent
+from kraftwire.raft.state import Purpose, RaftState, Sent
 from kraftwire.raft.transitions import (
     grant_vote,
     to_candidate,
@@ -25,6 +25,7 @@ from kraftwire.raft.transitions import (
     to_unattached,
 )
 from kraftwire.raft.voters import ReplicaKey
+from kraftwire.records.offsets import OffsetAndEpoch
 
 __all__ = [
     "handle_vote_request",
@@ -40,7 +41,9 @@ __all__ = [
 
 def poll_prospective(state: RaftState, role: Prospective) -> None:
     """Go on with a pre-vote: won, lost, timed out, or voters still to be asked."""
-    if role.epoch >= EPOCH_MAX:
+    if not state.is_voter:
+        to_unattached(state, role.epoch, "not a voter any more", keep=True)
+    elif role.epoch >= EPOCH_MAX:
         _end_prospective(state, role, "there is no higher epoch")
     elif role.votes.is_won:
         to_candidate(state, "a majority would vote for this node")
@@ -66,11 +69,16 @@ def poll_candidate(state: RaftState, role: Candidate) -> None:
     A difference from Kafka, which waits a lost election's timeout out: a candidate that can no
     longer win waits at most the election back-off, as KIP-595 has it, and asks for pre-votes again.
     """
+    if not state.is_voter:
+        to_unattached(state, role.epoch, "not a voter any more", keep=True)
+        return
     if role.votes.is_lost and role.retry_ms is None:
         backoff = state.config.timers.election_backoff_max_ms
         wait = state.random.randrange(backoff + 1)
         role.retry_ms = min(role.deadline_ms, state.now + wait)
-        state.note(f"lost the election of epoch {role.epoch}, waits {role.retry_ms - state.now} ms")
+        wait_ms = role.retry_ms - state.now
+        text = f"lost the election of epoch {role.epoch}, waits {wait_ms} ms"
+        state.note(text, key="election-lost")
     if role.retry_ms is not None and state.now >= role.retry_ms:
         to_prospective(state, "the election is lost")
     elif state.now >= role.deadline_ms:
@@ -81,26 +89,25 @@ def poll_candidate(state: RaftState, role: Candidate) -> None:
 
 def ask_for_votes(state: RaftState, role: Prospective | Candidate) -> None:
     """Ask every voter that has not answered, as far as connections are ready (R-VOTE-2)."""
-    for voter_id in role.votes.unanswered:
-        destination = state.voter_destination(voter_id)
-        if destination is not None and state.peers.is_ready(voter_id, state.now):
-            state.send(destination, _vote_request(state, voter_id))
+    for voter in role.votes.unanswered:
+        destination = state.voter_destination(voter)
+        if destination is not None and state.is_ready(destination):
+            state.send(destination, _vote_request(state, voter), Purpose.VOTE)
 
 
-def _vote_request(state: RaftState, voter_id: int) -> VoteRequest:
-    key, log, voter = state.config.key, state.log, state.voters.get(voter_id)
+def _vote_request(state: RaftState, voter: ReplicaKey) -> VoteRequest:
+    key, log = state.config.key, state.log
     partition = PartitionData(
         replica_epoch=state.role.epoch,
         replica_id=key.id,
         replica_directory_id=key.directory_id,
+        voter_directory_id=voter.directory_id,
         last_offset_epoch=log.last_epoch,
         last_offset=log.end_offset,
         pre_vote=type(state.role) is Prospective,
     )
-    if voter is not None:
-        partition.voter_directory_id = voter.key.directory_id
     topic = TopicData(topic_name=state.config.topic.name, partitions=[partition])
-    return VoteRequest(cluster_id=state.cluster_id, voter_id=voter_id, topics=[topic])
+    return VoteRequest(cluster_id=state.cluster_id, voter_id=voter.id, topics=[topic])
 
 
 # ---- granting ------------------------------------------------------------------------------------
@@ -154,12 +161,12 @@ def is_addressee(state: RaftState, voter_id: int, directory_id: bytes) -> bool:
 
 def _decide(state: RaftState, partition: PartitionData) -> bool:
     """Whether a legal request in the present epoch gets this node's vote (R-VOTE-5, R-VOTE-6)."""
-    log = state.log
-    offered = (partition.last_offset_epoch, partition.last_offset)
-    is_up_to_date = offered >= (log.last_epoch, log.end_offset)
-    if state.snapshot_needed:
-        # The beginning of the log is missing here: what is committed cannot be judged.
+    if partition.replica_id == state.config.key.id:
+        # Another directory of this node: with a static voter set it would be this very voter, and
+        # its vote for itself and ours for it would be two in one epoch.
         return False
+    offered = OffsetAndEpoch(partition.last_offset, partition.last_offset_epoch)
+    is_up_to_date = offered.is_newer_or_equal(state.log.end)
     if partition.pre_vote:
         return is_up_to_date and _would_vote(state)
     candidate = ReplicaKey(partition.replica_id, partition.replica_directory_id)
@@ -184,10 +191,9 @@ def _decide_standard(state: RaftState, candidate: ReplicaKey, is_up_to_date: boo
         return voted.id == candidate.id and (
             not voted.has_directory_id or voted.directory_id == candidate.directory_id
         )
-    if role.leader_id >= 0 or not is_up_to_date or candidate == state.config.key:
+    if role.leader_id >= 0 or not is_up_to_date:
         return False
     grant_vote(state, candidate)
-    state.note(f"voted for {candidate.id} in epoch {role.epoch}")
     return True
 
 
@@ -213,13 +219,13 @@ def handle_vote_response(state: RaftState, sent: Sent, response: VoteResponse) -
     nominee = state.role
     if partition is None or not isinstance(nominee, Prospective | Candidate):
         return
-    nominee.votes.record(sent.destination.id, partition.vote_granted)
+    nominee.votes.record(sent.destination.key, partition.vote_granted)
 
 
 def vote_failed(state: RaftState, sent: Sent, error: int) -> None:
     """A Vote request that could not be sent: a peer too old for pre-votes ends them (R-VOTE-10)."""
     if error == ErrorCode.UNSUPPORTED_VERSION and type(state.role) is Prospective:
-        to_candidate(state, f"{sent.destination.id} does not know pre-votes")
+        to_candidate(state, f"{sent.destination.name} does not know pre-votes")
     else:
         settle_top_level(state, sent, error)
 

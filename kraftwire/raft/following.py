@@ -18,6 +18,7 @@ from kraftwire.messages.fetch_response import EpochEndOffset, FetchResponse, Par
 from kraftwire.raft import answers
 from kraftwire.raft.appending import flush
 from kraftwire.raft.batches import read_fetched
+from kraftwire.raft.downloading import begin_download, drop_download, poll_download
 from kraftwire.raft.effects import (
     AppendToLog,
     Destination,
@@ -26,7 +27,7 @@ from kraftwire.raft.effects import (
 )
 from kraftwire.raft.responses import Outcome, settle, settle_top_level
 from kraftwire.raft.roles import Follower
-from kraftwire.raft.state import RaftState, Sent
+from kraftwire.raft.state import Purpose, RaftState, Sent
 from kraftwire.raft.updating import poll_update
 from kraftwire.records.offsets import OffsetAndEpoch
 
@@ -37,19 +38,19 @@ _BOOTSTRAP_ID = -2
 
 def poll_unattached(state: RaftState) -> None:
     """Ask a bootstrap server who leads, one at a time (R-FET-2)."""
-    if not state.is_shutting_down and not state.peers.any_in_flight(state.now):
+    if not state.is_shutting_down and not state.peers.any_in_flight():
         _fetch_from_bootstrap(state)
 
 
 def poll_follower(state: RaftState, role: Follower) -> None:
     """Fetch from the leader; ask others if it does not answer (R-FET-3)."""
-    if state.peers.any_in_flight(state.now) or state.is_shutting_down or not _may_fetch(state):
+    if state.peers.any_in_flight() or state.is_shutting_down or not _may_fetch(state):
         return
     leader = state.leader_destination()
-    if leader is None or not state.peers.is_ready(leader.id, state.now):
+    if leader is None or not state.is_ready(leader):
         _fetch_from_bootstrap(state)
-    elif not poll_update(state, role, leader):
-        state.send(leader, _fetch_request(state))
+    elif not poll_update(state, role, leader) and not poll_download(state, role, leader):
+        state.send(leader, _fetch_request(state), Purpose.FETCH)
 
 
 def _may_fetch(state: RaftState) -> bool:
@@ -66,8 +67,8 @@ def _bootstrap_nodes(state: RaftState) -> list[Destination]:
             Destination(_BOOTSTRAP_ID - place, at.host, at.port)
             for place, at in enumerate(config.bootstrap_servers)
         ]
-    others = (voter.key.id for voter in state.voters if voter.key.id != config.key.id)
-    found = (state.voter_destination(voter_id) for voter_id in others)
+    others = (voter.key for voter in state.voters if voter.key.id != config.key.id)
+    found = (state.voter_destination(key) for key in others)
     return [node for node in found if node is not None]
 
 
@@ -77,8 +78,8 @@ def _fetch_from_bootstrap(state: RaftState) -> None:
         return
     start = state.random.randrange(len(nodes))
     for node in nodes[start:] + nodes[:start]:
-        if state.peers.is_ready(node.id, state.now):
-            state.send(node, _fetch_request(state))
+        if state.is_ready(node):
+            state.send(node, _fetch_request(state), Purpose.FETCH)
             return
 
 
@@ -109,8 +110,9 @@ def handle_fetch_response(state: RaftState, sent: Sent, response: FetchResponse)
         return
     data = _only_partition(state, response)
     if data is None:
-        state.note(f"node {sent.destination.id} answered about something else", "warning")
-        state.peers.failed(sent.destination.id, state.now)
+        text = f"{sent.destination.name} answered about something else"
+        state.note(text, "warning", key="foreign-answer")
+        state.failed(sent)
         return
     leader = data.current_leader
     leader_id, epoch = (leader.leader_id, leader.leader_epoch) if leader else (-1, -1)
@@ -122,9 +124,9 @@ def handle_fetch_response(state: RaftState, sent: Sent, response: FetchResponse)
         return
     if type(role) is not Follower or leader_id != role.leader_id:
         # Answered without error by somebody who does not claim to lead: nothing to believe.
-        state.peers.failed(sent.destination.id, state.now)
+        state.failed(sent)
         return
-    if _take(state, data, sent):
+    if _take(state, role, data, sent):
         role.fetch_deadline_ms = state.now + role.patience_ms
         role.has_fetched = True
 
@@ -139,13 +141,14 @@ def _only_partition(state: RaftState, response: FetchResponse) -> PartitionData 
     return partitions[0]
 
 
-def _take(state: RaftState, data: PartitionData, sent: Sent) -> bool:
-    """Truncate, append or note a snapshot; returns whether the leader is alive and believable."""
+def _take(state: RaftState, role: Follower, data: PartitionData, sent: Sent) -> bool:
+    """Truncate, append or begin a download; returns whether the leader is alive and believable."""
     diverging, snapshot = data.diverging_epoch, data.snapshot_id
     if diverging is not None and diverging.epoch >= 0:
         return _truncate(state, diverging, sent)
     if snapshot is not None and (snapshot.epoch >= 0 or snapshot.end_offset >= 0):
-        return _need_snapshot(state, sent, snapshot.end_offset, snapshot.epoch)
+        return begin_download(state, role, snapshot, sent)
+    drop_download(state)
     if data.records:
         _append(state, data.records, sent)
     _follow_high_watermark(state, data.high_watermark)
@@ -155,8 +158,8 @@ def _take(state: RaftState, data: PartitionData, sent: Sent) -> bool:
 def _truncate(state: RaftState, diverging: EpochEndOffset, sent: Sent) -> bool:
     """Cut off what the leader does not have, never what is committed (S11, R-FET-20)."""
     if diverging.end_offset < 0:
-        state.note("the leader named a negative end offset", "warning")
-        state.peers.failed(sent.destination.id, state.now)
+        state.note("the leader named a negative end offset", "warning", key="diverging")
+        state.failed(sent)
         return False
     end = state.log.truncation_offset(
         OffsetAndEpoch(diverging.end_offset, diverging.epoch)
@@ -165,35 +168,24 @@ def _truncate(state: RaftState, diverging: EpochEndOffset, sent: Sent) -> bool:
         state.note(
             f"the leader wants the log cut to {end}, but {state.committed} is committed: refused",
             "error",
+            key="cut-refused",
         )
-        state.peers.failed(sent.destination.id, state.now)
+        state.failed(sent)
         return False
     if end >= state.log.end_offset:
         # Nothing to cut and yet diverging: asking again at once would never end (KAFKA-10706).
-        state.peers.failed(sent.destination.id, state.now)
+        state.failed(sent)
         return True
-    state.note(f"truncates the log from {state.log.end_offset} to {end}")
+    state.note(f"truncates the log from {state.log.end_offset} to {end}", key="truncates")
+    was_voter = state.is_voter
     state.emit(TruncateLog(end))
     state.flush_generation += 1
     state.log.truncate(end)
-    state.history.truncate(end)
+    if state.history.truncate(end):
+        state.voters_changed(was_voter)
     if state.log.flushed_offset < state.log.end_offset:
         # The flush under way belongs to the time before the cut and will not count.
         flush(state)
-    return True
-
-
-def _need_snapshot(state: RaftState, sent: Sent, end_offset: int, epoch: int) -> bool:
-    """The leader no longer has the log from here: this node can only wait, and says so."""
-    if not state.snapshot_needed:
-        state.note(
-            f"the leader's log begins behind this one's end ({state.log.end_offset}): snapshot "
-            f"{end_offset}-{epoch} would be needed, which this node does not load; it neither "
-            "votes nor follows until the log can be fetched",
-            "error",
-        )
-    state.snapshot_needed = True
-    state.peers.failed(sent.destination.id, state.now)
     return True
 
 
@@ -205,19 +197,23 @@ def _append(state: RaftState, records: bytes | memoryview, sent: Sent) -> None:
     )
     if fetched.problem is not None:
         state.note(
-            f"fetched from {sent.destination.id} at {log.end_offset}: {fetched.problem}", "warning"
+            f"fetched from {sent.destination.name} at {log.end_offset}: {fetched.problem}",
+            "warning",
+            key="fetched",
         )
         if not fetched.batches:
-            state.peers.failed(sent.destination.id, state.now)
+            state.failed(sent)
             return
     if not fetched.batches:
         return
     base = log.end_offset
     state.emit(AppendToLog(base, fetched.end_offset, fetched.data))
     log.append(fetched.batches, fetched.end_offset)
+    was_voter, has_changed = state.is_voter, False
     for offset, batch in fetched.control:
-        state.history.observe(offset, batch)
-    state.snapshot_needed = log.start_offset > 0
+        has_changed |= state.history.observe(offset, batch)
+    if has_changed:
+        state.voters_changed(was_voter)
     if state.config.can_be_voter:
         flush(state)
     else:

@@ -1,7 +1,8 @@
 """Which voter set and which kraft.version are in force, by offset.
 
-The newest control record in the log counts, committed or not; cutting the log takes it back.
-Without any, the static voters of the configuration count, at kraft.version 0.
+The newest control record in the log counts, committed or not; cutting the log takes it back. A
+snapshot states both for everything that it contains. Without any, the static voters of the
+configuration count, at kraft.version 0.
 
 Source: Kafka's `KRaftControlRecordStateMachine`, `VoterSetHistory`, `KRaftVersionHistory`.
 """
@@ -9,6 +10,7 @@ Source: Kafka's `KRaftControlRecordStateMachine`, `VoterSetHistory`, `KRaftVersi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeVar
 
 from kraftwire.messages.kraft_version_record import KRaftVersionRecord
 from kraftwire.messages.voters_record import Endpoint as RecordEndpoint
@@ -16,17 +18,29 @@ from kraftwire.messages.voters_record import KRaftVersionFeature, VotersRecord
 from kraftwire.messages.voters_record import Voter as RecordVoter
 from kraftwire.raft.batches import control_records
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.records.control import ControlType
+from kraftwire.wire.message import Message
 
-__all__ = ["VoterHistory", "voter_set", "voters_record"]
+__all__ = ["InForce", "VoterHistory", "voter_set", "voters_record"]
 
-_Entries = list[tuple[int, VoterSet]]
+_Value = TypeVar("_Value")
+_Entries = list[tuple[int, _Value]]
+
+
+class InForce(NamedTuple):
+    """What counts at an offset. The offset of the voters is None for the static set."""
+
+    voters: VoterSet
+    kraft_version: int
+    voters_offset: int | None
 
 
 class VoterHistory:
-    """The voter sets and versions that the log holds (R-ID-5 to R-ID-8).
+    """The voter sets and versions that snapshot and log hold (R-ID-5 to R-ID-8).
 
-    Shape: `current` and `kraft_version` are in force; `last_voters_offset` is where the set in
-    force stands in the log, None for the static one.
+    `current` and `kraft_version` are in force. `last_voters_offset` is where the set in force
+    stands in the log, None for the static one; that of a snapshot stands at the snapshot's last
+    offset, so at -1 for the bootstrap checkpoint.
     """
 
     __slots__ = (
@@ -38,37 +52,97 @@ class VoterHistory:
         "last_voters_offset",
     )
 
-    def __init__(self, static: VoterSet, control: Iterable[tuple[int, bytes]] = ()) -> None:
-        """Start with a log's control batches, (base offset, bytes) each. Order: by offset."""
+    def __init__(
+        self,
+        static: VoterSet,
+        control: Iterable[tuple[int, bytes]] = (),
+        snapshot: tuple[int, bytes] | None = None,
+    ) -> None:
+        """Start with the control batches of the newest snapshot and of the log after it.
+
+        `snapshot` is the end offset and the first control batch; `control` has (base offset, bytes)
+        of each batch. Order: by offset; what the snapshot contains is passed over.
+        """
         self._static = static
-        self._voters: _Entries = []
-        self._versions: list[tuple[int, int]] = []
+        self._voters: _Entries[VoterSet] = []
+        self._versions: _Entries[int] = []
         self.current = static
         self.kraft_version = 0
         self.last_voters_offset: int | None = None
+        if snapshot is not None:
+            self.reset(*snapshot)
+        end = snapshot[0] if snapshot is not None else 0
         for base, batch in control:
-            self.observe(base, batch)
+            if base >= end:
+                self.observe(base, batch)
+
+    @property
+    def has_own_voters(self) -> bool:
+        """Whether log or snapshot state the voters, so that the static ones do not count."""
+        return bool(self._voters)
+
+    def reset(self, end_offset: int, control: bytes) -> bool:
+        """Replace everything by what a snapshot's first control batch states.
+
+        Returns: whether set or version changed.
+        """
+        before = self.current, self.kraft_version
+        self._voters.clear()
+        self._versions.clear()
+        for _, _, message in control_records(control):
+            self._take(end_offset - 1, message)
+        return self._settle(before)
 
     def observe(self, base: int, batch: bytes) -> bool:
         """Take in an appended control batch; returns whether set or version changed.
 
-        Shape: `base` is the batch's base offset, at which nothing may be known yet. Types of
-        records that are not known here are passed over, where Kafka would end (R-ID-6).
+        `base` is the batch's base offset, at which nothing may be known yet. Types of records that
+        are not known here are passed over, where Kafka would end (R-ID-6).
         """
         before = self.current, self.kraft_version
         self._drop(base)
         for offset, _, message in control_records(batch):
-            if isinstance(message, VotersRecord):
-                self._voters.append((offset, voter_set(message)))
-            elif isinstance(message, KRaftVersionRecord):
-                self._versions.append((offset, message.kraft_version))
+            self._take(offset, message)
         return self._settle(before)
 
     def truncate(self, offset: int) -> bool:
-        """Forget what stood at this offset or behind it (R-ID-8); returns whether it changed."""
+        """Forget what stood at this offset or after it (R-ID-8); returns whether it changed."""
         before = self.current, self.kraft_version
         self._drop(offset)
         return self._settle(before)
+
+    def prune(self, end_offset: int) -> None:
+        """Forget what a snapshot with this end offset replaces, except its newest (R-ID-8)."""
+        _prune(self._voters, end_offset)
+        _prune(self._versions, end_offset)
+
+    def at(self, offset: int) -> InForce:
+        """What counts right after the record at an offset, as far as it is not pruned."""
+        voters = _last(self._voters, offset)
+        version = _last(self._versions, offset)
+        return InForce(
+            voters[1] if voters else self._static,
+            version[1] if version else 0,
+            voters[0] if voters else None,
+        )
+
+    def control_at(self, offset: int) -> tuple[tuple[ControlType, Message], ...]:
+        """The records after the header of a snapshot that ends with an offset (R-SNAP-2)."""
+        voters, version, where = self.at(offset)
+        if version == 0:
+            return ()
+        found: list[tuple[ControlType, Message]] = [
+            (ControlType.KRAFT_VERSION, KRaftVersionRecord(version=0, kraft_version=version))
+        ]
+        if where is not None:
+            found.append((ControlType.KRAFT_VOTERS, voters_record(voters)))
+        return tuple(found)
+
+    def _take(self, offset: int, message: Message | None) -> None:
+        if isinstance(message, VotersRecord):
+            self._voters.append((offset, voter_set(message)))
+        elif isinstance(message, KRaftVersionRecord):
+            self._versions.append((offset, message.kraft_version))
 
     def _drop(self, offset: int) -> None:
         while self._voters and self._voters[-1][0] >= offset:
@@ -83,6 +157,15 @@ class VoterHistory:
             self.last_voters_offset, self.current = None, self._static
         self.kraft_version = self._versions[-1][1] if self._versions else 0
         return before != (self.current, self.kraft_version)
+
+
+def _last(entries: _Entries[_Value], offset: int) -> tuple[int, _Value] | None:
+    return next((entry for entry in reversed(entries) if entry[0] <= offset), None)
+
+
+def _prune(entries: _Entries[_Value], end_offset: int) -> None:
+    contained = sum(offset < end_offset for offset, _ in entries)
+    del entries[: max(contained - 1, 0)]
 
 
 def voter_set(record: VotersRecord) -> VoterSet:

@@ -1,7 +1,8 @@
 """What the state machines on top of a Raft core are told, and in which order.
 
-Each gets committed batches one delivery at a time, from where it is, and the changes of leader. A
-leader's own state machine hears that it leads only once it has everything of older epochs.
+Each gets snapshots and committed batches one delivery at a time, from where it is, and the changes
+of leader. A leader's own state machine hears that it leads only once it has everything that was
+written before it may write.
 
 Source: Kafka's `KafkaRaftClient.ListenerContext`; R-LIS-1 to R-LIS-6; KAFKA-15345.
 """
@@ -11,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kraftwire.raft.effects import DeliverCommitted, Effect, LeaderChanged
+from kraftwire.raft.effects import DeliverCommitted, Effect, LeaderChanged, LoadSnapshot
+from kraftwire.raft.log_picture import LogPicture
 
 __all__ = ["Listeners"]
 
 
 class _Leadership(NamedTuple):
-    """Who leads. Shape: `end_offset` is the epoch's start if this node does, else its log's end."""
+    """Who leads. `end_offset` is the log's end if another node leads; if this node does, what must
+    be consumed first: its epoch's first records."""
 
     leader_id: int
     epoch: int
@@ -26,13 +29,18 @@ class _Leadership(NamedTuple):
 
 
 class _Listener:
-    """One state machine. Shape: `promised` is the end of the delivery at work, -1 for none."""
+    """One state machine.
 
-    __slots__ = ("fired_epoch", "fired_leader", "id", "next_offset", "promised")
+    `promised` is the end of the delivery in flight, -1 for none. `leads_from` is what it must have
+    consumed before it hears that this node leads, because it was registered after the epoch began.
+    """
 
-    def __init__(self, listener_id: int, next_offset: int) -> None:
+    __slots__ = ("fired_epoch", "fired_leader", "id", "leads_from", "next_offset", "promised")
+
+    def __init__(self, listener_id: int, next_offset: int, leads_from: int) -> None:
         self.id = listener_id
         self.next_offset = next_offset
+        self.leads_from = leads_from
         self.promised = -1
         self.fired_leader = -1
         self.fired_epoch = 0
@@ -49,14 +57,26 @@ class Listeners:
         self._is_changed = False
         self._served_mark = -1
 
-    def register(self, listener_id: int, next_offset: int) -> None:
-        """Add a state machine that has everything below an offset; a second time does nothing."""
+    def register(self, listener_id: int, next_offset: int, leader_end: int = 0) -> None:
+        """Add a state machine that has everything below an offset; a second time does nothing.
+
+        `leader_end` is the end of what this node has given offsets to as a leader.
+        """
         if listener_id not in self._listeners:
-            self._listeners[listener_id] = _Listener(listener_id, next_offset)
+            self._listeners[listener_id] = _Listener(listener_id, next_offset, leader_end)
             self._is_changed = True
 
+    def next_offset(self, listener_id: int) -> int:
+        """What a state machine has applied ends here; -1 for one that is not registered."""
+        listener = self._listeners.get(listener_id)
+        return -1 if listener is None else listener.next_offset
+
+    def lowest_offset(self) -> int:
+        """The end of what all state machines have applied; huge without any."""
+        return min((one.next_offset for one in self._listeners.values()), default=1 << 63)
+
     def consumed(self, listener_id: int, next_offset: int) -> None:
-        """Note that a delivery is through, up to an offset within it."""
+        """Note that a delivery has finished, up to an offset within it."""
         listener = self._listeners.get(listener_id)
         if listener is None or listener.promised < 0:
             return
@@ -65,20 +85,32 @@ class Listeners:
         listener.promised = -1
         self._is_changed = True
 
+    def wake(self) -> None:
+        """Look at everybody again: the log has another start."""
+        self._is_changed = True
+
     def leader_changed(self, leader_id: int, epoch: int, end_offset: int, is_mine: bool) -> None:
-        """Note who leads, -1 for nobody; with the epoch's start offset if this node does."""
+        """Note who leads, -1 for nobody.
+
+        `end_offset` is the log's end, of this node's own leadership that of its first records.
+        """
         self._leadership = _Leadership(leader_id, epoch, end_offset, is_mine)
         self._is_changed = True
+        for listener in self._listeners.values():
+            listener.leads_from = 0
 
     def resigned(self) -> None:
         """Forget a leadership that was not told yet: nobody is told of it any more (R-LIS-6)."""
         if self._leadership is not None and self._leadership.is_mine:
             self._leadership = None
 
-    def serve(self, high_watermark: int, log_start: int = 0) -> Sequence[Effect]:
-        """What is to be told now. Order: for each listener batches first, then the leader.
+    def serve(
+        self, high_watermark: int, log: LogPicture, leader_end: int = -1
+    ) -> Sequence[Effect]:
+        """What is to be told now. Order: for each listener the log first, then the leader.
 
-        Shape: nothing is delivered to who needs what is before the log's start, in a snapshot.
+        A listener that needs what is before the log's start gets the newest snapshot (R-LIS-2).
+        `leader_end` is the end of what this node has given offsets to, if it leads.
         """
         if not self._is_changed and high_watermark == self._served_mark:
             return ()
@@ -86,28 +118,41 @@ class Listeners:
         self._served_mark = high_watermark
         effects: list[Effect] = []
         for listener in self._listeners.values():
-            start = listener.next_offset
-            if listener.promised < 0 and log_start <= start < high_watermark:
-                listener.promised = high_watermark
-                effects.append(DeliverCommitted(listener.id, start, high_watermark))
+            if listener.promised < 0 and listener.next_offset < high_watermark:
+                effects += _next_delivery(listener, high_watermark, log)
             if self._leadership is not None:
-                change = _leader_change(listener, self._leadership)
+                change = _leader_change(listener, self._leadership, leader_end)
                 if change is not None:
                     effects.append(change)
         return effects
 
 
-def _leader_change(listener: _Listener, leadership: _Leadership) -> LeaderChanged | None:
+def _next_delivery(
+    listener: _Listener, high_watermark: int, log: LogPicture
+) -> Sequence[Effect]:
+    if listener.next_offset >= log.start_offset:
+        listener.promised = high_watermark
+        return [DeliverCommitted(listener.id, listener.next_offset, high_watermark)]
+    committed = [one for one in log.snapshots if one.offset <= high_watermark]
+    if not committed:
+        return ()
+    listener.promised = committed[-1].offset
+    return [LoadSnapshot(listener.id, committed[-1])]
+
+
+def _leader_change(
+    listener: _Listener, leadership: _Leadership, leader_end: int
+) -> LeaderChanged | None:
     """The call that a listener has not had yet: at most two in an epoch (R-LIS-6)."""
     leader_id, epoch, end_offset, is_mine = leadership
     is_known_now = leader_id >= 0 and listener.fired_leader < 0
     if epoch < listener.fired_epoch or (epoch == listener.fired_epoch and not is_known_now):
         return None
     if is_mine:
-        # Its first record, the LeaderChange, must be consumed, so that everything older is.
-        if listener.next_offset <= end_offset:
+        # The epoch's first records must be consumed, so that everything older is.
+        if listener.next_offset < max(end_offset, listener.leads_from):
             return None
-        end_offset += 1
+        end_offset = leader_end
     listener.fired_leader = leader_id
     listener.fired_epoch = epoch
     return LeaderChanged(listener.id, leader_id, epoch, end_offset)

@@ -6,8 +6,6 @@ core and has a clock for them.
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
-
 from kraftwire.raft.roles import Candidate, Leader, Resigned, Role
 from kraftwire.raft.state import RaftState
 from kraftwire.raft.voters import ReplicaKey
@@ -25,17 +23,18 @@ def raft_metrics(state: RaftState) -> dict[str, float | int | str]:
         "current-state": _state_name(state),
         "current-leader": role.leader_id,
         "current-vote": vote.id,
-        "current-vote-directory-id": _uuid_text(vote.directory_id),
+        "current-vote-directory-id": vote.directory_text,
         "current-epoch": role.epoch,
         "high-watermark": state.high_watermark,
         "log-end-offset": state.log.end_offset,
         "log-end-epoch": state.log.last_epoch,
         "number-of-voters": len(state.voters),
         "number-unknown-voter-connections": 0,
+        "ignored-static-voters": int(state.history.has_own_voters and len(state.config.voters) > 0),
     }
     if type(role) is Leader:
         found["number-of-observers"] = len(role.progress.observers)
-        found["uncommitted-voter-change"] = 0
+        found["uncommitted-voter-change"] = int(role.change is not None)
     return found
 
 
@@ -55,7 +54,3 @@ def _vote(state: RaftState, role: Role) -> ReplicaKey:
     if isinstance(role, Leader | Candidate):
         return state.config.key
     return role.voted or _NOBODY
-
-
-def _uuid_text(uuid: bytes) -> str:
-    return urlsafe_b64encode(uuid).decode().rstrip("=")

@@ -71,7 +71,7 @@ class LeaderProgress:
         self._start_offset = epoch_start_offset
         self._quorum_timeout_ms = fetch_timeout_ms * 3 // 2
         self._silence_ms = fetch_timeout_ms // 2
-        self._heard: set[int] = set()
+        self._heard: set[ReplicaProgress] = set()
         self.own = ReplicaProgress(key)
         self.leader_end = -1
         self.voters: dict[int, ReplicaProgress] = {}
@@ -94,22 +94,32 @@ class LeaderProgress:
                 observers[state.key] = state
         leads_as_voter = self.voters.get(self._key.id) is self.own
         self._needed = len(voters) // 2 + (0 if leads_as_voter else 1)
-        self._heard = {voter_id for voter_id in self._heard if voter_id in self.voters}
-        if len(voters) == 1:
+        self._heard = {state for state in self._heard if self.voters.get(state.key.id) is state}
+        if leads_as_voter and len(voters) == 1:
             self.quorum_deadline_ms = None
         elif self.quorum_deadline_ms is None:
             self._restart_quorum_timer(now_ms)
         else:
             self._check_quorum(now_ms)
 
-    def log_grew(self, end_offset: int) -> None:
+    def is_caught_up(self, key: ReplicaKey, now_ms: int, within_ms: int) -> bool:
+        """Whether an observer has had the leader's whole log, and fetched lately (R-REP-7)."""
+        state = self.observers.get(key)
+        return (
+            state is not None
+            and state is not self.own
+            and state.last_caught_up_ms > 0
+            and state.last_fetch_ms > now_ms - within_ms
+        )
+
+    def note_log_end(self, end_offset: int) -> None:
         """Note where the leader's own log ends: what followers are measured by (R-REP-3)."""
         self.leader_end = end_offset
 
-    def own_end(self, flushed_offset: int) -> bool:
+    def note_durable_end(self, flushed_offset: int) -> bool:
         """Note how much of the leader's own log is durable, its own say in the high watermark (D3).
 
-        Shape: whether the high watermark may move by it.
+        Returns: whether the high watermark may move by it.
         """
         if flushed_offset <= self.own.end_offset:
             return False
@@ -119,7 +129,7 @@ class LeaderProgress:
     def record_fetch(self, key: ReplicaKey, position: int, now_ms: int) -> bool:
         """Note a valid fetch of another replica at this position (R-REP-2, R-REP-4, R-CQ-2).
 
-        Shape: whether the high watermark may move by it: a voter came to another position.
+        Returns: whether the high watermark may move by it: a voter came to another position.
         """
         state = self.voters.get(key.id)
         is_voter = state is not None and _matches(state.key, key)
@@ -142,14 +152,14 @@ class LeaderProgress:
         state.end_offset = position
         if not is_voter:
             return False
-        self._count(key.id, now_ms)
+        self._count(state, now_ms)
         return moved
 
     def heard_from(self, key: ReplicaKey, now_ms: int) -> None:
         """Note another sign of life of a voter: a snapshot or an update it was served (R-CQ-2)."""
         state = self.voters.get(key.id)
         if state is not None and state is not self.own and _matches(state.key, key):
-            self._count(key.id, now_ms)
+            self._count(state, now_ms)
 
     def high_watermark(self, current: int) -> int:
         """The high watermark after `current`: never lower, and only through the leader's own epoch.
@@ -164,11 +174,11 @@ class LeaderProgress:
         mark = ends[len(ends) // 2]
         return mark if mark > current and mark > self._start_offset else current
 
-    def silent_voters(self, now_ms: int) -> list[int]:
-        """Ids of the other voters that have not fetched for half a fetch timeout (R-BEG-1)."""
+    def silent_voters(self, now_ms: int) -> list[ReplicaKey]:
+        """The other voters that have not fetched for half a fetch timeout (R-BEG-1)."""
         return [
-            voter_id
-            for voter_id, state in self.voters.items()
+            state.key
+            for state in self.voters.values()
             if state is not self.own
             and (state.last_fetch_ms < 0 or now_ms - state.last_fetch_ms >= self._silence_ms)
         ]
@@ -207,8 +217,8 @@ class LeaderProgress:
         state = self.observers[key] = ReplicaProgress(key)
         return state
 
-    def _count(self, voter_id: int, now_ms: int) -> None:
-        self._heard.add(voter_id)
+    def _count(self, voter: ReplicaProgress, now_ms: int) -> None:
+        self._heard.add(voter)
         if len(self._heard) >= self._needed:
             self._check_quorum(now_ms)
 

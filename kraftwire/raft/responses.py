@@ -27,7 +27,7 @@ class Outcome(Enum):
 
 
 def _failed(state: RaftState, sent: Sent) -> Outcome:
-    state.peers.failed(sent.destination.id, state.now)
+    state.failed(sent)
     return Outcome.FAILED
 
 
@@ -36,8 +36,8 @@ def settle_top_level(state: RaftState, sent: Sent, error: int) -> bool:
     if error == ErrorCode.NONE:
         return True
     if error != ErrorCode.BROKER_NOT_AVAILABLE:
-        name = error_name(error)
-        state.note(f"node {sent.destination.id} answered {name}", "warning")
+        text = f"{sent.destination.name} answered {error_name(error)}"
+        state.note(text, "warning", key="answered")
     _failed(state, sent)
     return False
 
@@ -50,7 +50,8 @@ def settle_partition(
     Shape: `partition` has error_code, leader_id and leader_epoch.
     """
     if partition is None:
-        state.note(f"node {sent.destination.id} answered about something else", "warning")
+        text = f"{sent.destination.name} answered about something else"
+        state.note(text, "warning", key="foreign-answer")
         return _failed(state, sent)
     error, leader_id = partition.error_code, partition.leader_id
     return settle(state, sent, (error, leader_id, partition.leader_epoch), endpoints)
@@ -68,7 +69,7 @@ def settle(
     if epoch < role.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:
         # Kafka asks again at once; nothing was learnt, so there is no hurry (L9).
         return _failed(state, sent)
-    reason = f"answer of {sent.destination.id}"
+    reason = f"answer of {sent.destination.name}"
     if epoch > role.epoch or error in _LEADER_ERRORS:
         maybe_transition(state, leader_id, epoch, endpoints, reason)
         return Outcome.DONE if state.role is not role else _failed(state, sent)
@@ -81,7 +82,8 @@ def settle(
         return _failed(state, sent)
     if error != ErrorCode.NONE:
         if error != ErrorCode.BROKER_NOT_AVAILABLE:
-            state.note(f"node {sent.destination.id} answered {error_name(error)}", "warning")
+            text = f"{sent.destination.name} answered {error_name(error)}"
+            state.note(text, "warning", key="answered")
         return _failed(state, sent)
     return Outcome.OWN
 

@@ -8,20 +8,22 @@ Source: Kafka's `EpochState` and its implementations; R-ROLE-1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import ClassVar
 
 from kraftwire.raft.accumulator import Accumulator
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.progress import LeaderProgress
-from kraftwire.raft.voters import Endpoint, ReplicaKey
+from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 
 __all__ = [
     "Candidate",
+    "ChangeKind",
     "Follower",
     "Leader",
     "Nominee",
+    "PendingChange",
     "Prospective",
     "Resigned",
     "Role",
@@ -36,25 +38,25 @@ class Votes:
 
     __slots__ = ("_answers", "majority")
 
-    def __init__(self, voters: Iterable[int], own_id: int) -> None:
+    def __init__(self, voters: VoterSet, own: ReplicaKey) -> None:
         """Ask these voters; the own vote is granted from the start (R-VOTE-11)."""
-        self._answers: dict[int, bool | None] = dict.fromkeys(voters)
-        self.majority = len(self._answers) // 2 + 1
-        if own_id in self._answers:
-            self._answers[own_id] = True
+        self._answers: dict[ReplicaKey, bool | None] = {
+            voter.key: True if voter.matches(own) else None for voter in voters
+        }
+        self.majority = voters.majority
 
-    def record(self, voter_id: int, granted: bool) -> None:
-        """Note an answer; one of a node that was not asked does not count."""
-        if voter_id in self._answers:
-            self._answers[voter_id] = granted
+    def record(self, voter: ReplicaKey, granted: bool) -> None:
+        """Note an answer; one of a replica that was not asked does not count."""
+        if voter in self._answers:
+            self._answers[voter] = granted
 
     @property
-    def granting(self) -> list[int]:
+    def granting(self) -> list[ReplicaKey]:
         """Who granted."""
         return [voter for voter, answer in self._answers.items() if answer]
 
     @property
-    def unanswered(self) -> list[int]:
+    def unanswered(self) -> list[ReplicaKey]:
         """Who has not answered yet."""
         return [voter for voter, answer in self._answers.items() if answer is None]
 
@@ -109,9 +111,41 @@ class Candidate:
     leader_endpoints: ClassVar[tuple[Endpoint, ...]] = ()
 
 
+class ChangeKind(Enum):
+    """What is done to the voter set."""
+
+    ADD = "add"
+    REMOVE = "remove"
+    UPDATE = "update"
+
+
+@dataclass(slots=True)
+class PendingChange:
+    """The one change of the voter set that is under way (R-VC-1).
+
+    It is probed (a new voter only), appended, committed and replied to. `offset` is that of its
+    record, -1 before it is appended; `token` that of the request that still waits for an answer,
+    None once it has one. `waits_for_commit` says whether the answer waits for the commit.
+    """
+
+    kind: ChangeKind
+    voter: Voter
+    deadline_ms: int
+    token: int | None
+    waits_for_commit: bool = True
+    offset: int = -1
+
+
 @dataclass(slots=True)
 class Leader:
-    """Leads its epoch. `begin_due_ms` is when silent voters are looked for next."""
+    """Leads its epoch.
+
+    `begin_due_ms` is when silent voters are looked for next. `reported` are the voters of a static
+    set that told their directory ids, listeners and versions, by id, this one included: what an
+    upgrade to kraft.version 1 needs (R-UPD-6). `probe_due_ms` is when a successor may be asked
+    again whether it answers; `successor` is the one that did. `opens_with_voters` says that the
+    epoch's first batch states the voters.
+    """
 
     NAME: ClassVar[str] = "leader"
     epoch: int
@@ -121,12 +155,17 @@ class Leader:
     progress: LeaderProgress
     accumulator: Accumulator
     begin_due_ms: int
+    reported: dict[int, Voter] = field(default_factory=dict)
+    change: PendingChange | None = None
+    probe_due_ms: int = 0
+    successor: ReplicaKey | None = None
+    opens_with_voters: bool = False
     voted: ClassVar[ReplicaKey | None] = None
 
 
 @dataclass(slots=True)
 class Resigned:
-    """Has led its epoch and tells the voters that it does no more."""
+    """Has led its epoch, and tells the voters that it does so no longer."""
 
     NAME: ClassVar[str] = "resigned"
     epoch: int
@@ -134,7 +173,7 @@ class Resigned:
     leader_endpoints: tuple[Endpoint, ...]
     deadline_ms: int
     preferred: list[ReplicaKey] = field(default_factory=list)
-    unacknowledged: list[int] = field(default_factory=list)
+    unacknowledged: list[ReplicaKey] = field(default_factory=list)
     voted: ClassVar[ReplicaKey | None] = None
 
 

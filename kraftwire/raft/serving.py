@@ -4,7 +4,7 @@ Whoever gets a Fetch answers it; only a leader answers with records. A held-back
 at anew when the log grows or the high watermark advances, and then counts as a fetch of that later
 time (R-FET-14).
 
-Source: KIP-595, KIP-1166; notes R-FET-6 to R-FET-18, R-FSN-2.
+Source: KIP-595, KIP-1166; notes R-FET-6 to R-FET-18.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import cast
 
 from kraftwire.limits import FETCH_WAIT_MAX_MS
 from kraftwire.messages import fetch_response as answer
-from kraftwire.messages import fetch_snapshot_response as snapshot_answer
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest
-from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.raft.answers import cluster_id_differs, leader_address
+from kraftwire.protocol.session import SOFTWARE_NAME
+from kraftwire.raft.answers import cluster_id_differs, leader_address, leader_error
+from kraftwire.raft.changes import settle_change
 from kraftwire.raft.effects import HighWatermarkAdvanced, LogSlice, SendReply
 from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.log_picture import PositionKind
@@ -31,9 +31,8 @@ __all__ = [
     "answer_expired",
     "fail_parked",
     "handle_fetch_request",
-    "handle_fetch_snapshot_request",
-    "leader_error",
     "wake_after_append",
+    "wake_below_start",
 ]
 
 # From this version on an answer says where the leader is (R-FET-17).
@@ -76,18 +75,6 @@ def _is_legal(request: FetchRequest, partition: FetchPartition) -> bool:
     )
 
 
-def leader_error(state: RaftState, epoch: int) -> ErrorCode:
-    """Why this node cannot serve a follower of that epoch; NONE if it can (R-FET-6, step 4)."""
-    role = state.role
-    if epoch < role.epoch:
-        return ErrorCode.FENCED_LEADER_EPOCH
-    if epoch > role.epoch:
-        return ErrorCode.UNKNOWN_LEADER_EPOCH
-    if type(role) is not Leader:
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    return ErrorCode.BROKER_NOT_AVAILABLE if state.is_shutting_down else ErrorCode.NONE
-
-
 def _replica(event: RequestReceived, partition: FetchPartition) -> ReplicaKey:
     request = cast("FetchRequest", event.message)
     if event.version < _REPLICA_STATE_VERSION:
@@ -127,7 +114,7 @@ def _answer(
         return
     if replica.id >= 0 and counts:
         if event.client_software:
-            state.software[replica.id] = event.client_software
+            state.hear_of_software(replica, event.client_software != SOFTWARE_NAME)
         _count(state, role, replica, log.batch_base(offset))
     _reply_with_records(state, event, partition, may_wait)
 
@@ -146,8 +133,8 @@ def _reply_with_records(
         if state.parked.park(ParkedFetch(event.token, offset, due, event)):
             return
     response = _response(state, event, _partition(state, ErrorCode.NONE, mark))
-    records = None if is_empty else LogSlice(offset, request.max_bytes, end)
-    state.emit(SendReply(event.token, response, records))
+    part = None if is_empty else LogSlice(offset, request.max_bytes, end)
+    state.emit(SendReply(event.token, response, part))
 
 
 def _count(state: RaftState, leader: Leader, replica: ReplicaKey, position: int) -> None:
@@ -165,6 +152,7 @@ def advance_high_watermark(state: RaftState, leader: Leader) -> None:
     state.high_watermark = mark
     state.committed = max(state.committed, mark)
     state.emit(HighWatermarkAdvanced(mark))
+    settle_change(state, leader)
     for parked in state.parked.wake_all():
         _answer(state, parked.event)
 
@@ -172,6 +160,12 @@ def advance_high_watermark(state: RaftState, leader: Leader) -> None:
 def wake_after_append(state: RaftState) -> None:
     """Answer those who wait for what was just appended."""
     for parked in state.parked.wake_at_or_below(state.log.end_offset):
+        _answer(state, parked.event)
+
+
+def wake_below_start(state: RaftState) -> None:
+    """Send those to the snapshot who wait for what the log does not have any more."""
+    for parked in state.parked.wake_below(state.log.start_offset):
         _answer(state, parked.event)
 
 
@@ -222,50 +216,3 @@ def _response(
                 )
             ]
     return response
-
-
-def handle_fetch_snapshot_request(state: RaftState, event: RequestReceived) -> None:
-    """Answer that there is no such snapshot: this node keeps none.
-
-    The empty records make the answer one that can be written, unlike Java's own (R-FSN-3).
-    """
-    request = cast("FetchSnapshotRequest", event.message)
-    if cluster_id_differs(state, request.cluster_id):
-        error = ErrorCode.INCONSISTENT_CLUSTER_ID
-        state.emit(SendReply(event.token, snapshot_answer.FetchSnapshotResponse(error_code=error)))
-        return
-    if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
-        error = ErrorCode.INVALID_REQUEST
-        state.emit(SendReply(event.token, snapshot_answer.FetchSnapshotResponse(error_code=error)))
-        return
-    asked = request.topics[0]
-    partition = asked.partitions[0]
-    if asked.name != state.config.topic.name or partition.partition != 0:
-        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    else:
-        error = leader_error(state, partition.current_leader_epoch)
-        if error == ErrorCode.NONE:
-            error = ErrorCode.SNAPSHOT_NOT_FOUND
-    role = state.role
-    data = snapshot_answer.PartitionSnapshot(
-        index=partition.partition,
-        error_code=error,
-        snapshot_id=snapshot_answer.SnapshotId(
-            end_offset=partition.snapshot_id.end_offset, epoch=partition.snapshot_id.epoch
-        ),
-        current_leader=snapshot_answer.LeaderIdAndEpoch(
-            leader_id=role.leader_id, leader_epoch=role.epoch
-        ),
-        position=partition.position,
-        unaligned_records=b"",
-    )
-    topic = snapshot_answer.TopicSnapshot(name=asked.name, partitions=[data])
-    response = snapshot_answer.FetchSnapshotResponse(topics=[topic])
-    endpoint = leader_address(state, event.listener)
-    if endpoint is not None and event.version >= 1:
-        response.node_endpoints = [
-            snapshot_answer.NodeEndpoint(
-                node_id=role.leader_id, host=endpoint.host, port=endpoint.port
-            )
-        ]
-    state.emit(SendReply(event.token, response))

@@ -36,13 +36,15 @@ def first_role(state: RaftState, stored: StoredState) -> Role:
     # A difference from Kafka, which stands again although somebody else has won this epoch: once
     # its log has a record of the epoch, such a request for votes is illegal (R-VOTE-4).
     if election.leader_id < 0 and voted is not None and _is_mine(state, voted):
-        if not state.is_voter:
-            raise StorageError("a vote for this node itself, which is no voter", file=_FILE)
-        votes = Votes(state.voters.voters, config.key.id)
-        return Candidate(election.epoch, votes, state.random_timeout(), config.key)
+        if state.is_voter:
+            votes = Votes(state.voters, config.key)
+            return Candidate(election.epoch, votes, state.random_timeout(), config.key)
+        # Kafka ends here. The record that made it a voter may have been cut off since.
+        return Unattached(election.epoch, voted=voted, deadline_ms=deadline)
     leader = state.voters.get(election.leader_id) if election.leader_id >= 0 else None
     if leader is not None and leader.endpoint(config.listener) is not None:
-        patience = state.random_patience()
+        # The only voter has nobody to wait for (R-START-7).
+        patience = 0 if state.is_only_voter else state.random_patience()
         return Follower(
             election.epoch,
             election.leader_id,
@@ -59,7 +61,7 @@ def first_role(state: RaftState, stored: StoredState) -> Role:
 
 def _resigned(state: RaftState) -> Resigned:
     key = state.config.key
-    others = [voter.key.id for voter in state.voters if voter.key.id != key.id]
+    others = [voter.key for voter in state.voters if not voter.matches(key)]
     epoch = max(state.log.last_epoch, state.role.epoch)
     return Resigned(
         epoch, key.id, state.config.endpoints, state.random_timeout(), [], others

@@ -6,6 +6,7 @@ Owned by `RaftCore`; the modules of this package are functions over it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum, auto
 from random import Random
 
 from kraftwire.raft.config import RaftConfig
@@ -16,6 +17,7 @@ from kraftwire.raft.effects import (
     Note,
     PersistQuorumState,
     SendRequest,
+    VotersChanged,
 )
 from kraftwire.raft.histories import VoterHistory
 from kraftwire.raft.listeners import Listeners
@@ -24,29 +26,63 @@ from kraftwire.raft.parked import ParkedFetches
 from kraftwire.raft.peers import Peers
 from kraftwire.raft.ports import StoredState
 from kraftwire.raft.roles import Leader, Role, Unattached
-from kraftwire.raft.voters import Endpoint, VoterSet
+from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.message import Message
 
-__all__ = ["RaftState", "Sent"]
+__all__ = ["Download", "Purpose", "RaftState", "Sent"]
+
+
+class Purpose(Enum):
+    """What a request was sent for."""
+
+    VOTE = auto()
+    BEGIN = auto()
+    END = auto()
+    FETCH = auto()
+    FETCH_SNAPSHOT = auto()
+    UPDATE = auto()
+    JOIN = auto()  # to become a voter, or to have the own old directory removed first
+    PROBE_NEW_VOTER = auto()  # ApiVersions, before a voter is added
+    PROBE_SUCCESSOR = auto()  # ApiVersions, before the leadership is handed over
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request in flight: to whom it went, and whether it asks for a vote."""
+    """A request in flight: to whom it went, and what for."""
 
     destination: Destination
-    is_vote: bool
+    purpose: Purpose
+
+
+@dataclass(slots=True)
+class Download:
+    """A snapshot that is being fetched from the leader of an epoch.
+
+    `size` is -1 until the leader has told it. `is_finishing` is set once all bytes are there and
+    the file is being checked. Units: bytes.
+    """
+
+    id: OffsetAndEpoch
+    leader_id: int
+    epoch: int
+    position: int = 0
+    size: int = -1
+    is_finishing: bool = False
 
 
 class RaftState:
     """The memory of one replica.
 
-    Shape: `high_watermark` is what the present role knows (-1 unknown), `committed` the highest
-    one that this run ever knew, below which nothing is truncated (S11).
+    `high_watermark` is what the present role knows (-1 unknown), `committed` the highest one that
+    this run ever knew, below which nothing is truncated (S11).
     """
 
     def __init__(self, config: RaftConfig, stored: StoredState, random: Random) -> None:
         timers = config.timers
+        newest = stored.log.snapshots[-1] if stored.log.snapshots else None
+        snapshot = (newest.id.offset, newest.control) if newest is not None else None
         self.config = config
         self.random = random
         self.cluster_id = config.cluster_id
@@ -56,7 +92,7 @@ class RaftState:
         self.effects: list[Effect] = []
         self._persist: PersistQuorumState | None = None
         self.log = LogPicture(stored.log)
-        self.history = VoterHistory(config.voters, stored.log.control)
+        self.history = VoterHistory(config.voters, stored.log.control, snapshot)
         self.peers = Peers(timers.retry_backoff_ms, timers.retry_backoff_max_ms)
         self.parked = ParkedFetches()
         self.listeners = Listeners()
@@ -65,19 +101,22 @@ class RaftState:
         self._judged: VoterSet | None = None  # the voter set that `_is_voter` was found out for
         self._is_voter = self._is_only_voter = False
         self._located: VoterSet | None = None  # the voter set that `_destinations` are those of
-        self._destinations: dict[int, Destination | None] = {}
+        self._destinations: dict[ReplicaKey, Destination | None] = {}
         self.high_watermark = -1
         self.committed = -1
         self.in_flight: dict[int, Sent] = {}
         self.next_request_id = 1
         self.flush_generation = 0
         self.flush_asked = self.log.end_offset
-        self.software: dict[int, str] = {}
-        self.snapshot_needed = self.log.start_offset > 0
+        self.download: Download | None = None
+        self.unfinished_snapshot: OffsetAndEpoch | None = None
+        self._foreign: set[ReplicaKey] = set()
         self.shutdown_deadline_ms: int | None = None
         self.is_stopped = False
         self.resign_asked = ""
         self.has_told_last_epoch = False
+
+    # ---- voters
 
     @property
     def voters(self) -> VoterSet:
@@ -105,6 +144,51 @@ class RaftState:
         return self._is_only_voter
 
     @property
+    def own_entry(self) -> Voter | None:
+        """This replica's entry in the voter set."""
+        return self.voters.get(self.config.key.id) if self.is_voter else None
+
+    def voters_changed(self, was_voter: bool) -> None:
+        """Let another voter set or kraft.version count from now on (S16, R-VC-2)."""
+        current = self.voters
+        leader = self.leader
+        if leader is not None:
+            leader.progress.voters_changed(current, self.now)
+        self._foreign = {key for key in self._foreign if current.is_voter(key)}
+        where = self.history.last_voters_offset
+        self.emit(
+            VotersChanged(
+                current,
+                self.history.kraft_version,
+                -1 if where is None else where,
+                self.is_voter,
+            )
+        )
+        if self.is_voter is not was_voter:
+            text = "is a voter now" if self.is_voter else "is not a voter any more"
+            ids = ", ".join(str(voter.key.id) for voter in current)
+            self.note(f"this node {text}; the voters are {ids}", key="voter")
+
+    def hear_of_software(self, key: ReplicaKey, is_foreign: bool) -> None:
+        """Remember whether a voter claims to be another implementation.
+
+        Only a hint, because anybody may claim anything. Bounded by the voter set.
+        """
+        voter = self.voters.get(key.id)
+        if voter is None or not voter.matches(key):
+            return
+        if is_foreign:
+            self._foreign.add(voter.key)
+        else:
+            self._foreign.discard(voter.key)
+
+    def is_foreign(self, voter: ReplicaKey) -> bool:
+        """Whether a voter is said to be another implementation."""
+        return voter in self._foreign
+
+    # ---- role
+
+    @property
     def is_shutting_down(self) -> bool:
         """Whether this replica is leaving."""
         return self.shutdown_deadline_ms is not None
@@ -115,9 +199,7 @@ class RaftState:
         role = self.role
         return role if type(role) is Leader else None
 
-    def emit(self, effect: Effect) -> None:
-        """Ask for something."""
-        self.effects.append(effect)
+    # ---- a step
 
     def begin_step(self, now_ms: int, wall_ms: int | None) -> None:
         """Begin with nothing asked for, at this time."""
@@ -127,14 +209,9 @@ class RaftState:
         self.effects = []
         self._persist = None
 
-    def wall_time(self, at_ms: int) -> int:
-        """The wall clock's time of a moment of the core's clock, as it would be read now."""
-        return at_ms + self.wall_offset_ms
-
-    def timestamp(self) -> int:
-        """The time for records that are written now: never earlier than that of records before."""
-        self.newest_timestamp = max(self.newest_timestamp, self.now + self.wall_offset_ms)
-        return self.newest_timestamp
+    def emit(self, effect: Effect) -> None:
+        """Ask for something."""
+        self.effects.append(effect)
 
     def persist(self, wanted: ElectionState) -> None:
         """Have the quorum-state file say this before anything else of this step happens.
@@ -154,46 +231,81 @@ class RaftState:
         """Say something for the log. `key` names the kind of line, whatever its text says."""
         self.effects.append(Note(level, text, key))
 
+    # ---- time
+
+    def wall_time(self, at_ms: int) -> int:
+        """The wall clock's time of a moment of the core's clock, as it would be read now."""
+        return at_ms + self.wall_offset_ms
+
+    def timestamp(self) -> int:
+        """The time for records that are written now: never earlier than that of records before."""
+        self.newest_timestamp = max(self.newest_timestamp, self.now + self.wall_offset_ms)
+        return self.newest_timestamp
+
     def random_timeout(self) -> int:
         """A time in [T, 2T) from now, T being the election timeout: the jitter of elections."""
         timeout = self.config.timers.election_timeout_ms
-        return self.now + (timeout + self.random.randrange(timeout) if timeout else 0)
+        return self.now + timeout + self.random.randrange(timeout)
 
     def random_patience(self) -> int:
-        """How long a follower waits for its leader: the fetch timeout and up to a fifth of the
-        election timeout, so that the followers of a dead leader do not all stand at once."""
+        """How long a follower waits for its leader before it stands for election.
+
+        The fetch timeout and up to a fifth of the election timeout, so that the followers of a dead
+        leader do not all stand at once; and two fifths more where a voter of another
+        implementation could stand instead, to which this node would hand over anyway.
+        """
         timers = self.config.timers
-        return timers.fetch_timeout_ms + self.random.randrange(timers.election_timeout_ms // 5 + 1)
+        fifth = timers.election_timeout_ms // 5
+        leader_id = self.role.leader_id
+        yields = self.config.handover == "auto" and any(
+            key.id != leader_id for key in self._foreign
+        )
+        wait = timers.fetch_timeout_ms + self.random.randrange(fifth + 1)
+        return wait + 2 * fifth if yields else wait
 
-    def destination(self, endpoint: Endpoint | None, node_id: int) -> Destination | None:
-        """Where to send what is meant for a node, if its address is known."""
-        return Destination(node_id, endpoint.host, endpoint.port) if endpoint else None
+    # ---- requests
 
-    def voter_destination(self, voter_id: int) -> Destination | None:
+    def voter_destination(self, voter: ReplicaKey) -> Destination | None:
         """The address of a voter under the first controller listener's name (R-NET-5)."""
         current = self.history.current
         if current is not self._located:
             self._located = current
             listener = self.config.listener
             self._destinations = {
-                voter.key.id: self.destination(voter.endpoint(listener), voter.key.id)
-                for voter in current
+                one.key: _destination(one.endpoint(listener), one.key) for one in current
             }
-        return self._destinations.get(voter_id)
+        return self._destinations.get(voter)
 
     def leader_destination(self) -> Destination | None:
         """The address of the leader under the first controller listener's name."""
         role = self.role
         for endpoint in role.leader_endpoints:
             if endpoint.listener == self.config.listener:
-                return Destination(role.leader_id, endpoint.host, endpoint.port)
+                voter = self.voters.get(role.leader_id)
+                directory_id = voter.key.directory_id if voter else ZERO_UUID
+                return Destination(role.leader_id, endpoint.host, endpoint.port, directory_id)
         return None
 
-    def send(self, destination: Destination, message: Message) -> None:
+    def is_ready(self, destination: Destination) -> bool:
+        """Whether a request may be sent to a node now."""
+        return self.peers.is_ready(destination.key, self.now)
+
+    def failed(self, sent: Sent) -> None:
+        """Leave the node that a request went to alone for a while."""
+        self.peers.failed(sent.destination.key, self.now)
+
+    def send(self, destination: Destination, message: Message, purpose: Purpose) -> None:
         """Send a request to a node whose connection is ready."""
         request_id = self.next_request_id
         self.next_request_id += 1
-        self.in_flight[request_id] = Sent(destination, message.NAME == "VoteRequest")
-        self.peers.sent(destination.id, request_id, self.now)
+        self.in_flight[request_id] = Sent(destination, purpose)
+        self.peers.sent(destination.key, request_id)
         timeout = self.config.timers.request_timeout_ms
         self.effects.append(SendRequest(request_id, destination, message, timeout))
+
+
+def _destination(endpoint: Endpoint | None, key: ReplicaKey) -> Destination | None:
+    """Where to send what is meant for a replica, if its address is known."""
+    if endpoint is None:
+        return None
+    return Destination(key.id, endpoint.host, endpoint.port, key.directory_id)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from kraftwire.errors import check
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.accumulator import Accumulator
+from kraftwire.raft.changes import fail_change, reported_voters
 from kraftwire.raft.effects import ResetConnections, RoleChanged
 from kraftwire.raft.progress import LeaderProgress
 from kraftwire.raft.roles import (
@@ -58,15 +59,16 @@ class Transition:
 
 TRANSITIONS = (
     Transition("unattached", "prospective", "a voter's election timeout ran out", False),
-    Transition("unattached", "unattached", "higher epoch without a known leader", True),
+    Transition("unattached", "unattached", "higher epoch without a known leader; or votes", True),
     Transition("unattached", "follower", "leader learnt", True),
     Transition("prospective", "candidate", "a majority would vote, or one peer is too old", True),
+    Transition("prospective", "prospective", "votes, and asks for pre-votes again", True),
     Transition("prospective", "follower", "leader learnt; or election lost, leader known", True),
-    Transition("prospective", "unattached", "higher epoch; or election lost, no leader", True),
+    Transition("prospective", "unattached", "higher epoch; or lost, no leader; or no voter", True),
     Transition("candidate", "leader", "a majority voted", True),
     Transition("candidate", "prospective", "election timed out, or was lost and waited for", False),
     Transition("candidate", "follower", "leader learnt", True),
-    Transition("candidate", "unattached", "higher epoch without a known leader", True),
+    Transition("candidate", "unattached", "higher epoch without a known leader; or no voter", True),
     Transition("leader", "resigned", "shutdown, asked to, or too few voters fetch", False),
     Transition("leader", "unattached", "higher epoch without a known leader", True),
     Transition("leader", "follower", "higher epoch with a leader", True),
@@ -99,7 +101,7 @@ def persist(state: RaftState, role: Role) -> None:
         state.persist(wanted)
 
 
-def _become(state: RaftState, new: Role, reason: str) -> None:
+def _become(state: RaftState, new: Role, reason: str, *, resets: bool = True) -> None:
     """Change the role: durable state first, then the role itself."""
     old = state.role
     row = _BY_ROLES.get((old.NAME, new.NAME))
@@ -111,8 +113,10 @@ def _become(state: RaftState, new: Role, reason: str) -> None:
     if type(old) is Leader:
         # R-ROLE-3: a leader's high watermark is its own; others learn theirs from the next one.
         state.high_watermark = -1
+        fail_change(state, old)
     state.emit(RoleChanged(old.NAME, new.NAME, new.epoch, new.leader_id, reason))
-    _reset_connections(state)
+    if resets:
+        _reset_connections(state)
 
 
 def _reset_connections(state: RaftState) -> None:
@@ -126,7 +130,7 @@ def _reset_connections(state: RaftState) -> None:
 def tell_listeners(state: RaftState) -> None:
     """Have the state machines hear who leads, each when it is time for it."""
     role = state.role
-    end = role.epoch_start_offset if type(role) is Leader else state.log.end_offset
+    end = role.accumulator.end_offset if type(role) is Leader else state.log.end_offset
     state.listeners.leader_changed(role.leader_id, role.epoch, end, type(role) is Leader)
 
 
@@ -164,37 +168,26 @@ def grant_vote(state: RaftState, candidate: ReplicaKey) -> None:
     role = state.role
     check(isinstance(role, Unattached | Prospective), f"a {role.NAME} does not vote")
     check(role.voted is None, "a vote was given in this epoch already")
-    check(candidate != state.config.key, "no vote for oneself by answering")
-    new = Unattached(
-        role.epoch,
-        role.leader_id,
-        role.leader_endpoints,
-        candidate,
-        state.random_timeout() if state.is_voter else None,
-    )
+    check(candidate.id != state.config.key.id, "no vote for oneself by answering")
+    reason = f"votes for {candidate.id}"
     if type(role) is Prospective:
-        # It stays prospective, but the pre-votes it has are forgotten: it asks again.
+        # The pre-votes that it has are forgotten.
+        votes, deadline = Votes(state.voters, state.config.key), state.random_timeout()
         again = Prospective(
-            role.epoch,
-            Votes(state.voters.voters, state.config.key.id),
-            state.random_timeout(),
-            role.leader_id,
-            role.leader_endpoints,
-            candidate,
+            role.epoch, votes, deadline, role.leader_id, role.leader_endpoints, candidate
         )
-        persist(state, again)
-        state.role = again
-        _reset_connections(state)
+        _become(state, again, reason)
         return
-    persist(state, new)
-    state.role = new
+    due = state.random_timeout() if state.is_voter else None
+    new = Unattached(role.epoch, role.leader_id, role.leader_endpoints, candidate, due)
+    _become(state, new, reason, resets=False)
 
 
 def to_prospective(state: RaftState, reason: str) -> None:
     """Ask for pre-votes in the present epoch, keeping vote and leader (R-ROLE-2)."""
     check(state.is_voter, "an observer does not stand for election")
     old = state.role
-    votes = Votes(state.voters.voters, state.config.key.id)
+    votes = Votes(state.voters, state.config.key)
     new = Prospective(
         old.epoch, votes, state.random_timeout(), old.leader_id, old.leader_endpoints, old.voted
     )
@@ -203,14 +196,14 @@ def to_prospective(state: RaftState, reason: str) -> None:
 
 def to_candidate(state: RaftState, reason: str) -> None:
     """Vote for oneself in the next epoch and ask for votes."""
-    votes = Votes(state.voters.voters, state.config.key.id)
+    votes = Votes(state.voters, state.config.key)
     new = Candidate(state.role.epoch + 1, votes, state.random_timeout(), state.config.key)
     _become(state, new, reason)
     tell_listeners(state)
 
 
 def to_leader(state: RaftState, reason: str) -> None:
-    """Lead the epoch; the caller writes its LeaderChange record."""
+    """Lead the epoch; the caller writes its first records and tells the state machines."""
     role = state.role
     check(type(role) is Candidate and role.votes.is_won, "only a majority makes a leader")
     config, start = state.config, state.log.end_offset
@@ -229,11 +222,11 @@ def to_leader(state: RaftState, reason: str) -> None:
             batch_max_bytes=config.batch_max_bytes,
         ),
         state.now,
+        reported_voters(state),
     )
     state.high_watermark = -1
     _become(state, new, reason)
     state.log.register_epoch(role.epoch, start)
-    tell_listeners(state)
 
 
 def to_resigned(state: RaftState, reason: str, preferred: list[ReplicaKey]) -> None:
@@ -241,7 +234,7 @@ def to_resigned(state: RaftState, reason: str, preferred: list[ReplicaKey]) -> N
     role = state.role
     check(type(role) is Leader, "only a leader resigns")
     fail_parked(state, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    others = [voter.key.id for voter in state.voters if voter.key.id != state.config.key.id]
+    others = [voter.key for voter in state.voters if not voter.matches(state.config.key)]
     new = Resigned(
         role.epoch,
         role.leader_id,
@@ -302,6 +295,7 @@ def maybe_transition(
             f"ignored the claim that {leader_id} leads epoch {epoch}: "
             f"known are leader {role.leader_id} and epoch {role.epoch}",
             "warning",
+            key="claim",
         )
         return False
     if leader_id < 0 or leader_id == state.config.key.id:

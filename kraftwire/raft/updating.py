@@ -1,9 +1,9 @@
-"""Requests about the voter set: UpdateRaftVoter both ways, AddRaftVoter and RemoveRaftVoter.
+"""UpdateRaftVoter both ways, and joining: what a node says of itself to the leader.
 
-This core changes no voter set: it refuses as a Java leader of a static quorum (kraft.version 0)
-does, and tells a Java leader about itself, which that needs for a later upgrade.
+With kraft.version 0 a leader keeps what voters report, for the upgrade to version 1; from then on
+an update is a change of the voter set like any other.
 
-Source: KIP-853; notes R-ADD-1, R-REM-1, R-UPD-1 to R-UPD-5.
+Source: KIP-853; Kafka's `UpdateVoterHandler`; R-UPD-1 to R-UPD-6, R-JOIN-1 to R-JOIN-3, R-CQ-3.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import cast
 
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
+from kraftwire.messages.add_raft_voter_request import Listener as AddListener
 from kraftwire.messages.add_raft_voter_response import AddRaftVoterResponse
 from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftwire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
@@ -20,55 +21,103 @@ from kraftwire.messages.update_raft_voter_request import (
     UpdateRaftVoterRequest,
 )
 from kraftwire.messages.update_raft_voter_response import CurrentLeader, UpdateRaftVoterResponse
-from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.error_codes import ErrorCode, error_name
 from kraftwire.raft import answers
+from kraftwire.raft.changes import append_voters, change_refusal, endpoints_named
 from kraftwire.raft.config import KRAFT_VERSION_MAX
 from kraftwire.raft.effects import Destination, SendReply
 from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.responses import Outcome, settle
-from kraftwire.raft.roles import Follower
-from kraftwire.raft.serving import leader_error
-from kraftwire.raft.state import RaftState, Sent
-from kraftwire.raft.voters import Endpoint, ReplicaKey
+from kraftwire.raft.roles import ChangeKind, Follower, Leader, PendingChange
+from kraftwire.raft.state import Purpose, RaftState, Sent
+from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter
+from kraftwire.wire.message import Message
 
 __all__ = [
-    "handle_add_voter",
-    "handle_remove_voter",
+    "handle_join_response",
     "handle_update_response",
     "handle_update_voter",
+    "own_voter",
     "poll_update",
 ]
 
-_STATIC = "the voter set is that of controller.quorum.voters; it stays (kraft.version 0)"
-_DYNAMIC = "this leader changes no voter set; a Java controller would, when it leads"
+
+def own_voter(state: RaftState) -> Voter:
+    """This node as an entry of a voter set."""
+    config = state.config
+    return Voter(config.key, config.endpoints, 0, KRAFT_VERSION_MAX)
+
+
+# ---- asking --------------------------------------------------------------------------------------
 
 
 def poll_update(state: RaftState, role: Follower, leader: Destination) -> bool:
-    """Tell the leader this voter's listeners and versions, once it is time (R-UPD-1).
+    """Tell the leader about this voter, or ask to become one, once it is time.
 
-    Returns whether a request went out; then the next fetch waits for its answer.
+    Returns: whether a request went out; then the next fetch waits for its answer.
     """
-    if state.now < role.update_due_ms or not state.is_voter:
+    if state.now < role.update_due_ms or not state.config.can_be_voter:
         return False
     role.update_due_ms = state.now + state.config.timers.fetch_timeout_ms
-    if role.has_updated or state.history.kraft_version != 0:
+    if state.is_voter:
+        if _is_known(state, role):
+            return False
+        state.send(leader, _update_request(state), Purpose.UPDATE)
+        return True
+    if not state.config.auto_join or state.history.kraft_version == 0:
         return False
-    key = state.config.key
-    listeners = [
-        Listener(name=at.listener, host=at.host, port=at.port) for at in state.config.endpoints
-    ]
-    request = UpdateRaftVoterRequest(
+    state.send(leader, _join_request(state), Purpose.JOIN)
+    return True
+
+
+def _is_known(state: RaftState, role: Follower) -> bool:
+    """Whether the leader knows this voter's listeners and versions (R-UPD-1)."""
+    if state.history.kraft_version == 0:
+        return role.has_updated
+    entry, own = state.own_entry, own_voter(state)
+    return entry is not None and (
+        set(entry.endpoints) == set(own.endpoints)
+        and entry.kraft_version_min == own.kraft_version_min
+        and entry.kraft_version_max == own.kraft_version_max
+    )
+
+
+def _update_request(state: RaftState) -> UpdateRaftVoterRequest:
+    config = state.config
+    return UpdateRaftVoterRequest(
         cluster_id=state.cluster_id,
-        current_leader_epoch=role.epoch,
-        voter_id=key.id,
-        voter_directory_id=key.directory_id,
-        listeners=listeners,
+        current_leader_epoch=state.role.epoch,
+        voter_id=config.key.id,
+        voter_directory_id=config.key.directory_id,
+        listeners=[
+            Listener(name=at.listener, host=at.host, port=at.port) for at in config.endpoints
+        ],
         kraft_version_feature=KRaftVersionFeature(
             min_supported_version=0, max_supported_version=KRAFT_VERSION_MAX
         ),
     )
-    state.send(leader, request)
-    return True
+
+
+def _join_request(state: RaftState) -> Message:
+    """First have the own old directory removed, then have this one added (R-JOIN-1)."""
+    config = state.config
+    old = state.voters.get(config.key.id)
+    if old is not None:
+        return RemoveRaftVoterRequest(
+            cluster_id=state.cluster_id,
+            voter_id=old.key.id,
+            voter_directory_id=old.key.directory_id,
+        )
+    return AddRaftVoterRequest(
+        cluster_id=state.cluster_id,
+        timeout_ms=config.timers.request_timeout_ms,
+        voter_id=config.key.id,
+        voter_directory_id=config.key.directory_id,
+        listeners=[
+            AddListener(name=at.listener, host=at.host, port=at.port) for at in config.endpoints
+        ],
+        ack_when_committed=False,
+    )
 
 
 def handle_update_response(
@@ -88,11 +137,37 @@ def handle_update_response(
         role.fetch_deadline_ms = state.now + role.patience_ms
 
 
+# What may be the case although this node did all it can: it asks again at the next time (R-JOIN-2).
+_JOIN_LATER = (
+    ErrorCode.NONE,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.DUPLICATE_VOTER,
+    ErrorCode.VOTER_NOT_FOUND,
+)
+
+
+def handle_join_response(
+    state: RaftState, sent: Sent, response: AddRaftVoterResponse | RemoveRaftVoterResponse
+) -> None:
+    """Go on fetching; the log tells whether this node became a voter."""
+    error = response.error_code
+    if error in _JOIN_LATER:
+        return
+    text = f"{sent.destination.name} does not let this node join: {error_name(error)}"
+    state.note(text, "warning", key="join")
+    state.failed(sent)
+
+
+# ---- answering -----------------------------------------------------------------------------------
+
+
 def handle_update_voter(state: RaftState, event: RequestReceived) -> None:
-    """Take note of what a voter says of itself: it is alive (R-UPD-3)."""
+    """Take over what a voter says of itself (R-UPD-3, R-UPD-4)."""
     request = cast("UpdateRaftVoterRequest", event.message)
     error = _judge_update(state, request)
-    role = state.role
+    leader, role = state.leader, state.role
+    if error == ErrorCode.NONE and leader is not None:
+        _take_update(state, leader, _voter(request))
     response = UpdateRaftVoterResponse(error_code=error)
     if error != ErrorCode.INCONSISTENT_CLUSTER_ID:
         address = answers.leader_address(state, event.listener)
@@ -105,69 +180,49 @@ def handle_update_voter(state: RaftState, event: RequestReceived) -> None:
     state.emit(SendReply(event.token, response))
 
 
+def _voter(request: UpdateRaftVoterRequest) -> Voter:
+    feature = request.kraft_version_feature
+    return Voter(
+        ReplicaKey(request.voter_id, request.voter_directory_id),
+        endpoints_named(request.listeners),
+        feature.min_supported_version,
+        feature.max_supported_version,
+    )
+
+
 def _judge_update(state: RaftState, request: UpdateRaftVoterRequest) -> ErrorCode:
     """The checks in Kafka's order; the leader's own id is refused, where Java ends (R-CQ-3)."""
     if answers.cluster_id_differs(state, request.cluster_id):
         return ErrorCode.INCONSISTENT_CLUSTER_ID
-    error = leader_error(state, request.current_leader_epoch)
+    error = answers.leader_error(state, request.current_leader_epoch)
     if error != ErrorCode.NONE:
         return error
-    key = ReplicaKey(request.voter_id, request.voter_directory_id)
-    if key.id < 0 or not key.has_directory_id or key.id == state.config.key.id:
+    voter = _voter(request)
+    key, own = voter.key, state.config.key
+    if key.id < 0 or key.id == own.id or not key.has_directory_id:
         return ErrorCode.INVALID_REQUEST
-    names = [listener.name.upper() for listener in request.listeners]
-    if state.config.listener not in names:
+    address = voter.endpoint(state.config.listener)
+    if address is None or not address.is_usable:
         return ErrorCode.INVALID_REQUEST
-    feature = request.kraft_version_feature
-    lowest, highest = feature.min_supported_version, feature.max_supported_version
-    if lowest < 0 or highest < lowest or lowest > state.history.kraft_version:
+    if not 0 <= voter.kraft_version_min <= voter.kraft_version_max:
         return ErrorCode.INVALID_REQUEST
-    if state.high_watermark < 0:
-        return ErrorCode.REQUEST_TIMED_OUT
-    if state.voters.get(key.id) is None:
+    version = state.history.kraft_version
+    refused = change_refusal(state)
+    if refused is not None and not (version == 0 and refused[0] == ErrorCode.UNSUPPORTED_VERSION):
+        return refused[0]
+    if not voter.supports(version):
+        return ErrorCode.INVALID_REQUEST
+    entry = state.voters.get(voter.key.id)
+    if entry is None or not entry.matches(voter.key):
         return ErrorCode.VOTER_NOT_FOUND
-    leader = state.leader
-    if leader is not None:
-        leader.progress.heard_from(key, state.now)
     return ErrorCode.NONE
 
 
-def handle_add_voter(state: RaftState, event: RequestReceived) -> None:
-    """Refuse to add a voter, for the reason that a Java leader would give (R-ADD-1)."""
-    request = cast("AddRaftVoterRequest", event.message)
-    names = [listener.name.upper() for listener in request.listeners]
-    key = ReplicaKey(request.voter_id, request.voter_directory_id)
-    error, text = _judge_change(state, request.cluster_id, key)
-    if error == ErrorCode.UNSUPPORTED_VERSION and state.config.listener not in names:
-        error = ErrorCode.INVALID_REQUEST
-        text = f"the new voter has no address for listener {state.config.listener}"
-    state.emit(
-        SendReply(event.token, AddRaftVoterResponse(error_code=error, error_message=text))
-    )
-
-
-def handle_remove_voter(state: RaftState, event: RequestReceived) -> None:
-    """Refuse to remove a voter, for the reason that a Java leader would give (R-REM-1)."""
-    request = cast("RemoveRaftVoterRequest", event.message)
-    key = ReplicaKey(request.voter_id, request.voter_directory_id)
-    error, text = _judge_change(state, request.cluster_id, key)
-    state.emit(
-        SendReply(event.token, RemoveRaftVoterResponse(error_code=error, error_message=text))
-    )
-
-
-def _judge_change(
-    state: RaftState, cluster_id: str | None, key: ReplicaKey
-) -> tuple[ErrorCode, str]:
-    if answers.cluster_id_differs(state, cluster_id):
-        text = f"the cluster is {state.cluster_id}, not {cluster_id}"
-        return ErrorCode.INCONSISTENT_CLUSTER_ID, text
-    error = leader_error(state, state.role.epoch)
-    if error != ErrorCode.NONE:
-        return error, f"this node is {state.role.NAME}, not the leader"
-    if key.id < 0 or not key.has_directory_id:
-        return ErrorCode.INVALID_REQUEST, "a voter needs an id and a directory id"
-    if state.high_watermark < 0:
-        return ErrorCode.REQUEST_TIMED_OUT, "the leader has not committed anything yet"
-    text = _DYNAMIC if state.history.kraft_version else _STATIC
-    return ErrorCode.UNSUPPORTED_VERSION, text
+def _take_update(state: RaftState, leader: Leader, voter: Voter) -> None:
+    leader.progress.heard_from(voter.key, state.now)
+    if state.history.kraft_version == 0:
+        leader.reported[voter.key.id] = voter
+        return
+    due = state.now + state.config.timers.request_timeout_ms
+    change = PendingChange(ChangeKind.UPDATE, voter, due, None)
+    append_voters(state, leader, change, state.voters.with_voter(voter))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kraftwire.raft.metrics import raft_metrics
 from kraftwire.raft.roles import Leader
 from kraftwire.raft.state import RaftState
 from kraftwire.raft.voters import Endpoint, ReplicaKey, VoterSet
+from kraftwire.records.offsets import OffsetAndEpoch
 
 __all__ = ["RaftView"]
 
@@ -100,9 +103,14 @@ class RaftView:
         return role.epoch_start_offset if type(role) is Leader else -1
 
     @property
-    def needs_snapshot(self) -> bool:
-        """Whether the log begins above what this replica could fetch."""
-        return self._state.snapshot_needed
+    def snapshots(self) -> Sequence[OffsetAndEpoch]:
+        """The snapshots that are there, the bootstrap checkpoint aside. Order: ascending."""
+        return self._state.log.snapshots
+
+    @property
+    def voters_offset(self) -> int | None:
+        """Where the voter set in force stands in the log; None for the static configuration."""
+        return self._state.history.last_voters_offset
 
     def metrics(self) -> dict[str, float | int | str]:
         """The values of Kafka's metrics group `raft-metrics`, by name."""

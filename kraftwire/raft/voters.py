@@ -6,6 +6,7 @@ notes R-ID-1 to R-ID-5 of the rules this core follows.
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -20,6 +21,11 @@ class ReplicaKey:
 
     id: int
     directory_id: bytes = ZERO_UUID
+
+    @property
+    def directory_text(self) -> str:
+        """The directory id as Kafka prints it: base64, url-safe, unpadded."""
+        return urlsafe_b64encode(self.directory_id).decode().rstrip("=")
 
     @property
     def has_directory_id(self) -> bool:
@@ -57,6 +63,10 @@ class Voter:
                 return endpoint
         return None
 
+    def supports(self, kraft_version: int) -> bool:
+        """Whether the voter understands the records of a kraft.version."""
+        return self.kraft_version_min <= kraft_version <= self.kraft_version_max
+
     def matches(self, key: ReplicaKey) -> bool:
         """Whether a replica is this voter: an entry without directory id takes any (R-ID-2)."""
         mine = self.key
@@ -86,6 +96,15 @@ class VoterSet:
     def majority(self) -> int:
         """How many voters decide."""
         return len(self.voters) // 2 + 1
+
+    def with_voter(self, voter: Voter) -> VoterSet:
+        """The set with this entry, in place of the one that has its id."""
+        others = (one for one in self if one.key.id != voter.key.id)
+        return VoterSet.of(*others, voter)
+
+    def without(self, replica_id: int) -> VoterSet:
+        """The set without the entry of an id."""
+        return VoterSet.of(*(one for one in self if one.key.id != replica_id))
 
     def is_voter(self, key: ReplicaKey) -> bool:
         """Whether a replica matches the entry for its id; everybody else is an observer."""

@@ -309,10 +309,9 @@ class Process:
         self.machine.later(0, ListenerConsumed(effect.listener_id, self.consumed))
 
     def _leader_changed(self, effect: do.LeaderChanged) -> None:
-        if effect.leader_id == self.id and self.consumed < effect.end_offset:
-            raise Violation(
-                "S15", f"{self.id} is told to lead at {self.consumed} before {effect.end_offset}"
-            )
+        start = self.core.epoch_start_offset
+        if effect.leader_id == self.id and self.consumed <= start:
+            raise Violation("S15", f"{self.id} is told to lead at {self.consumed}, before {start}")
 
     def _accepted(self, effect: do.AppendAccepted) -> None:
         _, values = self.waiting.pop(effect.token)

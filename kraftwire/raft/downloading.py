@@ -1,0 +1,231 @@
+"""Fetching a snapshot from the leader, because its log begins after this node's end.
+
+The bytes go into a file that is checked as a whole before it gets its name; only then is the log
+replaced. A download goes on where it broke off while leader and epoch are the same; whatever else
+happens ends in a new Fetch.
+
+Source: KIP-630; Kafka's `KafkaRaftClient.handleFetchSnapshotResponse`; R-FET-21, R-FSN-1,
+R-FSN-4, R-FSN-5.
+"""
+
+from __future__ import annotations
+
+from kraftwire.messages import fetch_snapshot_request as ask
+from kraftwire.messages.fetch_response import SnapshotId
+from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse, PartitionSnapshot
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.raft import answers
+from kraftwire.raft.effects import (
+    AppendToSnapshot,
+    Destination,
+    DiscardSnapshot,
+    DropLogPrefix,
+    FinishSnapshot,
+    HighWatermarkAdvanced,
+    ResetLog,
+)
+from kraftwire.raft.events import SnapshotFinished, SnapshotRejected
+from kraftwire.raft.responses import Outcome, settle, settle_top_level
+from kraftwire.raft.roles import Follower, Leader
+from kraftwire.raft.state import Download, Purpose, RaftState, Sent
+from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
+
+__all__ = [
+    "begin_download",
+    "drop_download",
+    "handle_fetch_snapshot_response",
+    "handle_finished",
+    "handle_rejected",
+    "poll_download",
+]
+
+# Errors after which only a new Fetch can tell what the leader has: Java's own refusals of a part of
+# a snapshot cannot be written and arrive as UNKNOWN_SERVER_ERROR (R-FSN-3).
+_GONE = (
+    ErrorCode.SNAPSHOT_NOT_FOUND,
+    ErrorCode.POSITION_OUT_OF_RANGE,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+)
+
+
+def begin_download(state: RaftState, role: Follower, named: SnapshotId, sent: Sent) -> bool:
+    """Start to fetch the snapshot that a leader names; returns whether to believe it (R-FET-21)."""
+    snapshot = OffsetAndEpoch(named.end_offset, named.epoch)
+    known = max(state.committed, state.log.start_offset)
+    if min(snapshot) < 0 or snapshot == BOOTSTRAP_SNAPSHOT or snapshot.epoch > role.epoch:
+        problem = "that cannot be"
+    elif snapshot.offset <= known:
+        problem = f"this node has everything up to {known}"
+    else:
+        _open(state, role, snapshot)
+        return True
+    text = f"{sent.destination.name} names snapshot {snapshot}, but {problem}: ignored"
+    state.note(text, "warning", key="snapshot-claim")
+    state.failed(sent)
+    return False
+
+
+def _open(state: RaftState, role: Follower, snapshot: OffsetAndEpoch) -> None:
+    current = state.download
+    wanted = (snapshot, role.leader_id, role.epoch)
+    if current is not None and (current.id, current.leader_id, current.epoch) == wanted:
+        return
+    drop_download(state)
+    state.download = Download(snapshot, role.leader_id, role.epoch)
+    state.note(
+        f"the leader's log begins after offset {state.log.end_offset}: "
+        f"fetches snapshot {snapshot} from {role.leader_id}",
+        key="snapshot-begun",
+    )
+
+
+def drop_download(state: RaftState) -> None:
+    """Give up what is not finished; a file that is being checked answers for itself."""
+    current = state.download
+    if current is not None and not current.is_finishing:
+        if current.position:
+            state.emit(DiscardSnapshot(current.id))
+        state.download = None
+
+
+def poll_download(state: RaftState, role: Follower, leader: Destination) -> bool:
+    """Fetch the next part; returns whether there is a download, so that no Fetch is due (R-FET-3).
+
+    One of another leader or epoch is dropped.
+    """
+    current = state.download
+    if current is None:
+        return False
+    if current.is_finishing:
+        return True
+    if (current.leader_id, current.epoch) != (role.leader_id, role.epoch):
+        drop_download(state)
+        return False
+    state.send(leader, _request(state, current), Purpose.FETCH_SNAPSHOT)
+    return True
+
+
+def _request(state: RaftState, current: Download) -> ask.FetchSnapshotRequest:
+    config = state.config
+    partition = ask.PartitionSnapshot(
+        current_leader_epoch=state.role.epoch,
+        snapshot_id=ask.SnapshotId(end_offset=current.id.offset, epoch=current.id.epoch),
+        position=current.position,
+        replica_directory_id=config.key.directory_id,
+    )
+    return ask.FetchSnapshotRequest(
+        cluster_id=state.cluster_id,
+        replica_id=config.key.id,
+        max_bytes=config.fetch_snapshot_max_bytes,
+        topics=[ask.TopicSnapshot(name=config.topic.name, partitions=[partition])],
+    )
+
+
+def handle_fetch_snapshot_response(
+    state: RaftState, sent: Sent, response: FetchSnapshotResponse
+) -> None:
+    """Keep a part of the snapshot, or fetch anew (R-FSN-4)."""
+    if response.error_code in _GONE:
+        drop_download(state)
+    if not settle_top_level(state, sent, response.error_code):
+        return
+    part = _only_partition(state, response)
+    if part is None:
+        text = f"{sent.destination.name} answered about something else"
+        state.note(text, "warning", key="foreign-answer")
+        state.failed(sent)
+        return
+    role = state.role
+    leader = part.current_leader
+    leader_id, epoch = (leader.leader_id, leader.leader_epoch) if leader else (-1, -1)
+    endpoints = answers.endpoints_of(response.node_endpoints, leader_id, state.config.listener)
+    is_gone = part.error_code in _GONE or part.snapshot_id.end_offset < 0
+    error = ErrorCode.NONE if is_gone else part.error_code
+    if settle(state, sent, (error, leader_id, epoch), endpoints) is not Outcome.OWN:
+        return
+    if type(role) is not Follower or state.role is not role:
+        return
+    if is_gone:
+        text = f"the leader has snapshot {state.download and state.download.id} no longer"
+        state.note(text, key="snapshot-gone")
+        drop_download(state)
+    elif not _take(state, part, sent):
+        return
+    role.fetch_deadline_ms = state.now + role.patience_ms
+    role.has_fetched = True
+
+
+def _only_partition(
+    state: RaftState, response: FetchSnapshotResponse
+) -> PartitionSnapshot | None:
+    topics = response.topics
+    if len(topics) != 1 or topics[0].name != state.config.topic.name:
+        return None
+    partitions = topics[0].partitions
+    return partitions[0] if len(partitions) == 1 and partitions[0].index == 0 else None
+
+
+def _take(state: RaftState, part: PartitionSnapshot, sent: Sent) -> bool:
+    """Append a part to the file; returns whether it is what was asked for."""
+    current = state.download
+    if current is None or current.is_finishing:
+        return False
+    named = OffsetAndEpoch(part.snapshot_id.end_offset, part.snapshot_id.epoch)
+    data = part.unaligned_records or b""
+    end = current.position + len(data)
+    is_known = current.size in (-1, part.size)
+    if named != current.id or part.position != current.position or not is_known:
+        problem = f"sent {named} at {part.position} of {part.size} bytes"
+    elif not data or end > part.size:
+        problem = f"sent {len(data)} bytes at {part.position} of {part.size}"
+    else:
+        current.size = part.size
+        state.emit(AppendToSnapshot(current.id, current.position, data))
+        current.position = end
+        if end == part.size:
+            current.is_finishing = True
+            state.emit(FinishSnapshot(current.id))
+        return True
+    text = f"{sent.destination.name} {problem}, asked for {current.id} at {current.position}"
+    state.note(text, "warning", key="snapshot-part")
+    drop_download(state)
+    state.failed(sent)
+    return False
+
+
+def handle_rejected(state: RaftState, event: SnapshotRejected) -> None:
+    """Throw a damaged snapshot away and fetch anew, after a pause."""
+    text = f"the snapshot {event.id} that was fetched is damaged: {event.problem}; it is not loaded"
+    state.note(text, "error", key="snapshot-damaged")
+    if state.download is not None and state.download.id == event.id:
+        state.download = None
+    leader = state.leader_destination()
+    if leader is not None:
+        state.peers.failed(leader.key, state.now)
+
+
+def handle_finished(state: RaftState, event: SnapshotFinished) -> None:
+    """Let the log begin where a checked snapshot ends (R-FSN-4)."""
+    if state.download is not None and state.download.id == event.id:
+        state.download = None
+    snapshot = event.id
+    log = state.log
+    if type(state.role) is Leader or snapshot.offset <= log.start_offset:
+        # What a majority voted for is never behind a snapshot: the file is of no use.
+        state.emit(DropLogPrefix(log.start_offset, (snapshot,)))
+        return
+    if snapshot.offset <= state.committed:
+        log.add_snapshot(snapshot, event.size)
+        return
+    was_voter = state.is_voter
+    state.emit(ResetLog(snapshot))
+    state.flush_generation += 1
+    log.add_snapshot(snapshot, event.size)
+    log.reset(snapshot)
+    state.flush_asked = snapshot.offset
+    state.high_watermark = state.committed = snapshot.offset
+    if state.history.reset(snapshot.offset, event.control):
+        state.voters_changed(was_voter)
+    state.listeners.wake()
+    state.note(f"the log begins at snapshot {snapshot} now", key="snapshot-taken")
+    state.emit(HighWatermarkAdvanced(snapshot.offset))

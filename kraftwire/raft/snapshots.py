@@ -1,0 +1,185 @@
+"""Snapshots of this node's own: when one may be written, what it is good for, and serving it.
+
+Source: KIP-630; Kafka's `KafkaRaftLog.createNewSnapshot`, `KafkaRaftClient.handleFetchSnapshot`;
+R-SNAP-1 to R-SNAP-6, R-FSN-2, R-FSN-3.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from kraftwire.limits import SNAPSHOT_CHUNK_BYTES_MAX
+from kraftwire.messages import fetch_snapshot_response as answer
+from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest, PartitionSnapshot
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.raft.answers import cluster_id_differs, leader_address, leader_error
+from kraftwire.raft.effects import DropLogPrefix, SendReply, SnapshotRefused, SnapshotSlice
+from kraftwire.raft.effects import WriteSnapshot as Write
+from kraftwire.raft.events import (
+    LogStartProposed,
+    RequestReceived,
+    SnapshotFailed,
+    SnapshotWanted,
+    SnapshotWritten,
+)
+from kraftwire.raft.serving import wake_below_start
+from kraftwire.raft.state import RaftState
+from kraftwire.raft.voters import ReplicaKey
+from kraftwire.records.offsets import OffsetAndEpoch
+
+__all__ = [
+    "handle_failed",
+    "handle_fetch_snapshot_request",
+    "handle_log_start",
+    "handle_wanted",
+    "handle_written",
+]
+
+# ---- writing -------------------------------------------------------------------------------------
+
+
+def handle_wanted(state: RaftState, event: SnapshotWanted) -> None:
+    """Have a snapshot written of what a listener has applied, or say why not (R-SNAP-2)."""
+    reason = _refusal(state, event)
+    if reason:
+        state.emit(SnapshotRefused(event.listener_id, event.end_offset, reason))
+        return
+    end = event.end_offset
+    snapshot = OffsetAndEpoch(end, state.log.epoch_before(end))
+    state.unfinished_snapshot = snapshot
+    control = state.history.control_at(end - 1)
+    state.emit(Write(event.listener_id, snapshot, control, event.timestamp))
+
+
+def _refusal(state: RaftState, event: SnapshotWanted) -> str:
+    log, end = state.log, event.end_offset
+    newest = log.latest_snapshot
+    if state.unfinished_snapshot is not None:
+        return f"snapshot {state.unfinished_snapshot} is being written"
+    if end <= log.start_offset or (newest is not None and end <= newest.offset):
+        return f"there is a snapshot already that ends at {newest.offset if newest else 0}"
+    if end > state.committed:
+        return f"offset {end} is not committed; {state.committed} is the high watermark"
+    if end != state.listeners.next_offset(event.listener_id):
+        return f"the listener has not applied exactly what is below {end}"
+    if log.batch_base(end) != end:
+        return f"offset {end} is inside a batch"
+    return ""
+
+
+def handle_written(state: RaftState, event: SnapshotWritten) -> None:
+    """Take note of a durable snapshot: it can be served, and its prefix of the log may go."""
+    if state.unfinished_snapshot == event.id:
+        state.unfinished_snapshot = None
+    if event.id.offset <= state.log.start_offset:
+        # The log was replaced meanwhile by one that begins at a newer snapshot.
+        state.emit(DropLogPrefix(state.log.start_offset, (event.id,)))
+        return
+    state.log.add_snapshot(event.id, event.size)
+    state.history.prune(event.id.offset)
+    state.note(f"wrote snapshot {event.id}, {event.size:,} bytes", key="snapshot-written")
+
+
+def handle_failed(state: RaftState, event: SnapshotFailed) -> None:
+    """Tell that there is no snapshot; the state machine tries again when it is due."""
+    if state.unfinished_snapshot == event.id:
+        state.unfinished_snapshot = None
+    state.note(f"snapshot {event.id} failed: {event.problem}", "error", key="snapshot-failed")
+
+
+def handle_log_start(state: RaftState, event: LogStartProposed) -> None:
+    """Let the log start at a snapshot's end, if all below is committed and applied (R-SNAP-6)."""
+    log, start = state.log, event.snapshot
+    if log.snapshot_size(start) is None or not log.start_offset < start.offset:
+        return
+    if start.offset > state.committed or start.offset > state.listeners.lowest_offset():
+        return
+    older = tuple(one for one in log.snapshots if one < start)
+    state.emit(DropLogPrefix(start.offset, older))
+    log.raise_start(start.offset)
+    log.forget_snapshots(older)
+    state.note(f"the log starts at {start.offset} now, with snapshot {start}", key="log-start")
+    wake_below_start(state)
+
+
+# ---- serving -------------------------------------------------------------------------------------
+
+
+def handle_fetch_snapshot_request(state: RaftState, event: RequestReceived) -> None:
+    """Serve a part of a snapshot, or say why not (R-FSN-2).
+
+    The empty records make a refusal one that can be written, unlike Java's own (R-FSN-3).
+    """
+    request = cast("FetchSnapshotRequest", event.message)
+    error = ErrorCode.NONE
+    if cluster_id_differs(state, request.cluster_id):
+        error = ErrorCode.INCONSISTENT_CLUSTER_ID
+    elif len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
+        error = ErrorCode.INVALID_REQUEST
+    if error != ErrorCode.NONE:
+        state.emit(SendReply(event.token, answer.FetchSnapshotResponse(error_code=error)))
+        return
+    topic = request.topics[0]
+    asked = topic.partitions[0]
+    key = ReplicaKey(request.replica_id, asked.replica_directory_id)
+    error = _judge(state, topic.name, asked, key)
+    leader = state.leader
+    part = None
+    if error == ErrorCode.NONE and leader is not None:
+        leader.progress.heard_from(key, state.now)
+        limit = min(max(request.max_bytes, 0), SNAPSHOT_CHUNK_BYTES_MAX)
+        part = SnapshotSlice(_id(asked), asked.position, limit)
+    response = _response(state, event, topic.name, asked, error)
+    state.emit(SendReply(event.token, response, part))
+
+
+def _id(asked: PartitionSnapshot) -> OffsetAndEpoch:
+    return OffsetAndEpoch(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
+
+
+def _judge(
+    state: RaftState, topic: str, asked: PartitionSnapshot, replica: ReplicaKey
+) -> ErrorCode:
+    if topic != state.config.topic.name or asked.partition != 0:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    error = leader_error(state, asked.current_leader_epoch)
+    if error != ErrorCode.NONE:
+        return error
+    if replica.id == state.config.key.id:
+        return ErrorCode.INVALID_REQUEST
+    size = state.log.snapshot_size(_id(asked))
+    if size is None:
+        return ErrorCode.SNAPSHOT_NOT_FOUND
+    return ErrorCode.NONE if 0 <= asked.position < size else ErrorCode.POSITION_OUT_OF_RANGE
+
+
+def _response(
+    state: RaftState,
+    event: RequestReceived,
+    topic: str,
+    asked: PartitionSnapshot,
+    error: ErrorCode,
+) -> answer.FetchSnapshotResponse:
+    role = state.role
+    data = answer.PartitionSnapshot(
+        index=asked.partition,
+        error_code=error,
+        snapshot_id=answer.SnapshotId(
+            end_offset=asked.snapshot_id.end_offset, epoch=asked.snapshot_id.epoch
+        ),
+        current_leader=answer.LeaderIdAndEpoch(
+            leader_id=role.leader_id, leader_epoch=role.epoch
+        ),
+        size=state.log.snapshot_size(_id(asked)) or 0,
+        position=asked.position,
+        unaligned_records=b"",
+    )
+    response = answer.FetchSnapshotResponse(
+        topics=[answer.TopicSnapshot(name=topic, partitions=[data])]
+    )
+    endpoint = leader_address(state, event.listener)
+    if endpoint is not None and event.version >= 1:
+        response.node_endpoints = [
+            answer.NodeEndpoint(node_id=role.leader_id, host=endpoint.host, port=endpoint.port)
+        ]
+    return response

@@ -1,0 +1,90 @@
+"""The values that effects carry: election states, destinations, parts of files, refusals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import cast
+
+from kraftwire.messages.fetch_response import FetchResponse
+from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kraftwire.raft.voters import ReplicaKey
+from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.wire.fast import ZERO_UUID
+from kraftwire.wire.message import Message
+
+__all__ = ["Destination", "ElectionState", "LogSlice", "RefusalReason", "SnapshotSlice"]
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionState:
+    """What the quorum-state file keeps of an epoch. Shape: -1 for no leader, None for no vote."""
+
+    epoch: int = 0
+    leader_id: int = -1
+    voted: ReplicaKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A node to talk to.
+
+    Ids below -1 are bootstrap servers, each with a connection of its own (-2 is the first). The
+    directory id is the zero uuid where it is not known.
+    """
+
+    id: int
+    host: str
+    port: int
+    directory_id: bytes = ZERO_UUID
+
+    @property
+    def key(self) -> ReplicaKey:
+        """The replica that is meant."""
+        return ReplicaKey(self.id, self.directory_id)
+
+    @property
+    def name(self) -> str:
+        """What people know the node by."""
+        return f"node {self.id}" if self.id >= 0 else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogSlice:
+    """A part of the log: whole batches of one segment, from the one that contains `offset`.
+
+    Units: at most `max_bytes`, but at least the first batch; nothing at or above `end_offset`.
+    """
+
+    offset: int
+    max_bytes: int
+    end_offset: int
+
+    @staticmethod
+    def put(message: Message, data: bytes) -> None:
+        """Place the bytes in the only partition of a FetchResponse."""
+        cast("FetchResponse", message).responses[0].partitions[0].records = data
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSlice:
+    """A part of a snapshot file: at most `max_bytes` from `position` on, cut anywhere."""
+
+    id: OffsetAndEpoch
+    position: int
+    max_bytes: int
+
+    @staticmethod
+    def put(message: Message, data: bytes) -> None:
+        """Place the bytes in the only partition of a FetchSnapshotResponse."""
+        cast("FetchSnapshotResponse", message).topics[0].partitions[0].unaligned_records = data
+
+
+class RefusalReason(StrEnum):
+    """Why a leader takes no records."""
+
+    NOT_LEADER = "NotLeader"
+    ILLEGAL_EPOCH = "IllegalEpoch"
+    UNEXPECTED_END_OFFSET = "UnexpectedEndOffset"
+    RECORD_BATCH_TOO_LARGE = "RecordBatchTooLarge"
+    TOO_MANY_PENDING = "TooManyPending"
