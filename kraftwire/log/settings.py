@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LogSettings"]
+__all__ = ["LogSettings", "SnapshotSettings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,3 +19,19 @@ class LogSettings:
     segment_ms: int = 7 * 24 * 3600 * 1000
     index_bytes: int = 10 * 1024 * 1024
     index_interval_bytes: int = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotSettings:
+    """When snapshots are written, and what of them and of the log is kept (R-SNAP-6, R-SNAP-7).
+
+    A snapshot is due once so many bytes were applied since the last one, or after the interval if
+    anything was; 0 switches the interval off. A negative retention switches that rule off. What is
+    given up is deleted after the delay. Units: bytes and milliseconds.
+    """
+
+    between_bytes: int = 20 * 1024 * 1024
+    interval_ms: int = 3_600_000
+    retention_bytes: int = 100 * 1024 * 1024
+    retention_ms: int = 7 * 24 * 3600 * 1000
+    delete_delay_ms: int = 60_000

@@ -29,7 +29,7 @@ from kraftwire.node.connection import Connection, ConnectionStats, Service
 from kraftwire.node.context import CommitListener, Request
 from kraftwire.node.controller import Controller
 from kraftwire.node.driver import Driver
-from kraftwire.node.handlers.versions import offered
+from kraftwire.node.handlers.versions import SUPPORTED_FEATURES, offered
 from kraftwire.node.link import Link, LinkStats
 from kraftwire.node.listener import Acceptor, bind
 from kraftwire.node.logs import RateLimit, log, set_up
@@ -202,8 +202,11 @@ class Node:
             bootstrap_servers=config.bootstrap_servers,
             timers=config.timers,
             fetch_max_bytes=config.fetch_max_bytes,
+            fetch_snapshot_max_bytes=config.fetch_snapshot_max_bytes,
             batch_max_bytes=config.batch_max_bytes,
             can_be_voter=config.is_controller,
+            auto_join=config.auto_join,
+            features=frozenset(SUPPORTED_FEATURES),
             handover=Handover(config.handover),
             describe_leader_last_fetch=config.describe_leader_last_fetch,
         )

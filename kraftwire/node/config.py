@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from kraftwire.log.settings import SnapshotSettings
 from kraftwire.node import config_listeners
 from kraftwire.node.config_listeners import WILDCARDS, Listener
 from kraftwire.node.settings import Settings, read_settings
@@ -72,6 +73,9 @@ class NodeConfig:
     batch_max_bytes: int = 8 * 1024 * 1024
     segment_max_bytes: int = 1024 * 1024 * 1024
     segment_max_ms: int = 7 * 24 * 3600 * 1000
+    fetch_snapshot_max_bytes: int = 1024 * 1024
+    snapshots: SnapshotSettings = field(default_factory=SnapshotSettings)
+    auto_join: bool = False
     idle_interval_ms: int = 500
     heartbeat_interval_ms: int = 2000
     session_timeout_ms: int = 9000
@@ -315,6 +319,9 @@ def _read_numbers(settings: Settings) -> dict[str, object]:
     return {
         "timers": timers,
         "fetch_max_bytes": settings.integer(f"{quorum}fetch.max.bytes"),
+        "fetch_snapshot_max_bytes": settings.integer(f"{quorum}fetch.snapshot.max.bytes"),
+        "snapshots": _read_snapshots(settings),
+        "auto_join": settings.flag(_JOIN),
         "batch_max_bytes": settings.integer("internal.metadata.max.batch.size.in.bytes"),
         "segment_max_bytes": segment if internal is None else internal,
         "segment_max_ms": settings.integer("metadata.log.segment.ms"),
@@ -324,6 +331,16 @@ def _read_numbers(settings: Settings) -> dict[str, object]:
         "request_timeout_ms": settings.integer("request.timeout.ms"),
         "limits": _read_limits(settings),
     }
+
+
+def _read_snapshots(settings: Settings) -> SnapshotSettings:
+    return SnapshotSettings(
+        between_bytes=settings.integer("metadata.log.max.record.bytes.between.snapshots"),
+        interval_ms=settings.integer("metadata.log.max.snapshot.interval.ms"),
+        retention_bytes=settings.integer("metadata.max.retention.bytes"),
+        retention_ms=settings.integer("metadata.max.retention.ms"),
+        delete_delay_ms=settings.integer("internal.metadata.delete.delay.millis"),
+    )
 
 
 def _read_limits(settings: Settings) -> ConnectionLimits:

@@ -103,6 +103,7 @@ class RaftCore(RaftView):
         persist(state, state.role)
         if type(state.role) is not Resigned:
             tell_listeners(state)
+        _compare_configuration(state)
         return self._finish()
 
     def handle(
@@ -136,6 +137,25 @@ class RaftCore(RaftView):
             appending.handle_append(state, event)
         else:
             _handle_rare(state, event)
+
+
+def _compare_configuration(state: RaftState) -> None:
+    """Say what the configured voters mean next to those in the log (R-START-3)."""
+    history, configured = state.history, state.config.voters
+    if history.has_own_voters and len(configured):
+        state.note(
+            "controller.quorum.voters is ignored: the voters are in the log "
+            f"(kraft.version {history.kraft_version}); configure "
+            "controller.quorum.bootstrap.servers instead",
+            "warning",
+            key="static-voters",
+        )
+    elif not len(state.voters) and state.config.can_be_voter:
+        state.note(
+            "no voters are known yet: this node observes until the log names some, and becomes "
+            "one with kafka-metadata-quorum add-controller or auto-join",
+            key="no-voters",
+        )
 
 
 def _handle_rare(state: RaftState, event: events.Event) -> None:

@@ -29,8 +29,8 @@ def leader(voters: VoterSet | None = None, now_ms: int = 0) -> LeaderProgress:
 def grown(end: int = 20, voters: VoterSet | None = None) -> LeaderProgress:
     """The same with a durable log up to an offset."""
     progress = leader(voters)
-    progress.log_grew(end)
-    progress.own_end(end)
+    progress.note_log_end(end)
+    progress.note_durable_end(end)
     return progress
 
 
@@ -49,7 +49,7 @@ def test_nothing_is_committed_before_a_record_of_the_own_epoch() -> None:
     progress = grown(START)
     progress.record_fetch(TWO, START, 1)
     assert progress.high_watermark(-1) == -1
-    progress.own_end(START + 1)
+    progress.note_durable_end(START + 1)
     progress.record_fetch(TWO, START + 1, 2)
     assert progress.high_watermark(-1) == START + 1
 
@@ -65,11 +65,11 @@ def test_the_high_watermark_never_falls() -> None:
 def test_the_leader_counts_only_what_it_has_flushed() -> None:
     """D3: two of three copies must be durable, and the leader's own may be one of them."""
     progress = leader()
-    progress.log_grew(20)
+    progress.note_log_end(20)
     progress.record_fetch(TWO, 20, 1)
     assert progress.high_watermark(-1) == -1
-    assert progress.own_end(20)
-    assert not progress.own_end(20)
+    assert progress.note_durable_end(20)
+    assert not progress.note_durable_end(20)
     assert progress.high_watermark(-1) == 20
 
 
@@ -100,7 +100,7 @@ def test_an_unchanged_position_moves_nothing() -> None:
 def test_a_leader_outside_the_set_does_not_count_itself() -> None:
     """R-HW-4: after its removal it leads on, but only the others' copies matter."""
     progress = grown(20, static(2, 3))
-    assert not progress.own_end(30)
+    assert not progress.note_durable_end(30)
     assert list(progress.observers) == [ME]
     progress.record_fetch(TWO, 20, 1)
     assert progress.high_watermark(-1) == -1
@@ -122,7 +122,7 @@ def test_the_high_watermark_agrees_with_counting(
     mark = expected = -1
     for replica, offset in steps:
         if replica == 1:
-            progress.own_end(offset)
+            progress.note_durable_end(offset)
             ends[1] = max(ends[1], offset)
         else:
             progress.record_fetch(ReplicaKey(replica), offset, 0)
@@ -155,10 +155,10 @@ def test_a_fetch_at_the_end_of_the_previous_fetch_was_caught_up_then() -> None:
     """KIP-836, second rule: who always is one fetch behind a busy leader is not lagging."""
     progress = grown(20)
     progress.record_fetch(TWO, 15, 100)
-    progress.log_grew(30)
+    progress.note_log_end(30)
     progress.record_fetch(TWO, 20, 200)
     assert caught_up(progress) == (200, 100)
-    progress.log_grew(40)
+    progress.note_log_end(40)
     progress.record_fetch(TWO, 29, 300)
     assert caught_up(progress) == (300, 100)
 
@@ -167,7 +167,7 @@ def test_nobody_is_caught_up_before_the_leader_knows_its_own_end() -> None:
     """R-REP-2: without it, only the time of the fetch is noted."""
     progress = leader()
     progress.record_fetch(TWO, 10, 100)
-    progress.log_grew(11)
+    progress.note_log_end(11)
     progress.record_fetch(TWO, 10, 200)
     assert caught_up(progress) == (200, -1)
     progress.record_fetch(TWO, 11, 300)
