@@ -190,14 +190,14 @@ def _handle_rare(state: RaftState, event: events.Event) -> None:
 
 def _handle_response(state: RaftState, event: events.ResponseReceived) -> None:
     """Look at an answer if its request is still the current one (R-LOOP-2)."""
-    sent = state.in_flight.pop(event.request_id, None)
-    if sent is not None and state.peers.answered(event.request_id):
+    sent = _take_sent(state, event.request_id)
+    if sent is not None:
         _RESPONSES[sent.purpose](state, sent, event.message)
 
 
 def _handle_failure(state: RaftState, event: events.RequestFailed) -> None:
-    sent = state.in_flight.pop(event.request_id, None)
-    if sent is None or not state.peers.answered(event.request_id):
+    sent = _take_sent(state, event.request_id)
+    if sent is None or sent.purpose is Purpose.PROBE_SUCCESSOR:
         return
     if sent.purpose is Purpose.VOTE:
         elections.vote_failed(state, sent, event.error)
@@ -205,6 +205,14 @@ def _handle_failure(state: RaftState, event: events.RequestFailed) -> None:
         changes.probe_failed(state, sent, event.error)
     else:
         settle_top_level(state, sent, event.error)
+
+
+def _take_sent(state: RaftState, request_id: int) -> Sent | None:
+    """The request that was answered, None if nobody waits for its answer any more."""
+    sent = state.in_flight.pop(request_id, None)
+    if sent is None or sent.purpose is Purpose.PROBE_SUCCESSOR:
+        return sent
+    return sent if state.peers.answered(request_id) else None
 
 
 # ---- what is due ---------------------------------------------------------------------------------
@@ -273,6 +281,7 @@ def _poll_follower(state: RaftState, role: Follower) -> None:
     if state.now >= role.fetch_deadline_ms and _may_stand(state):
         to_prospective(state, f"the time to hear from leader {role.leader_id} is over")
     else:
+        leaving.ask_for_software(state, role)
         following.poll_follower(state, role)
 
 

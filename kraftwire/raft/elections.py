@@ -11,6 +11,7 @@ from kraftwire.limits import EPOCH_MAX
 from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.session import SOFTWARE_NAME
 from kraftwire.raft import answers
 from kraftwire.raft.effects import SendReply
 from kraftwire.raft.events import RequestReceived
@@ -116,7 +117,17 @@ def _vote_request(state: RaftState, voter: ReplicaKey) -> VoteRequest:
 def handle_vote_request(state: RaftState, event: RequestReceived) -> None:
     """Answer a Vote request; a granted vote is durable before the answer leaves (D1, S3)."""
     request = cast("VoteRequest", event.message)
+    if event.client_software:
+        _hear_of_nominee(state, request, event.client_software)
     state.emit(SendReply(event.token, _answer(state, request, answers.asked_on(event))))
+
+
+def _hear_of_nominee(state: RaftState, request: VoteRequest, software: str) -> None:
+    """Note what software a voter says it is."""
+    partition = answers.only_partition(request.topics, state.config.topic)
+    if partition is not None:
+        key = ReplicaKey(partition.replica_id, partition.replica_directory_id)
+        state.hear_of_software(key, software != SOFTWARE_NAME)
 
 
 def _answer(state: RaftState, request: VoteRequest, listener: str) -> VoteResponse:
@@ -176,8 +187,11 @@ def _decide(state: RaftState, partition: PartitionData) -> bool:
 def _would_vote(state: RaftState) -> bool:
     role = state.role
     if type(role) is Follower:
-        # KIP-996: a follower that reaches its leader must not help to depose it.
-        return not role.has_fetched
+        # KIP-996: a follower that reaches its leader must not help to depose it. One that waits
+        # longer than the fetch timeout, so that others can stand first, does not reach it.
+        timeout = state.config.timers.fetch_timeout_ms
+        silence = state.now - (role.fetch_deadline_ms - role.patience_ms)
+        return not role.has_fetched or silence >= timeout - timeout // 10
     return type(role) is not Leader
 
 

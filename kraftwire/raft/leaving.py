@@ -14,12 +14,13 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.changes import probe_request
 from kraftwire.raft.config import Handover
 from kraftwire.raft.effects import ShutdownFinished
-from kraftwire.raft.roles import Leader, Resigned
+from kraftwire.raft.roles import Follower, Leader, Resigned
 from kraftwire.raft.serving import fail_parked
 from kraftwire.raft.state import Purpose, RaftState, Sent
 from kraftwire.raft.voters import ReplicaKey
 
 __all__ = [
+    "ask_for_software",
     "finish_shutdown",
     "handle_successor_probe",
     "poll_handover",
@@ -61,15 +62,32 @@ def poll_handover(state: RaftState, leader: Leader) -> None:
         return
     if state.high_watermark <= leader.epoch_start_offset or state.now < leader.probe_due_ms:
         return
-    for key in _ready_voters(state, leader):
-        if policy is Handover.ALWAYS:
-            leader.successor = key
-            return
-        destination = state.voter_destination(key)
-        if state.is_foreign(key) and destination is not None and state.is_ready(destination):
-            leader.probe_due_ms = state.now + _PROBE_INTERVAL_MS
+    ready = _ready_voters(state, leader)
+    if policy is Handover.ALWAYS:
+        leader.successor = next(iter(ready), None)
+        return
+    claiming = [key for key in ready if state.is_foreign(key)]
+    if claiming:
+        # One at a time, each in turn: one that is silent must not keep others from being asked.
+        destination = state.voter_destination(claiming[leader.probe_count % len(claiming)])
+        leader.probe_count += 1
+        leader.probe_due_ms = state.now + _PROBE_INTERVAL_MS
+        if destination is not None:
             state.send(destination, probe_request(), Purpose.PROBE_SUCCESSOR)
-            return
+
+
+def ask_for_software(state: RaftState, role: Follower) -> None:
+    """Learn once which voters are other implementations: they may stand for election first."""
+    if role.has_asked_for_software:
+        return
+    role.has_asked_for_software = True
+    if state.config.handover is not Handover.AUTO or not state.is_voter:
+        return
+    for voter in state.voters:
+        destination = state.voter_destination(voter.key)
+        is_unknown = state.is_foreign(voter.key) is None and voter.key.id != state.config.key.id
+        if destination is not None and is_unknown:
+            state.send(destination, probe_request(), Purpose.PROBE_SUCCESSOR)
 
 
 def handle_successor_probe(
@@ -77,13 +95,18 @@ def handle_successor_probe(
 ) -> None:
     """Hand over to a voter that answers and is what it claims to be."""
     leader, key = state.leader, sent.destination.key
-    if leader is None or response.error_code != ErrorCode.NONE:
+    if response.error_code != ErrorCode.NONE:
         return
+    # If it is like this node, it does not matter what somebody said under its name.
     names = {feature.name for feature in response.supported_features}
-    if names == state.config.features:
-        # It is like this node, whatever somebody said under its name.
-        state.hear_of_software(key, is_foreign=False)
-    elif any(voter.key == key for voter in state.voters):
+    is_foreign = names != state.config.features
+    state.hear_of_software(key, is_foreign)
+    role = state.role
+    if type(role) is Follower and is_foreign:
+        longer = state.random_patience() - role.patience_ms
+        role.patience_ms += longer
+        role.fetch_deadline_ms += longer
+    if leader is not None and is_foreign and any(voter.key == key for voter in state.voters):
         leader.successor = key
 
 

@@ -158,6 +158,7 @@ class Leader:
     reported: dict[int, Voter] = field(default_factory=dict)
     change: PendingChange | None = None
     probe_due_ms: int = 0
+    probe_count: int = 0
     successor: ReplicaKey | None = None
     opens_with_voters: bool = False
     voted: ClassVar[ReplicaKey | None] = None
@@ -194,6 +195,7 @@ class Follower:
     voted: ReplicaKey | None = None
     has_fetched: bool = False
     has_updated: bool = False
+    has_asked_for_software: bool = False
 
 
 Role = Unattached | Prospective | Candidate | Leader | Resigned | Follower

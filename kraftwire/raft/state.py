@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from random import Random
 
-from kraftwire.raft.config import RaftConfig
+from kraftwire.raft.config import Handover, RaftConfig
 from kraftwire.raft.effects import (
     Destination,
     Effect,
@@ -110,7 +110,7 @@ class RaftState:
         self.flush_asked = self.log.end_offset
         self.download: Download | None = None
         self.unfinished_snapshot: OffsetAndEpoch | None = None
-        self._foreign: set[ReplicaKey] = set()
+        self._foreign: dict[ReplicaKey, bool] = {}
         self.shutdown_deadline_ms: int | None = None
         self.is_stopped = False
         self.resign_asked = ""
@@ -154,7 +154,9 @@ class RaftState:
         leader = self.leader
         if leader is not None:
             leader.progress.voters_changed(current, self.now)
-        self._foreign = {key for key in self._foreign if current.is_voter(key)}
+        self._foreign = {
+            voter.key: self._foreign[voter.key] for voter in current if voter.key in self._foreign
+        }
         where = self.history.last_voters_offset
         self.emit(
             VotersChanged(
@@ -175,16 +177,12 @@ class RaftState:
         Only a hint, because anybody may claim anything. Bounded by the voter set.
         """
         voter = self.voters.get(key.id)
-        if voter is None or not voter.matches(key):
-            return
-        if is_foreign:
-            self._foreign.add(voter.key)
-        else:
-            self._foreign.discard(voter.key)
+        if voter is not None and voter.matches(key):
+            self._foreign[voter.key] = is_foreign
 
-    def is_foreign(self, voter: ReplicaKey) -> bool:
-        """Whether a voter is said to be another implementation."""
-        return voter in self._foreign
+    def is_foreign(self, voter: ReplicaKey) -> bool | None:
+        """Whether a voter is said to be another implementation; None if nothing is known."""
+        return self._foreign.get(voter)
 
     # ---- role
 
@@ -256,11 +254,11 @@ class RaftState:
         """
         timers = self.config.timers
         fifth = timers.election_timeout_ms // 5
-        leader_id = self.role.leader_id
-        yields = self.config.handover == "auto" and any(
-            key.id != leader_id for key in self._foreign
-        )
         wait = timers.fetch_timeout_ms + self.random.randrange(fifth + 1)
+        if self.config.handover is not Handover.AUTO:
+            return wait
+        others = [key for key, foreign in self._foreign.items() if foreign]
+        yields = any(key.id != self.role.leader_id for key in others)
         return wait + 2 * fifth if yields else wait
 
     # ---- requests
@@ -295,11 +293,16 @@ class RaftState:
         self.peers.failed(sent.destination.key, self.now)
 
     def send(self, destination: Destination, message: Message, purpose: Purpose) -> None:
-        """Send a request to a node whose connection is ready."""
+        """Send a request to a node whose connection is ready.
+
+        Asking what another node is like must not hold up anything else: it does not occupy the
+        connection as far as the core is concerned.
+        """
         request_id = self.next_request_id
         self.next_request_id += 1
         self.in_flight[request_id] = Sent(destination, purpose)
-        self.peers.sent(destination.key, request_id)
+        if purpose is not Purpose.PROBE_SUCCESSOR:
+            self.peers.sent(destination.key, request_id)
         timeout = self.config.timers.request_timeout_ms
         self.effects.append(SendRequest(request_id, destination, message, timeout))
 

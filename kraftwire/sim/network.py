@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Protocol
 
+from kraftwire.messages.api_versions_request import ApiVersionsRequest
+from kraftwire.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
 from kraftwire.raft.effects import SendRequest
 from kraftwire.raft.events import Event, RequestFailed, ResponseReceived
 from kraftwire.sim.clock import MS, Scheduler
@@ -172,6 +174,10 @@ class Network:
             if self._random.random() < 0.5:
                 self.drop_connections(call)
             return
+        if isinstance(message, ApiVersionsRequest):
+            # The shell of a node answers this one by itself.
+            self.reply(call.target, call, _features())
+            return
         peer.receive(call, message)
 
     def _answer(self, call: Call, message: Message) -> None:
@@ -192,6 +198,16 @@ class Network:
             for node in (sender, target):
                 version = min(version, self._old.get(node, {}).get(message.API_KEY, version))
         return version
+
+
+def _features() -> ApiVersionsResponse:
+    """What a node like the shipped one says of itself."""
+    return ApiVersionsResponse(
+        supported_features=[
+            SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1),
+            SupportedFeatureKey(name="metadata.version", min_version=7, max_version=30),
+        ]
+    )
 
 
 def _recoded(message: Message, version: int) -> Message:
