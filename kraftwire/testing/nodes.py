@@ -1,13 +1,12 @@
 """Several nodes that form a quorum: their files, their start together, what they are asked.
 
-Owns ports, properties files and formatted log directories. Every node is broker and controller, as
-`process.roles=broker,controller` has it, with static voters.
+Every node is broker and controller. The voters are static, or dynamic, so that nodes can be added,
+removed and wiped.
 """
 
 from __future__ import annotations
 
 import shutil
-import socket
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 from kraftwire.errors import ApiError, UsageError
 from kraftwire.testing.errors import QuorumError
+from kraftwire.testing.files import HOST, NodeFiles
 from kraftwire.testing.process import NodeProcess
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Quorum", "quorum"]
 
-_HOST = "127.0.0.1"
 _POLL_S = 0.02
 _START_ATTEMPTS = 3
 # While nodes start, each question to them is short, so that one that has ended is noticed soon.
@@ -47,7 +46,9 @@ class Quorum:
         folder: Path | None,
         properties: Mapping[str, object],
         timeout_s: float,
+        *,
         is_captured: bool,
+        is_dynamic: bool,
     ) -> None:
         if count < 1:
             raise UsageError(f"expected 1 or more nodes, found {count}")
@@ -56,9 +57,9 @@ class Quorum:
         self._properties = dict(properties)
         self._timeout_s = timeout_s
         self._is_captured = is_captured
+        self._is_dynamic = is_dynamic
         self._nodes: dict[int, NodeProcess] = {}
-        self._ports: dict[int, tuple[int, int]] = {}
-        self.cluster_id = ""
+        self._files = self._new_files(Path())
         self.folder = Path()
 
     def __enter__(self) -> Self:
@@ -67,6 +68,7 @@ class Quorum:
         else:
             self.folder = self._given_folder
             self.folder.mkdir(parents=True, exist_ok=True)
+        self._files = self._new_files(self.folder)
         try:
             self._start_all()
             self._wait_serving()
@@ -88,6 +90,11 @@ class Quorum:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        return self._files.cluster_id
+
+    @property
     def node_ids(self) -> tuple[int, ...]:
         """The ids of all nodes, running or not."""
         return tuple(self._nodes)
@@ -95,12 +102,12 @@ class Quorum:
     @property
     def bootstrap_servers(self) -> str:
         """The client listeners of all nodes, comma-separated."""
-        return ",".join(f"{_HOST}:{ports[0]}" for ports in self._ports.values())
+        return ",".join(f"{HOST}:{ports[0]}" for ports in self._files.ports.values())
 
     @property
     def bootstrap_controllers(self) -> str:
         """The controller listeners of all nodes, comma-separated."""
-        return ",".join(f"{_HOST}:{ports[1]}" for ports in self._ports.values())
+        return ",".join(f"{HOST}:{ports[1]}" for ports in self._files.ports.values())
 
     def leader(self) -> int:
         """The leader's id; waits for one if there is none.
@@ -120,12 +127,42 @@ class Quorum:
         if not awake:
             raise self._problem("no node runs")
         return Admin(
-            bootstrap_controllers=[f"{_HOST}:{self._ports[i][1]}" for i in awake],
+            bootstrap_controllers=[f"{HOST}:{self._files.ports[i][1]}" for i in awake],
             timeout_s=self._timeout_s if timeout_s is None else timeout_s,
             # A paused leader is still named by the others until they elect another one.
             connect_timeout_s=1.0,
             retry_backoff_max_s=0.2,
         )
+
+    def add_node(self) -> int:
+        """Start one more node with an empty directory; returns its id.
+
+        It observes; `add_voter` makes it a voter. Raises: UsageError if the voters are static.
+        """
+        if not self._is_dynamic:
+            raise UsageError("nodes can be added to a quorum with dynamic=True only")
+        number = max(self._nodes) + 1
+        self._files.add(number)
+        self._make_process(number)
+        self.start(number)
+        return number
+
+    def wipe(self, node_id: int) -> None:
+        """Give a node that does not run an empty disk: a new directory id, so another replica.
+
+        Raises: UsageError if the voters are static, because such a voter could vote twice.
+        """
+        node = self._node(node_id)
+        if node.is_running:
+            raise QuorumError(f"node {node_id} runs: stop or kill it before its disk is wiped")
+        if not self._is_dynamic:
+            raise UsageError("voters of a static quorum must not lose their disks")
+        self._files.format(node_id)
+
+    def config_file(self, node_id: int) -> Path:
+        """A node's properties file, as Kafka's tools take it with --command-config or --config."""
+        self._node(node_id)
+        return self._files.config(node_id)
 
     def start(self, node_id: int) -> None:
         """Start a node that was killed or stopped, and wait until it accepts connections."""
@@ -167,11 +204,11 @@ class Quorum:
     def data_folder(self, node_id: int) -> Path:
         """A node's log directory, in Kafka's format."""
         self._node(node_id)
-        return self.folder / f"data-{node_id}"
+        return self._files.data(node_id)
 
     def capture_file(self, node_id: int) -> Path:
         """A node's traffic as pcapng, if `capture` was asked for; readable at any time."""
-        return self.folder / f"node-{node_id}.pcapng"
+        return self._files.capture(node_id)
 
     def _node(self, node_id: int) -> NodeProcess:
         if node_id not in self._nodes:
@@ -199,54 +236,22 @@ class Quorum:
 
     def _prepare(self) -> None:
         """Properties files and formatted log directories, with new ports each time."""
-        from kraftwire.log.files import LocalFiles
-        from kraftwire.log.format import FormatNode, FormatRequest, format_directories
-        from kraftwire.log.uuids import random_uuid
-        from kraftwire.wire.json_form import uuid_to_text
+        self._files.prepare(self._count)
+        for number in self._files.ports:
+            self._make_process(number)
 
-        self.cluster_id = uuid_to_text(random_uuid())
-        ports = iter(_free_ports(2 * self._count))
-        self._ports = {number: (next(ports), next(ports)) for number in range(1, self._count + 1)}
-        for number in self._ports:
-            config = self.folder / f"node-{number}.properties"
-            config.write_text(self._config(number), encoding="iso-8859-1")
-            data = str(self.folder / f"data-{number}")
-            shutil.rmtree(data, ignore_errors=True)
-            node = FormatNode(
-                node_id=number,
-                directories=(data,),
-                metadata_directory=data,
-                is_controller=True,
-                has_static_voters=True,
-            )
-            list(format_directories(LocalFiles(), node, FormatRequest(cluster_id=self.cluster_id)))
-            log = self.folder / f"node-{number}.log"
-            self._nodes[number] = NodeProcess(number, config, log, listener_count=2)
-
-    def _config(self, number: int) -> str:
-        from kraftwire.log.properties import escape_property
-
-        voters = ",".join(f"{each}@{_HOST}:{port}" for each, (_, port) in self._ports.items())
-        broker_port, controller_port = self._ports[number]
-        properties: dict[str, object] = {
-            "process.roles": "broker,controller",
-            "node.id": number,
-            "listeners": f"PLAINTEXT://{_HOST}:{broker_port},CONTROLLER://{_HOST}:{controller_port}",
-            "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": voters,
-            "log.dirs": self.folder / f"data-{number}",
-            # Half of Kafka's second: nobody leads until it has passed for the first time.
-            "controller.quorum.election.timeout.ms": 500,
-            **self._properties,
-        }
-        if self._is_captured:
-            properties["kraftwire.capture.file"] = self.capture_file(number)
-        lines = (
-            f"{escape_property(key, is_key=True)}={escape_property(text)}\n"
-            for key, value in properties.items()
-            for text in [str(value).replace("{node}", str(number))]
+    def _new_files(self, folder: Path) -> NodeFiles:
+        return NodeFiles(
+            folder,
+            self._properties,
+            is_dynamic=self._is_dynamic,
+            is_captured=self._is_captured,
         )
-        return "".join(lines)
+
+    def _make_process(self, number: int) -> None:
+        files = self._files
+        process = NodeProcess(number, files.config(number), files.log(number), listener_count=2)
+        self._nodes[number] = process
 
     def _wait_serving(self) -> None:
         """Return once a leader is there and every node is known as broker and as controller."""
@@ -295,29 +300,23 @@ def quorum(
     folder: Path | str | None = None,
     properties: Mapping[str, object] | None = None,
     capture: bool = False,
+    dynamic: bool = False,
     timeout_s: float = 30.0,
 ) -> Quorum:
     """A quorum of kraftwire nodes, to be used as a context manager.
 
-    Shape: `folder` gets properties files, logs and data; a temporary one is removed at the end
-    unless the block fails. `properties` go into every node's properties file, with its id in place
-    of `{node}`.
+    `folder` gets properties files, logs and data; a temporary one is removed at the end unless the
+    block fails. `properties` go into every node's properties file, with its id in place of
+    `{node}`. With `dynamic` the voters are in the log (kraft.version 1) and can change.
     Units: `timeout_s` bounds each start and each wait for a leader.
     """
     given = Path(folder).absolute() if folder is not None else None
-    return Quorum(nodes, given, properties or {}, timeout_s, capture)
+    return Quorum(
+        nodes, given, properties or {}, timeout_s, is_captured=capture, is_dynamic=dynamic
+    )
 
 
 def _state(node: NodeProcess) -> str:
     if node.is_running:
         return "is paused" if node.is_paused else "runs"
     return f"has ended with exit code {node.exit_code}"
-
-
-def _free_ports(count: int) -> list[int]:
-    """Loopback ports that nobody listens on; all held at once so that they differ."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind((_HOST, 0))
-        return [each.getsockname()[1] for each in sockets]

@@ -1,0 +1,146 @@
+"""The files of a quorum's nodes: properties, formatted log directories, ports.
+
+Every node is broker and controller, as `process.roles=broker,controller` has it. Voters are static
+(`controller.quorum.voters`, kraft.version 0), or dynamic: formatted with the first ones, changed
+with Kafka's tools from then on (kraft.version 1).
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+__all__ = ["HOST", "NodeFiles"]
+
+HOST = "127.0.0.1"
+
+
+class NodeFiles:
+    """What is in a quorum's folder. `ports` has (broker, controller) by node id."""
+
+    def __init__(
+        self,
+        folder: Path,
+        properties: Mapping[str, object],
+        *,
+        is_dynamic: bool,
+        is_captured: bool,
+    ) -> None:
+        self.folder = folder
+        self.cluster_id = ""
+        self.ports: dict[int, tuple[int, int]] = {}
+        self._properties = dict(properties)
+        self._is_dynamic = is_dynamic
+        self._is_captured = is_captured
+
+    def prepare(self, count: int) -> None:
+        """Begin anew: other ports, another cluster, empty directories for the first nodes."""
+        from kraftwire.log.uuids import random_uuid
+        from kraftwire.wire.json_form import uuid_to_text
+
+        self.cluster_id = uuid_to_text(random_uuid())
+        ports = iter(_free_ports(2 * count))
+        self.ports = {number: (next(ports), next(ports)) for number in range(1, count + 1)}
+        directory_ids = {number: random_uuid() for number in self.ports}
+        for number in self.ports:
+            self._write_config(number)
+            self.format(number, directory_ids)
+
+    def add(self, number: int) -> None:
+        """Give a further node its files: it observes until it is made a voter."""
+        broker_port, controller_port = _free_ports(2)
+        self.ports[number] = (broker_port, controller_port)
+        self._write_config(number)
+        self.format(number)
+
+    def format(self, number: int, initial: Mapping[int, bytes] | None = None) -> None:
+        """Format a node's empty directory, as one of the first voters where these are given.
+
+        `initial` has the directory ids of the first voters by node id.
+        """
+        from kraftwire.log.files import LocalFiles
+        from kraftwire.log.format import FormatNode, FormatRequest, Quorum, format_directories
+        from kraftwire.log.voters import InitialVoter
+
+        data = str(self.data(number))
+        shutil.rmtree(data, ignore_errors=True)
+        kind = Quorum.UNSAID
+        voters: tuple[InitialVoter, ...] = ()
+        if self._is_dynamic and initial is None:
+            kind = Quorum.NONE
+        elif self._is_dynamic and initial is not None:
+            kind = Quorum.INITIAL
+            voters = tuple(
+                InitialVoter(each, directory_id, HOST, self.ports[each][1])
+                for each, directory_id in initial.items()
+            )
+        node = FormatNode(
+            node_id=number,
+            directories=(data,),
+            metadata_directory=data,
+            is_controller=True,
+            has_static_voters=not self._is_dynamic,
+            endpoint=(HOST, self.ports[number][1]),
+        )
+        request = FormatRequest(cluster_id=self.cluster_id, quorum=kind, voters=voters)
+        list(format_directories(LocalFiles(), node, request))
+
+    def config(self, number: int) -> Path:
+        """A node's properties file."""
+        return self.folder / f"node-{number}.properties"
+
+    def log(self, number: int) -> Path:
+        """What a node has logged."""
+        return self.folder / f"node-{number}.log"
+
+    def data(self, number: int) -> Path:
+        """A node's log directory."""
+        return self.folder / f"data-{number}"
+
+    def capture(self, number: int) -> Path:
+        """A node's recorded traffic."""
+        return self.folder / f"node-{number}.pcapng"
+
+    def _write_config(self, number: int) -> None:
+        from kraftwire.log.properties import escape_property
+
+        lines = (
+            f"{escape_property(key, is_key=True)}={escape_property(text)}\n"
+            for key, value in self._all_properties(number).items()
+            for text in [str(value).replace("{node}", str(number))]
+        )
+        self.config(number).write_text("".join(lines), encoding="iso-8859-1")
+
+    def _all_properties(self, number: int) -> dict[str, object]:
+        broker_port, controller_port = self.ports[number]
+        properties: dict[str, object] = {
+            "process.roles": "broker,controller",
+            "node.id": number,
+            "listeners": f"PLAINTEXT://{HOST}:{broker_port},CONTROLLER://{HOST}:{controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": self.data(number),
+            # Half of Kafka's second: nobody leads until it has passed for the first time.
+            "controller.quorum.election.timeout.ms": 500,
+        }
+        if self._is_dynamic:
+            servers = (f"{HOST}:{port}" for _, port in self.ports.values())
+            properties["controller.quorum.bootstrap.servers"] = ",".join(servers)
+        else:
+            voters = (f"{each}@{HOST}:{port}" for each, (_, port) in self.ports.items())
+            properties["controller.quorum.voters"] = ",".join(voters)
+        properties.update(self._properties)
+        if self._is_captured:
+            properties["kraftwire.capture.file"] = self.capture(number)
+        return properties
+
+
+def _free_ports(count: int) -> list[int]:
+    """Loopback ports that nobody listens on; all held at once so that they differ."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind((HOST, 0))
+        return [each.getsockname()[1] for each in sockets]
