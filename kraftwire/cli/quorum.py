@@ -17,6 +17,7 @@ from kraftwire.cli.quorum_options import (
     TerseError,
     connection_options,
     join_options,
+    read_config,
 )
 from kraftwire.cli.quorum_output import (
     endpoint_text,
@@ -122,23 +123,29 @@ def watch(
 
 
 @quorum.command("add-controller", context_settings=_HELP)
+@click.option("--config", "-c", "config_path", metavar="FILE",
+              help="The controller's properties, if --command-config has only the client's.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @connection_options
 @click.pass_context
-def add_controller(context: click.Context, /, dry_run: bool, **options: Any) -> None:
+def add_controller(
+    context: click.Context, /, config_path: str | None, dry_run: bool, **options: Any
+) -> None:
     """Make a controller a voter; --command-config is its properties file.
 
-    The controller has to run already, on a formatted log directory of this machine.
+    The controller has to run already, on a formatted log directory of this machine, and to have
+    caught up with the leader.
     """
     connection = join_options(context.obj, options)
-    if connection.config_path is None:
+    admin = connection.admin()
+    if connection.config_path is None and config_path is None:
         raise TerseError(
             "You must supply the configuration file of the controller you are adding when using "
             "add-controller."
         )
-    added = read_controller(connection.config)
+    added = read_controller(read_config(config_path) if config_path else connection.config)
     if not dry_run:
-        connection.admin().add_raft_voter(added.id, added.directory_id, added.endpoints)
+        admin.add_raft_voter(added.id, added.directory_id, added.endpoints)
     done = "DRY RUN of adding" if dry_run else "Added"
     endpoints = ", ".join(map(endpoint_text, added.endpoints))
     click.echo(
@@ -162,17 +169,18 @@ def remove_controller(
     **options: Any,
 ) -> None:
     """Make a voter an observer, which may then be stopped for good."""
-    connection = join_options(context.obj, options)
+    admin = join_options(context.obj, options).admin()
     if controller_id < 0:
         raise TerseError(f"Invalid negative --controller-id: {controller_id}")
     try:
         uuid_from_text(controller_directory_id)
     except WireError as error:
         raise TerseError(
-            f"Failed to parse --controller-directory-id: {controller_directory_id}"
+            f"Failed to parse --controller-directory-id: {controller_directory_id} is no uuid of "
+            "22 characters"
         ) from error
     if not dry_run:
-        connection.admin().remove_raft_voter(controller_id, controller_directory_id)
+        admin.remove_raft_voter(controller_id, controller_directory_id)
     done = "DRY RUN of removing" if dry_run else "Removed"
     # Two blanks, as Kafka's tool prints it.
     click.echo(

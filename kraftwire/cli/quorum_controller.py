@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from kraftwire.cli.quorum_options import TerseError, read_config
 from kraftwire.client import Endpoint
+from kraftwire.errors import WireError
+from kraftwire.wire.json_form import uuid_from_text
 
 __all__ = ["Controller", "read_controller"]
 
@@ -60,6 +62,13 @@ def _directory_id(config: dict[str, str]) -> str:
     directory_id = read_config(path).get("directory.id")
     if not directory_id:
         raise TerseError(f"No directory id found in {folder}")
+    try:
+        uuid_from_text(directory_id)
+    except WireError as error:
+        raise TerseError(
+            f"Unable to read meta.properties from {folder}: expected a uuid for directory.id, "
+            f"found {directory_id!r}"
+        ) from error
     return directory_id
 
 

@@ -73,7 +73,7 @@ class Connection:
         )
 
     def _say_retry(self) -> Callable[[str], None] | None:
-        """Tell a person at a terminal why it takes so long, each problem once."""
+        """Tell a person at a terminal what it waits for, each problem once."""
         if not sys.stderr.isatty():
             return None
         said: set[str] = set()
@@ -81,7 +81,8 @@ class Connection:
         def say(problem: str) -> None:
             if problem not in said:
                 said.add(problem)
-                click.echo(f"kraftwire quorum: trying again: {problem}", err=True)
+                limit = f"trying again for at most {self.timeout_s:.3g} s"
+                click.echo(f"kraftwire quorum: {problem}; {limit}", err=True)
 
         return say
 

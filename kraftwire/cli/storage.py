@@ -15,7 +15,6 @@ from kraftwire.log.files import LocalFiles
 from kraftwire.log.format import FormatNode, FormatRequest, Quorum, format_directories
 from kraftwire.log.info import storage_info
 from kraftwire.log.uuids import random_uuid
-from kraftwire.log.voters import parse_initial_voters
 from kraftwire.node.config import NodeConfig, load
 from kraftwire.wire.json_form import uuid_to_text
 
@@ -75,13 +74,18 @@ def format(**options: Unpack[_Options]) -> None:
         raise click.UsageError(
             "--add-scram: credentials are for SASL listeners, which kraftwire does not have."
         )
-    node = _node(load(options["config"]))
+    request = _request(options)
     try:
-        for line in format_directories(LocalFiles(), node, _request(options)):
+        node = _node(load(options["config"]))
+        for line in format_directories(LocalFiles(), node, request, _warn):
             click.echo(line)
     except UsageError as error:
         # Nothing is wrong with the command line as such: kafka-storage's code is 1 as well.
         raise click.ClickException(str(error)) from error
+
+
+def _warn(problem: str) -> None:
+    click.echo(f"kraftwire storage: {problem}", err=True)
 
 
 @storage.command(context_settings=_HELP)
@@ -89,7 +93,11 @@ def format(**options: Unpack[_Options]) -> None:
 @click.pass_context
 def info(context: click.Context, config: str) -> None:
     """Show what the log directories of a node hold; exit code 1 if something is wrong."""
-    lines, is_fine = storage_info(LocalFiles(), _node(load(config)))
+    try:
+        node = _node(load(config))
+    except UsageError as error:
+        raise click.ClickException(str(error)) from error
+    lines, is_fine = storage_info(LocalFiles(), node)
     click.echo("\n".join(lines))
     if not is_fine:
         context.exit(1)
@@ -117,18 +125,18 @@ def _node(config: NodeConfig) -> FormatNode:
 def _request(options: _Options) -> FormatRequest:
     flags = {
         Quorum.STANDALONE: options["standalone"],
-        Quorum.INITIAL: options["initial_controllers"] is not None,
         Quorum.NONE: options["no_initial_controllers"],
+        Quorum.INITIAL: options["initial_controllers"] is not None,
     }
     chosen = [quorum for quorum, is_given in flags.items() if is_given]
     if len(chosen) > 1:
-        names = " and ".join(quorum.value for quorum in chosen)
-        raise click.UsageError(f"{names} exclude each other.")
-    voters = options["initial_controllers"]
+        first, second = chosen[:2]
+        problem = f"argument {second.value}: not allowed with argument {first.value}"
+        raise click.ClickException(problem)
     return FormatRequest(
         cluster_id=options["cluster_id"],
         quorum=chosen[0] if chosen else Quorum.UNSAID,
-        voters=() if voters is None else parse_initial_voters(voters),
+        voters=options["initial_controllers"] or "",
         ignore_formatted=options["ignore_formatted"],
         release=options["release_version"],
         features=options["feature"],

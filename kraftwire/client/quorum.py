@@ -11,22 +11,30 @@ from kraftwire.messages import (
     add_raft_voter_request,
     describe_quorum_request,
     describe_quorum_response,
+    update_raft_voter_request,
 )
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
+from kraftwire.messages.add_raft_voter_response import AddRaftVoterResponse
 from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraftwire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
+from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
+from kraftwire.messages.update_raft_voter_response import UpdateRaftVoterResponse
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.config import METADATA_TOPIC
 from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.json_form import uuid_from_text, uuid_to_text
+from kraftwire.wire.message import Message
 
 __all__ = [
     "NotLeaderError",
     "add_request",
+    "check_voters_changed",
     "describe_request",
     "quorum_info",
     "remove_request",
+    "update_request",
 ]
 
 
@@ -49,8 +57,10 @@ def add_request(
     voter_id: int,
     directory_id: str,
     endpoints: Iterable[Endpoint],
+    *,
     cluster_id: str | None,
     timeout_ms: int,
+    ack_when_committed: bool,
 ) -> AddRaftVoterRequest:
     """Ask for one more voter. Raises: WireError for a directory id that is no uuid."""
     listeners = [
@@ -63,6 +73,7 @@ def add_request(
         voter_id=voter_id,
         voter_directory_id=uuid_from_text(directory_id),
         listeners=listeners,
+        ack_when_committed=ack_when_committed,
     )
 
 
@@ -75,6 +86,56 @@ def remove_request(
         voter_id=voter_id,
         voter_directory_id=uuid_from_text(directory_id),
     )
+
+
+def update_request(
+    voter_id: int,
+    directory_id: str,
+    endpoints: Iterable[Endpoint],
+    kraft_versions: tuple[int, int],
+    leader_epoch: int,
+    cluster_id: str | None,
+) -> UpdateRaftVoterRequest:
+    """Tell of a voter's endpoints and range of kraft.version.
+
+    Raises: WireError for a directory id that is no uuid.
+    """
+    listeners = [
+        update_raft_voter_request.Listener(name=each.listener, host=each.host, port=each.port)
+        for each in endpoints
+    ]
+    low, high = kraft_versions
+    return UpdateRaftVoterRequest(
+        cluster_id=cluster_id,
+        current_leader_epoch=leader_epoch,
+        voter_id=voter_id,
+        voter_directory_id=uuid_from_text(directory_id),
+        listeners=listeners,
+        kraft_version_feature=update_raft_voter_request.KRaftVersionFeature(
+            min_supported_version=low, max_supported_version=high
+        ),
+    )
+
+
+def check_voters_changed(response: Message) -> None:
+    """Read the answer to a voter change.
+
+    Raises: NotLeaderError if the node does not lead, which proves that nothing was done; ApiError
+    if it refuses.
+    """
+    if isinstance(response, UpdateRaftVoterResponse):
+        code, message = response.error_code, None
+        leader = response.current_leader
+        hint = None if leader is None or leader.leader_id < 0 else leader.leader_id
+    else:
+        assert isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse)
+        code, message, hint = response.error_code, response.error_message, None
+    if code == ErrorCode.NONE:
+        return
+    error = refusal(code, message)
+    if code in (ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER):
+        raise NotLeaderError(error_detail(error), hint)
+    raise error
 
 
 def quorum_info(response: DescribeQuorumResponse) -> QuorumInfo:

@@ -6,7 +6,7 @@ Owns no connection: every call finds the cluster anew, so that nothing has to be
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
 import trio
@@ -84,11 +84,16 @@ class Admin:
         endpoints: Iterable[Endpoint],
         *,
         cluster_id: str | None = None,
+        ack_when_committed: bool = True,
     ) -> None:
         """As `AsyncAdmin.add_raft_voter`."""
         self._run(
             lambda admin: admin.add_raft_voter(
-                voter_id, directory_id, endpoints, cluster_id=cluster_id
+                voter_id,
+                directory_id,
+                endpoints,
+                cluster_id=cluster_id,
+                ack_when_committed=ack_when_committed,
             )
         )
 
@@ -99,6 +104,30 @@ class Admin:
         self._run(
             lambda admin: admin.remove_raft_voter(voter_id, directory_id, cluster_id=cluster_id)
         )
+
+    def update_raft_voter(
+        self,
+        voter_id: int,
+        directory_id: str,
+        endpoints: Iterable[Endpoint],
+        *,
+        kraft_versions: tuple[int, int] = (0, 1),
+        cluster_id: str | None = None,
+    ) -> None:
+        """As `AsyncAdmin.update_raft_voter`."""
+        self._run(
+            lambda admin: admin.update_raft_voter(
+                voter_id,
+                directory_id,
+                endpoints,
+                kraft_versions=kraft_versions,
+                cluster_id=cluster_id,
+            )
+        )
+
+    def update_features(self, levels: Mapping[str, int], *, validate_only: bool = False) -> None:
+        """As `AsyncAdmin.update_features`."""
+        self._run(lambda admin: admin.update_features(levels, validate_only=validate_only))
 
     def request(self, message: Message, node_id: int | None = None) -> Message:
         """As `AsyncAdmin.request`."""

@@ -1,12 +1,11 @@
-"""Topics and features: the requests, and what their answers say."""
+"""Topics: the request, and what its answer says."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from kraftwire.client.cluster import refusal
-from kraftwire.client.results import FeatureInfo, PartitionInfo, TopicInfo, VersionRange
-from kraftwire.messages.api_versions_response import ApiVersionsResponse
+from kraftwire.client.results import PartitionInfo, TopicInfo
 from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftwire.messages.metadata_response import (
     MetadataResponse,
@@ -16,7 +15,7 @@ from kraftwire.messages.metadata_response import (
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = ["feature_info", "topic_infos", "topics_request"]
+__all__ = ["topic_infos", "topics_request"]
 
 
 def topics_request(names: Iterable[str] | None) -> MetadataRequest:
@@ -34,21 +33,6 @@ def topic_infos(response: MetadataResponse, include_internal: bool) -> list[Topi
         if topic.error_code != ErrorCode.NONE:
             raise refusal(topic.error_code, f"topic {topic.name}")
     return sorted(map(_topic, topics), key=lambda topic: topic.name)
-
-
-def feature_info(response: ApiVersionsResponse) -> FeatureInfo:
-    """What a node says of features. Raises: ApiError if the answer is an error."""
-    if response.error_code != ErrorCode.NONE:
-        raise refusal(response.error_code, None)
-    epoch = response.finalized_features_epoch
-    return FeatureInfo(
-        finalized={each.name: each.max_version_level for each in response.finalized_features},
-        supported={
-            each.name: VersionRange(each.min_version, each.max_version)
-            for each in response.supported_features
-        },
-        epoch=None if epoch < 0 else epoch,
-    )
 
 
 def _topic(topic: MetadataResponseTopic) -> TopicInfo:

@@ -5,12 +5,20 @@ Source: Kafka's `MetadataVersion`, `Feature` and `Formatter`; `kafka-storage ver
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kraftwire.errors import UsageError
 
-__all__ = ["KRAFT_VERSION", "METADATA_VERSION", "Features", "choose_features"]
+__all__ = [
+    "KRAFT_VERSION",
+    "METADATA_VERSION",
+    "FeatureWishes",
+    "Features",
+    "choose_features",
+    "parse_features",
+]
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
@@ -43,35 +51,55 @@ _NEEDS = {("eligible.leader.replicas.version", 1): 23}
 
 
 @dataclass(frozen=True, slots=True)
+class FeatureWishes:
+    """What the command line asks for: the level of a release, and levels of single features."""
+
+    release_level: int | None
+    levels: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Features:
     """The features that a new cluster begins with.
 
-    Shape: `release` is the name of the level of metadata.version; `levels` are those above 0 in
-    order of name, neither metadata.version nor kraft.version among them.
+    `release` is the name of the level of metadata.version. `levels` are those above 0 in order of
+    name, neither metadata.version nor kraft.version among them.
     """
 
     metadata_version: int
     release: str
     levels: tuple[tuple[str, int], ...]
-    kraft_version: int | None
 
 
-def choose_features(release: str | None, settings: Iterable[str]) -> Features:
-    """The features of a release, the newest by default, changed by texts `feature=level`.
+def parse_features(release: str | None, settings: Iterable[str]) -> FeatureWishes:
+    """Read a release and texts `feature=level`.
 
-    Shape: `kraft_version` is None unless a text names it. Raises: UsageError as kafka-storage
-    refuses: an unknown release, feature or level, a level that needs a later metadata.version.
+    Raises: UsageError for an unknown release, or a text that cannot be read.
     """
-    chosen = dict(map(_parse, settings))
+    level = None if release is None else _level_of(release)
+    return FeatureWishes(level, dict(map(_parse, settings)))
+
+
+def choose_features(wishes: FeatureWishes, *, is_dynamic: bool) -> Features:
+    """The features of a release, the newest by default, changed by single levels.
+
+    `is_dynamic` says whether the voters are kept in the log, which decides on kraft.version: it
+    may only be said again.
+    Raises: UsageError as kafka-storage refuses: an unknown feature or level, a level that needs a
+    later metadata.version.
+    """
+    chosen = dict(wishes.levels)
     unknown = sorted(chosen.keys() - _DEFAULTS.keys() - {METADATA_VERSION})
     if unknown:
         names = ", ".join(_DEFAULTS)
         raise UsageError(f"Unsupported feature: {unknown[0]}. Supported features are: {names}")
-    if release is not None and METADATA_VERSION in chosen:
+    if wishes.release_level is not None and METADATA_VERSION in chosen:
         raise UsageError(
             "Use --release-version instead of --feature metadata.version=X to avoid ambiguity."
         )
-    level = _level(release, chosen.pop(METADATA_VERSION, None))
+    level = _level(wishes.release_level, chosen.pop(METADATA_VERSION, None))
+    if KRAFT_VERSION in chosen:
+        _check_kraft_version(chosen[KRAFT_VERSION], is_dynamic)
     levels = {name: _default(name, level) for name in _DEFAULTS} | chosen
     for name, value in levels.items():
         _check_level(name, value, level)
@@ -80,8 +108,26 @@ def choose_features(release: str | None, settings: Iterable[str]) -> Features:
         metadata_version=level,
         release=_NAMES[level - _FIRST_LEVEL],
         levels=tuple((name, value) for name, value in sorted(levels.items()) if value),
-        kraft_version=chosen.get(KRAFT_VERSION),
     )
+
+
+def _check_kraft_version(level: int, is_dynamic: bool) -> None:
+    condition = (
+        "controller.quorum.voters is empty and one of the flags --standalone, "
+        "--initial-controllers, or --no-initial-controllers is used. For dynamic controllers "
+        "support, try "
+    )
+    if level != 0 and not is_dynamic:
+        raise UsageError(
+            f"Cannot set kraft.version to {level} unless {condition}using one of --standalone, "
+            "--initial-controllers, or --no-initial-controllers and removing "
+            "controller.quorum.voters."
+        )
+    if level == 0 and is_dynamic:
+        raise UsageError(
+            f"Cannot set kraft.version to 0 if {condition}removing the --feature flag for "
+            "kraft.version."
+        )
 
 
 def _parse(text: str) -> tuple[str, int]:
@@ -90,15 +136,15 @@ def _parse(text: str) -> tuple[str, int]:
     problem = f"Can't parse feature=level string {text}: "
     if not equals:
         raise UsageError(problem + "equals sign not found.")
-    if not (value.isascii() and value.isdigit() and len(value) <= 5 and int(value) <= 0x7FFF):
+    if re.fullmatch(r"-?[0-9]{1,5}", value) is None or not -0x8000 <= int(value) <= 0x7FFF:
         raise UsageError(problem + f"unable to parse {value} as a short.")
     return name, int(value)
 
 
-def _level(release: str | None, level: int | None) -> int:
-    """The level of metadata.version that a release or a number stands for."""
+def _level(of_release: int | None, level: int | None) -> int:
+    """The level of metadata.version to use."""
     if level is None:
-        return _LEVELS[_NAMES[-1]] if release is None else _level_of(release)
+        return _LEVELS[_NAMES[-1]] if of_release is None else of_release
     if level == _UNSTABLE_LEVEL:
         raise UsageError(f"metadata.version {_UNSTABLE_NAME} is not yet stable.")
     if not _FIRST_LEVEL <= level < _UNSTABLE_LEVEL:

@@ -9,14 +9,19 @@ Source: Kafka's `Formatter`, `StorageTool` and `MetaPropertiesEnsemble`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from enum import Enum
 
-from kraftwire.errors import UsageError
+from kraftwire.errors import StorageError, UsageError
 from kraftwire.log.atomic import replace_file
 from kraftwire.log.checkpoints import bootstrap_checkpoint, voters_checkpoint
-from kraftwire.log.features import METADATA_VERSION, Features, choose_features
+from kraftwire.log.features import (
+    METADATA_VERSION,
+    Features,
+    choose_features,
+    parse_features,
+)
 from kraftwire.log.files import Files
 from kraftwire.log.meta_properties import (
     MetaProperties,
@@ -32,7 +37,7 @@ from kraftwire.log.names import (
     partition_directory,
 )
 from kraftwire.log.uuids import random_uuid
-from kraftwire.log.voters import InitialVoter
+from kraftwire.log.voters import InitialVoter, parse_initial_voters
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 
 __all__ = ["FormatNode", "FormatRequest", "Quorum", "format_directories"]
@@ -44,9 +49,9 @@ class Quorum(Enum):
     """How the voters of a new cluster are made known."""
 
     UNSAID = "no flag"
-    STANDALONE = "--standalone"
-    INITIAL = "--initial-controllers"
-    NONE = "--no-initial-controllers"
+    STANDALONE = "--standalone/-s"
+    INITIAL = "--initial-controllers/-I"
+    NONE = "--no-initial-controllers/-N"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,21 +72,27 @@ class FormatNode:
 
     @property
     def all_directories(self) -> list[str]:
-        """The log directories and that of the metadata log. Order: by name."""
+        """The log directories and that of the metadata log, by name."""
         return sorted({*self.directories, self.metadata_directory})
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether the voters of the quorum are kept in its log."""
+        return not self.has_static_voters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatRequest:
-    """What to format with.
+    """What to format with, as texts of the command line.
 
-    Shape: `voters` belong to `Quorum.INITIAL`; `features` are texts `feature=level`. Units:
-    `now_ms` is written into the snapshots, `date` into the comment of meta.properties.
+    `voters` belong to `Quorum.INITIAL`: `id@host:port:directory`, comma-separated. `features` are
+    texts `feature=level`. `now_ms` is written into the snapshots, `date` into the comment of
+    meta.properties.
     """
 
     cluster_id: str
     quorum: Quorum = Quorum.UNSAID
-    voters: tuple[InitialVoter, ...] = ()
+    voters: str = ""
     ignore_formatted: bool = False
     release: str | None = None
     features: tuple[str, ...] = ()
@@ -99,28 +110,42 @@ class _Plan:
     features: Features
 
 
-def format_directories(files: Files, node: FormatNode, request: FormatRequest) -> Iterator[str]:
+def format_directories(
+    files: Files,
+    node: FormatNode,
+    request: FormatRequest,
+    warn: Callable[[str], None] | None = None,
+) -> Iterator[str]:
     """Format the directories that are not yet; yields what to tell.
 
+    A directory whose meta.properties cannot be read is left alone, and `warn` hears why.
     Raises: UsageError for what kafka-storage refuses, before anything is written; StorageError.
     """
-    _check_quorum(node, request)
-    features = choose_features(request.release, request.features)
-    _check_kraft_version(node, request, features)
-    missing = _missing_directories(files, node, request)
-    if not missing:
+    wishes = parse_features(request.release, request.features)
+    _check_static_voters(node, request)
+    voters = parse_initial_voters(request.voters) if request.quorum is Quorum.INITIAL else ()
+    _check_flags(node, request)
+    features = choose_features(wishes, is_dynamic=node.is_dynamic)
+    found = _look_at_directories(files, node, request)
+    for directory, problem in found.unreadable.items():
+        yield f"I/O error trying to read log directory {directory}. Ignoring..."
+        if warn is not None:
+            warn(problem)
+    if not found.missing:
+        if not found.formatted:
+            raise UsageError("No available log directories to format.")
         yield "All of the log directories are already formatted."
         return
-    plan = _plan(node, request, features)
+    plan = _plan(node, request, voters, features)
     yield f"Bootstrap metadata: {_describe(features)}"
-    for directory in missing:
+    for directory in found.missing:
         is_metadata = directory == node.metadata_directory
         kind = plan.kind if is_metadata else "data directory"
         yield f"Formatting {kind} {directory} with metadata.version {features.release}."
         _format(files, node, request, plan, directory)
 
 
-def _check_quorum(node: FormatNode, request: FormatRequest) -> None:
+def _check_static_voters(node: FormatNode, request: FormatRequest) -> None:
     if node.has_static_voters and request.quorum in (Quorum.STANDALONE, Quorum.INITIAL):
         raise UsageError(
             "You cannot specify controller.quorum.voters and format the node with "
@@ -128,9 +153,12 @@ def _check_quorum(node: FormatNode, request: FormatRequest) -> None:
             "remove controller.quorum.voters and specify controller.quorum.bootstrap.servers "
             "instead."
         )
+
+
+def _check_flags(node: FormatNode, request: FormatRequest) -> None:
     if request.quorum is Quorum.STANDALONE and not node.is_controller:
         raise UsageError("You can only use --standalone on a controller.")
-    if node.is_controller and not node.has_static_voters and request.quorum is Quorum.UNSAID:
+    if node.is_controller and node.is_dynamic and request.quorum is Quorum.UNSAID:
         raise UsageError(
             "Because controller.quorum.voters is not set on this controller, you must specify "
             "one of the following: --standalone, --initial-controllers, or "
@@ -138,37 +166,31 @@ def _check_quorum(node: FormatNode, request: FormatRequest) -> None:
         )
 
 
-def _check_kraft_version(node: FormatNode, request: FormatRequest, features: Features) -> None:
-    """kraft.version follows from the flags and may only be said again."""
-    is_dynamic = not node.has_static_voters and request.quorum is not Quorum.UNSAID
-    condition = (
-        "controller.quorum.voters is empty and one of the flags --standalone, "
-        "--initial-controllers, or --no-initial-controllers is used. For dynamic controllers "
-        "support, try "
-    )
-    if features.kraft_version == 1 and not is_dynamic:
-        raise UsageError(
-            f"Cannot set kraft.version to 1 unless {condition}using one of --standalone, "
-            "--initial-controllers, or --no-initial-controllers and removing "
-            "controller.quorum.voters."
-        )
-    if features.kraft_version == 0 and is_dynamic:
-        raise UsageError(
-            f"Cannot set kraft.version to 0 if {condition}removing the --feature flag for "
-            "kraft.version."
-        )
+@dataclass(slots=True)
+class _Directories:
+    """The directories by their state. `unreadable` says why."""
+
+    missing: list[str] = field(default_factory=list)
+    formatted: list[str] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
 
 
-def _missing_directories(files: Files, node: FormatNode, request: FormatRequest) -> list[str]:
-    """The directories to format. Raises: UsageError if one is another node's or done already."""
-    missing, formatted = [], []
+def _look_at_directories(
+    files: Files, node: FormatNode, request: FormatRequest
+) -> _Directories:
+    """Sort the directories. Raises: UsageError if one is another node's or done already."""
+    found = _Directories()
     for directory in node.all_directories:
         path = join(directory, META_PROPERTIES_FILE)
-        properties = read_meta_properties(files, path)
-        if properties is None:
-            missing.append(directory)
+        try:
+            properties = _read(files, directory)
+        except StorageError as error:
+            found.unreadable[directory] = str(error)
             continue
-        formatted.append(directory)
+        if properties is None:
+            found.missing.append(directory)
+            continue
+        found.formatted.append(directory)
         if properties.cluster_id != request.cluster_id:
             raise UsageError(
                 f"Invalid cluster.id in: {path}. Expected {request.cluster_id}, but read "
@@ -181,25 +203,41 @@ def _missing_directories(files: Files, node: FormatNode, request: FormatRequest)
                 "node id matches. If you intend to create a new node, you should remove all "
                 "data in your data directories."
             )
-    if formatted and not request.ignore_formatted:
+    if found.formatted and not request.ignore_formatted:
         raise UsageError(
-            f"Log directory {formatted[0]} is already formatted. Use --ignore-formatted to "
+            f"Log directory {found.formatted[0]} is already formatted. Use --ignore-formatted to "
             "ignore this directory and format the others."
         )
-    return missing
+    return found
 
 
-def _plan(node: FormatNode, request: FormatRequest, features: Features) -> _Plan:
+def _read(files: Files, directory: str) -> MetaProperties | None:
+    """The directory's meta.properties, None without one. Raises: StorageError if unreadable."""
+    path = join(directory, META_PROPERTIES_FILE)
+    if files.exists(directory):
+        files.listdir(directory)  # fails if it is no directory
+    properties = read_meta_properties(files, path)
+    if properties is not None and properties.cluster_id is None:
+        raise StorageError("expected a cluster.id, found none", file=path)
+    return properties
+
+
+def _plan(
+    node: FormatNode,
+    request: FormatRequest,
+    voters: tuple[InitialVoter, ...],
+    features: Features,
+) -> _Plan:
     if request.quorum is Quorum.STANDALONE and node.endpoint is not None:
         voter = InitialVoter(node.node_id, random_uuid(), *node.endpoint)
         kind = "dynamic metadata voter directory"
         return _Plan(voter.directory_id, (voter,), kind, features)
     if request.quorum is Quorum.INITIAL:
-        for voter in request.voters:
-            if voter.id == node.node_id and node.is_controller:
+        for voter in voters:
+            if voter.id == node.node_id:
                 kind = "dynamic metadata voter directory"
-                return _Plan(voter.directory_id, request.voters, kind, features)
-        return _Plan(random_uuid(), request.voters, "dynamic metadata directory", features)
+                return _Plan(voter.directory_id, voters, kind, features)
+        return _Plan(random_uuid(), voters, "dynamic metadata directory", features)
     return _Plan(random_uuid(), (), "metadata directory", features)
 
 

@@ -15,7 +15,6 @@ from kraftwire.wire.json_form import uuid_from_text
 
 __all__ = ["InitialVoter", "parse_initial_voters"]
 
-_VOTER = re.compile(r"([^@]*)@(\[[^\]]*\]|[^:\[\]]*):([^:]*):(.*)")
 _PORT_MAX = 0xFFFF
 _ID_MAX = 0x7FFFFFFF
 
@@ -31,7 +30,10 @@ class InitialVoter:
 
 
 def parse_initial_voters(text: str) -> tuple[InitialVoter, ...]:
-    """The voters in a text. Order: by id. Raises: UsageError with the part that is wrong."""
+    """The voters in a text, by id.
+
+    Raises: UsageError in kafka-storage's words, with the part that is wrong.
+    """
     voters: dict[int, InitialVoter] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         voter = _parse(part)
@@ -44,38 +46,74 @@ def parse_initial_voters(text: str) -> tuple[InitialVoter, ...]:
 
 
 def _parse(text: str) -> InitialVoter:
-    match = _VOTER.fullmatch(text)
-    if match is None:
-        raise UsageError(f"expected id@host:port:directory, found {text!r}")
     try:
-        directory_id = uuid_from_text(match[4])
+        return _voter(text)
+    except UsageError as error:
+        raise UsageError(
+            f"{error} Expected id@host:port:directory, found {text!r}."
+        ) from error
+
+
+def _voter(text: str) -> InitialVoter:
+    id_text, at, rest = text.partition("@")
+    if not at:
+        raise UsageError("No @ found in dynamic voter string.")
+    if not id_text:
+        raise UsageError("Invalid @ at beginning of dynamic voter string.")
+    node_id = _number(id_text, "node id")
+    if not 0 <= node_id <= _ID_MAX:
+        raise UsageError(f"Invalid node id {node_id} in dynamic voter string.")
+    host, rest = _split_host(rest)
+    port_text, colon, directory = rest.partition(":")
+    if not colon:
+        raise UsageError("No colon following port could be found.")
+    port = _number(port_text, "port")
+    # Kafka takes port 0 here, under which no peer can reach the voter.
+    if not 1 <= port <= _PORT_MAX:
+        raise UsageError(f"Invalid port {port} in dynamic voter string.")
+    return InitialVoter(node_id, _directory_id(directory), host, port)
+
+
+def _number(text: str, what: str) -> int:
+    if re.fullmatch(r"-?[0-9]{1,10}", text) is None:
+        raise UsageError(f"Failed to parse {what} in dynamic voter string.")
+    return int(text)
+
+
+def _directory_id(text: str) -> bytes:
+    try:
+        directory_id = uuid_from_text(text)
     except WireError:
         directory_id = ZERO_UUID
     # Kafka takes the zero uuid here, but no node starts with it (R-ID-1).
     if directory_id == ZERO_UUID:
-        raise UsageError(f"expected a directory id of 22 characters, found {match[4]!r}")
-    return InitialVoter(
-        id=_number(match[1], 0, _ID_MAX, "node id", text),
-        directory_id=directory_id,
-        host=_host(match[2], text),
-        port=_number(match[3], 1, _PORT_MAX, "port", text),
-    )
+        raise UsageError("Failed to parse directory ID in dynamic voter string.")
+    return directory_id
 
 
-def _number(text: str, low: int, high: int, what: str, voter: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 10 and low <= int(text) <= high):
-        raise UsageError(f"expected a {what} from {low} to {high}, found {text!r} in {voter!r}")
-    return int(text)
+def _split_host(text: str) -> tuple[str, str]:
+    """The host, and what follows the colon after it."""
+    if not text:
+        raise UsageError("No hostname found after node id.")
+    if text.startswith("["):
+        address, bracket, rest = text[1:].partition("]")
+        if not bracket:
+            raise UsageError("Hostname began with left bracket, but no right bracket was found.")
+        if not rest.startswith(":"):
+            raise UsageError("Port section must start with a colon.")
+        return _ipv6(address), rest[1:]
+    host, colon, rest = text.partition(":")
+    if not colon:
+        raise UsageError("No colon following hostname could be found.")
+    if not host:
+        raise UsageError("No hostname found after node id.")
+    return host, rest
 
 
-def _host(text: str, voter: str) -> str:
-    """The host as Java writes it: an IPv6 address without brackets and with all its zeros."""
-    if not text.startswith("["):
-        if not text:
-            raise UsageError(f"expected a host, found none in {voter!r}")
-        return text
+def _ipv6(text: str) -> str:
+    """An address as Java writes it: with all its zeros."""
     try:
-        groups = ipaddress.IPv6Address(text[1:-1]).exploded.split(":")
+        groups = ipaddress.IPv6Address(text).exploded.split(":")
     except ValueError:
-        raise UsageError(f"expected an IPv6 address, found {text!r} in {voter!r}") from None
+        raise UsageError(f"{text!r} is no IPv6 address.") from None
     return ":".join(f"{int(group, 16):x}" for group in groups)

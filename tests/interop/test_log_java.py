@@ -8,116 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.cli import main as cli
 from kraftwire.log.files import LocalFiles
 from kraftwire.log.metadata_log import MetadataLog
 from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.log.settings import LogSettings
-from kraftwire.records.reader import read_batches
 from tests.support.java import run_kafka_tool
 from tests.support.kafka_process import KafkaNode, free_ports, kafka_uuid
 from tests.support.log_batches import TOPIC, TOPIC_ID
 from tests.support.metadata_records import LogWriter
 
 _FOLDER = f"{TOPIC}-0"
-_VOTERS = (
-    "1@127.0.0.1:19091:hwDlIK5BSPidpHwFaUr4mA,"
-    "7@controller.example:9093:jEzlMbgGDXFk9oDANJIHtg,"
-    "3@[::1]:19093:VcMx9jjsQtyN74NNAUrvig"
-)
-
 
 def _open(folder: Path, settings: LogSettings | None = None) -> MetadataLog:
     settings = settings or LogSettings()
     return MetadataLog.open(LocalFiles(), str(folder), settings, TOPIC, TOPIC_ID)
-
-
-def _masked(path: Path) -> bytes | list[str]:
-    """A file without what differs from run to run: times, checksums, random ids."""
-    if path.name == "meta.properties":
-        lines = path.read_text().splitlines()
-        return [re.sub(r"^(#|directory\.id=).+", r"\1", line) for line in lines]
-    data = bytearray(path.read_bytes())
-    for batch in read_batches(path.read_bytes()):
-        start = batch.position
-        assert batch.is_valid
-        data[start + 17 : start + 21] = bytes(4)
-        data[start + 27 : start + 43] = bytes(16)
-    if path.parent.name == _FOLDER:
-        # The value of the first record is the header with the time of the last one.
-        start = bytes(data).index(b"\x00\x00\x00\x03\x16") + 7
-        data[start : start + 8] = bytes(8)
-    return bytes(data)
-
-
-def _files(folder: Path, directory_id: bytes | None = None) -> dict[str, bytes | list[str]]:
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            content = _masked(path)
-            if directory_id and isinstance(content, bytes):
-                content = content.replace(directory_id, bytes(16))
-            found[str(path.relative_to(folder))] = content
-    return found
-
-
-def _directory_id(folder: Path) -> bytes:
-    from kraftwire.log.meta_properties import read_meta_properties
-
-    found = read_meta_properties(LocalFiles(), str(folder / "meta.properties"))
-    assert found is not None
-    return found.directory_id
-
-
-@pytest.mark.parametrize(
-    ("roles", "quorum", "options"),
-    [
-        ("controller", "voters", ()),
-        ("controller", "servers", ("--standalone",)),
-        ("controller", "servers", ("--initial-controllers", _VOTERS)),
-        ("controller", "servers", ("--no-initial-controllers",)),
-        ("broker", "servers", ("--release-version", "4.0")),
-        ("broker,controller", "servers", ("-I", _VOTERS, "-f", "group.version=0")),
-    ],
-)
-def test_a_formatted_directory_equals_kafka_storages(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    roles: str,
-    quorum: str,
-    options: tuple[str, ...],
-) -> None:
-    """Byte for byte but for times and random ids; the same words, too."""
-    listeners = {"controller": "CONTROLLER://127.0.0.1:19091", "broker": "PLAINTEXT://127.0.0.1:9"}
-    cluster_id = kafka_uuid()
-    told = {}
-    for who in ("java", "ours"):
-        config = tmp_path / f"{who}.properties"
-        config.write_text(
-            f"process.roles={roles}\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
-            "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
-            f"listeners={','.join(listeners[role] for role in roles.split(','))}\n"
-            f"log.dirs={tmp_path}/{who}\n"
-            + (
-                "controller.quorum.voters=1@127.0.0.1:19091\n"
-                if quorum == "voters"
-                else "controller.quorum.bootstrap.servers=127.0.0.1:19091\n"
-            )
-        )
-        arguments = ["format", "-t", cluster_id, "-c", str(config), *options]
-        if who == "java":
-            told[who] = run_kafka_tool("kafka.tools.StorageTool", *arguments).stdout
-        else:
-            assert cli.main(["storage", *arguments]) == 0
-            told[who] = capsys.readouterr().out
-    assert told["ours"].replace("/ours", "/java") == told["java"]
-    java, ours = tmp_path / "java", tmp_path / "ours"
-    if "--standalone" in options:
-        assert _files(ours, _directory_id(ours)) == _files(java, _directory_id(java))
-    else:
-        assert _files(ours) == _files(java)
-        if "1@" in str(options):
-            assert _directory_id(ours) == _directory_id(java)
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pytest
 
 from kraftwire.client import Admin
 from kraftwire.testing import quorum
-from tests.support.kafka_process import KafkaCluster, KafkaNode, free_ports
-from tests.support.quorum_tools import masked, ours, theirs
+from tests.support.kafka_process import KafkaCluster, KafkaNode, free_ports, kafka_uuid
+from tests.support.quorum_tools import masked, ours, reason, theirs
 
 # Without idle records, offsets stand still between two looks.
 QUIET = {"metadata.max.idle.interval.ms": 0}
@@ -38,15 +38,46 @@ class Kafka:
     @property
     def extra_directory_id(self) -> str:
         """Chosen when the fourth controller's directory was formatted."""
-        text = (self.extra.log_dir / "meta.properties").read_text()
-        found = re.search(r"^directory\.id=(.+)$", text, re.MULTILINE)
-        assert found is not None, text
-        return found[1]
+        return directory_id(self.extra)
 
     @property
     def extra_config(self) -> list[str]:
         """What add-controller reads."""
-        return ["--command-config", str(self.extra.folder / "server.properties")]
+        return config_of(self.extra)
+
+    def leader(self) -> KafkaNode:
+        """Who leads now."""
+        through = Admin(bootstrap_controllers=self.cluster.bootstrap_controllers, timeout_s=30)
+        leader_id = through.describe_quorum().leader_id
+        return next(node for node in self.cluster.nodes if node.node_id == leader_id)
+
+
+def directory_id(node: KafkaNode) -> str:
+    """The id of a formatted directory."""
+    text = (node.log_dir / "meta.properties").read_text()
+    found = re.search(r"^directory\.id=(.+)$", text, re.MULTILINE)
+    assert found is not None, text
+    return found[1]
+
+
+def config_of(node: KafkaNode) -> list[str]:
+    """What add-controller reads of a node."""
+    return ["--command-config", str(node.folder / "server.properties")]
+
+
+def other_config(node: KafkaNode, folder: Path, changes: dict[str, str]) -> list[str]:
+    """What add-controller reads of a node that is described otherwise than it is."""
+    (folder / "data").mkdir(parents=True)
+    changes = {str(node.log_dir): str(folder / "data"), **changes}
+    for source, target in (
+        (node.log_dir / "meta.properties", folder / "data/meta.properties"),
+        (node.folder / "server.properties", folder / "server.properties"),
+    ):
+        text = source.read_text()
+        for old, new in changes.items():
+            text = text.replace(old, new)
+        target.write_text(text)
+    return ["--command-config", str(folder / "server.properties")]
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +152,59 @@ def test_controllers_are_added_and_removed_as_by_kafkas_tool(kafka: Kafka) -> No
     missing = ours(*kafka.bootstrap_controller, *remove)
     assert missing.returncode == 1
     assert "VOTER_NOT_FOUND" in missing.stderr
+
+
+@pytest.mark.parametrize("through", ["bootstrap_server", "bootstrap_controller"])
+def test_voters_are_refused_in_the_same_words(
+    kafka: Kafka, tmp_path: Path, through: str
+) -> None:
+    """Each check of the leader, as it reaches a person through either tool."""
+    connection = getattr(kafka, through)
+    extra, voter = kafka.extra, kafka.cluster.nodes[0]
+    lost = other_config(extra, tmp_path / "lost", {kafka.extra_directory_id: kafka_uuid()})
+    port = f":{extra.listeners['CONTROLLER']}"
+    # Under another id: the leader keeps its connection to node 4, wherever that is said to be.
+    nobody = {"node.id=4": "node.id=5", port: f":{free_ports(1)[0]}"}
+    gone = other_config(extra, tmp_path / "gone", nobody)
+    renamed = other_config(extra, tmp_path / "renamed", {"CONTROLLER": "OTHER"})
+    remove = ["remove-controller", "-i"]
+    for arguments, text in (
+        ([*config_of(voter), "add-controller"], "is already part of the set of voters"),
+        ([*lost, "add-controller"], "since it is lagging behind"),
+        ([*gone, "add-controller"], "API_VERSIONS returned an error BROKER_NOT_AVAILABLE"),
+        ([*renamed, "add-controller"], "for the default listener ListenerName(CONTROLLER)"),
+        ([*remove, "4", "-d", kafka.extra_directory_id], "Cannot remove voter ReplicaKey(id=4"),
+        ([*remove, "1", "-d", kafka.extra_directory_id], "Cannot remove voter ReplicaKey(id=1"),
+        ([*remove, "1", "-d", "A" * 22], "didn't include a valid voter"),
+    ):
+        expected, found = theirs(*connection, *arguments), ours(*connection, *arguments)
+        assert (found.returncode, found.stdout) == (expected.returncode, expected.stdout) == (1, "")
+        assert reason(found) == reason(expected)
+        assert text in found.stderr
+        assert len(found.stderr.splitlines()) == 1
+
+
+def test_the_leader_is_removed_and_the_broker_finds_the_next(kafka: Kafka) -> None:
+    """A broker goes on passing voter changes to the old leader; only ours makes it look again."""
+    removed = []
+    try:
+        for tool in (theirs, ours):
+            leader = kafka.leader()
+            key = ["-i", str(leader.node_id), "-d", directory_id(leader)]
+            # The first of the two has told the broker who leads.
+            assert ours(*kafka.bootstrap_server, "describe", "--status").returncode == 0
+            result = tool(*kafka.bootstrap_server, "remove-controller", *key)
+            assert result.returncode == 0, result.stderr
+            removed.append(leader)
+            again = ours(*kafka.bootstrap_server, "remove-controller", *key)
+            assert again.returncode == 1
+            assert "Cannot remove voter" in again.stderr
+            back = ours(*kafka.bootstrap_server, *config_of(leader), "add-controller")
+            assert back.returncode == 0, back.stderr
+            removed.pop()
+    finally:
+        for node in removed:
+            ours(*kafka.bootstrap_controller, *config_of(node), "add-controller")
 
 
 @pytest.mark.parametrize(

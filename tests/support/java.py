@@ -1,7 +1,7 @@
 """Java programs of the tests: compiled once into the cache, talked to over pipes.
 
 Owns the command line of every JVM that tests start for a moment (`run_kafka_tool`) or for a
-session (`JavaPeer`). Real nodes are in `kafka_process`.
+session (`JavaPeer`, `JavaTools`). Real nodes are in `kafka_process`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import tempfile
 import threading
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.support.maven import CACHE, KAFKA, Release, exclusive, kafka_classpath
 
-__all__ = ["JVM_OPTIONS", "JavaPeer", "compiled_classes", "run_kafka_tool"]
+__all__ = ["JVM_OPTIONS", "JavaPeer", "JavaTools", "compiled_classes", "run_kafka_tool"]
 
 SOURCES = Path(__file__).with_name("java")
 
@@ -151,3 +151,52 @@ class JavaPeer:
     def _running(self) -> subprocess.Popen[str]:
         assert self._process is not None, "use JavaPeer as a context manager"
         return self._process
+
+
+class JavaTools:
+    """Kafka's command line tools in one JVM, one run after the other; see java/Tools.java.
+
+    Order: use it as a context manager; the JVM starts on entry and ends on exit.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [
+                *("java", *JVM_OPTIONS),
+                *("-cp", f"{compiled_classes()}:{kafka_classpath()}", "kraftwire.Tools"),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+    def run(self, tool: str, *args: object) -> subprocess.CompletedProcess[str]:
+        """Run `storage` or `quorum` with arguments to its end.
+
+        Raises: AssertionError if the tool ends the JVM, as it does on wrong usage.
+        """
+        assert self._process is not None, "use JavaTools as a context manager"
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        words = list(map(str, args))
+        self._process.stdin.write(json.dumps({"tool": tool, "args": words}) + "\n")
+        self._process.stdin.flush()
+        deadline = threading.Timer(_TOOL_SECONDS_MAX, self._process.kill)
+        deadline.start()
+        line = self._process.stdout.readline()
+        deadline.cancel()
+        assert line, f"{tool} {words} ended its JVM or was stuck"
+        told = json.loads(line)
+        return subprocess.CompletedProcess(words, told["code"], told["out"], told["err"])

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import re
 import subprocess
 import sys
 
-from tests.support.java import run_kafka_tool
+from tests.support.java import JavaTools
 
-__all__ = ["masked", "ours", "theirs"]
-
-_TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
+__all__ = ["masked", "ours", "reason", "theirs"]
 
 
 def ours(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -21,7 +21,21 @@ def ours(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def theirs(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Kafka's tool, which takes connection options in front only."""
-    return run_kafka_tool(_TOOL, *arguments, check=False)
+    return _tools().run("quorum", *arguments)
+
+
+@functools.cache
+def _tools() -> JavaTools:
+    """One JVM for all runs of this process."""
+    tools = JavaTools().__enter__()
+    atexit.register(tools.__exit__)
+    return tools
+
+
+def reason(result: subprocess.CompletedProcess[str]) -> str:
+    """Why a run failed: one line, without the class of an exception or the name of an error."""
+    first = result.stderr.splitlines()[0]
+    return re.sub(r"^[\w.]+Exception: |^kraftwire( quorum)?: (error -?\d+: [A-Z_]+: )?", "", first)
 
 
 def masked(output: str) -> str:

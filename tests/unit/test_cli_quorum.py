@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -316,6 +317,55 @@ def test_a_controller_is_added_as_its_files_describe_it(
         assert [(each.name, each.host, each.port) for each in request.listeners] == [
             ("CONTROLLER", "127.0.0.1", 9004), ("INSIDE", "localhost", 9005),
         ]
+
+
+def test_the_controllers_properties_may_stand_apart_from_the_clients(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Kafka's tool reads both from one file, which few people have."""
+    client = tmp_path / "client.properties"
+    client.write_text("client.id = me\n")
+    code, out, _ = say(
+        capsys, "add-controller", "--dry-run", "--bootstrap-controller", "127.0.0.1:1",
+        "--command-config", str(client), "--config", str(controller_config(tmp_path)),
+    )
+    assert (code, out.startswith("DRY RUN of adding controller 4 ")) == (0, True)
+
+
+def test_a_directory_id_that_is_none_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A voter under it could never be matched, or removed."""
+    config = controller_config(tmp_path)
+    (tmp_path / "data/meta.properties").write_text("version=1\ndirectory.id=short\n")
+    through = ["--bootstrap-controller", "127.0.0.1:1"]
+    code, _, err = say(
+        capsys, "add-controller", "--dry-run", *through, "--command-config", str(config)
+    )
+    assert code == 1
+    assert f"Unable to read meta.properties from {tmp_path}/data: expected a uuid" in err
+    code, _, err = say(
+        capsys, "remove-controller", "-i", "4", "-d", "short", "--dry-run", *through
+    )
+    assert (code, "Failed to parse --controller-directory-id: short" in err) == (1, True)
+
+
+def test_a_person_hears_what_is_waited_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each problem once; a script sees the last line only."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with FakeNode() as node:
+        node.answers[DESCRIBE_CLUSTER] = lambda _: controllers({2: node}, -1)
+        node.answers[DESCRIBE_QUORUM] = lambda _: quorum_state(0, 0, error=6)
+        code, out, err = say(
+            capsys, "describe", "--status", "--timeout", "0.5",
+            "--bootstrap-controller", node.address,
+        )
+    assert (code, out, err.count("\n")) == (1, "", 2)
+    first = err.splitlines()[0]
+    assert first.startswith("kraftwire quorum: NOT_LEADER_OR_FOLLOWER")
+    assert first.endswith("; trying again for at most 0.5 s")
 
 
 @pytest.mark.parametrize(

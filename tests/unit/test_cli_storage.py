@@ -196,13 +196,14 @@ def test_what_kafka_storage_refuses_is_refused_and_nothing_written(
     [
         ("", "No voters given"),
         (f"1@h:1:{_IDS[0]},1@h:2:{_IDS[1]}", "Node id 1 was specified more than once"),
-        (f"1@h:{_IDS[0]}", "expected id@host:port:directory"),
-        (f"x@h:1:{_IDS[0]}", "a node id from 0"),
-        (f"1@h:x:{_IDS[0]}", "a port from 1"),
-        (f"1@:1:{_IDS[0]}", "expected a host"),
-        (f"1@[x]:1:{_IDS[0]}", "an IPv6 address"),
-        ("1@h:1:short", "a directory id of 22 characters"),
-        ("1@h:1:AAAAAAAAAAAAAAAAAAAAAA", "a directory id of 22 characters"),
+        (f"1@h:{_IDS[0]}", "No colon following port could be found. Expected id@host:port:dir"),
+        (f"x@h:1:{_IDS[0]}", "Failed to parse node id in dynamic voter string."),
+        (f"1@h:x:{_IDS[0]}", "Failed to parse port in dynamic voter string."),
+        (f"1@:1:{_IDS[0]}", "No hostname found after node id."),
+        (f"1@[x]:1:{_IDS[0]}", "'x' is no IPv6 address. Expected id@"),
+        ("1@h:1:short", "Failed to parse directory ID in dynamic voter string."),
+        ("1@h:1:AAAAAAAAAAAAAAAAAAAAAA", "Failed to parse directory ID"),
+        (f"1@h:0:{_IDS[0]}", "Invalid port 0 in dynamic voter string."),
     ],
 )
 def test_voters_that_cannot_be_are_refused(
@@ -214,15 +215,48 @@ def test_voters_that_cannot_be_are_refused(
     assert problem in err
 
 
-def test_flags_that_exclude_each_other_and_credentials_are_wrong_usage(
+def test_flags_that_exclude_each_other_are_refused_in_kafka_storages_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What cannot be done is said, not ignored."""
+    """Its parser names both, the later one first."""
     config = _config(tmp_path, _DYNAMIC)
     code, _, err = _format(capsys, config, "-s", "-N")
-    assert (code, "exclude each other" in err) == (2, True)
+    assert code == 1
+    words = "argument --no-initial-controllers/-N: not allowed with argument --standalone/-s"
+    assert words in err
+
+
+def test_credentials_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What cannot be done is said, not ignored."""
+    config = _config(tmp_path, _DYNAMIC)
     code, _, err = _format(capsys, config, "-s", "-S", "SCRAM-SHA-256=[name=a,password=b]")
     assert (code, "SASL" in err) == (2, True)
+
+
+def test_a_directory_that_cannot_be_read_is_left_alone_and_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kafka says only that there was an error; the reason goes to standard error."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/meta.properties").write_text("version=7\n")
+    code, out, err = _format(capsys, _config(tmp_path, _STATIC, dirs="data,more"))
+    assert code == 0
+    told = f"I/O error trying to read log directory {tmp_path}/data. Ignoring..."
+    assert out.splitlines()[0] == told
+    assert err.endswith("data/meta.properties: expected version 1, found version 7\n")
+    assert _tree(tmp_path / "data") == ["meta.properties"]
+    code, _, err = _format(capsys, _config(tmp_path, _STATIC))
+    assert (code, "No available log directories to format." in err) == (1, True)
+
+
+def test_a_configuration_that_cannot_be_is_a_refusal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As with kafka-storage, only the command line itself is wrong usage."""
+    for verb in (("format", "-t", _CLUSTER), ("info",)):
+        code, out, err = _run(capsys, *verb, "-c", _config(tmp_path, ""))
+        assert (code, out) == (1, "")
+        assert "controller.quorum.voters is not set" in err
 
 
 def test_only_a_controller_can_be_alone(

@@ -1,0 +1,221 @@
+"""What is tried again: a connection that fails, a leader that moved, a node that does not know.
+
+Owns whom a call asks, how often, and for how long. A node that answers "not leader" is believed
+about who leads; if it does not know either, or what it says fails, the nodes are asked for again
+after a pause.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import trio
+
+from kraftwire.client.cluster import (
+    Cluster,
+    ClusterSettings,
+    error_detail,
+    is_temporary,
+)
+from kraftwire.client.quorum import NotLeaderError, describe_request
+from kraftwire.client.results import ClusterInfo, NodeInfo
+from kraftwire.errors import ApiError, UsageError, WireError
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.wire.message import Message
+
+__all__ = ["Attempts", "RetrySettings"]
+
+_Result = TypeVar("_Result")
+
+
+class _AgainError(Exception):
+    """This attempt failed with an error that may pass."""
+
+    def __init__(self, error: ApiError) -> None:
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrySettings:
+    """How long a call may take with all its attempts, and the pauses between them, in seconds.
+
+    `on_retry` hears what went wrong each time something is tried again.
+    """
+
+    timeout_s: float
+    backoff_s: float
+    backoff_max_s: float
+    on_retry: Callable[[str], None] | None = None
+
+
+class Attempts:
+    """Asks the nodes of a cluster until one answers for good. Order: close it with `aclose`."""
+
+    def __init__(self, cluster: ClusterSettings, retry: RetrySettings) -> None:
+        self._cluster = Cluster(cluster)
+        self._retry = retry
+        self._count = 0
+        # The node that failed last: it is not asked again while there are others.
+        self._suspect_id: int | None = None
+
+    @property
+    def timeout_s(self) -> float:
+        """How long a call may take."""
+        return self._retry.timeout_s
+
+    @property
+    def is_controllers(self) -> bool:
+        """Whether the cluster is reached through its controllers."""
+        return self._cluster.settings.is_controllers
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._cluster.aclose()
+
+    async def until_done(
+        self, what: str, attempt: Callable[[], Awaitable[_Result]]
+    ) -> _Result:
+        """Make attempts, with growing pauses, until one succeeds, fails for good, or time is up."""
+        last: ApiError | None = None
+        pause_s, pause_max_s = self._retry.backoff_s, self._retry.backoff_max_s
+        with trio.move_on_after(self._retry.timeout_s):
+            while True:
+                try:
+                    return await attempt()
+                except _AgainError as failed:
+                    last = failed.error
+                self._count += 1
+                self._cluster.forget()
+                if self._retry.on_retry is not None:
+                    self._retry.on_retry(error_detail(last))
+                await trio.sleep(pause_s)
+                pause_s = min(2 * pause_s, pause_max_s)
+        detail = f"{what} took more than {self._retry.timeout_s:.3g} s"
+        if last is not None:
+            detail += f"; the last problem: {error_detail(last)}"
+        raise ApiError(ErrorCode.REQUEST_TIMED_OUT, detail)
+
+    async def discovered(self, *, fresh: bool = False) -> ClusterInfo:
+        """The cluster's nodes, asked for if need be. Raises: _AgainError, ApiError, WireError."""
+        try:
+            return await (self._cluster.refresh() if fresh else self._cluster.info())
+        except ApiError as error:
+            raise _again_or_final(error) from None
+
+    async def ask_one(self, message: Message, node_id: int | None) -> Message:
+        """Send a request once to a node, or to whichever answers.
+
+        Raises: UsageError for a node id that the cluster does not have.
+        """
+        if node_id is None:
+            try:
+                return await self.ask_any(message, lambda response: response)
+            except _AgainError as failed:
+                raise failed.error from None
+        node = (await self._cluster.info()).node(node_id)
+        if node is None:
+            raise UsageError(f"the cluster has no node {node_id}")
+        return await self._cluster.request(node, message)
+
+    async def ask_any(
+        self, message: Message, read: Callable[[Message], _Result]
+    ) -> _Result:
+        """Ask the nodes in turn until one answers. Raises: _AgainError if none does."""
+        failure: ApiError | None = None
+        for node in (await self.discovered()).nodes:
+            try:
+                return read(await self._cluster.request(node, message))
+            except ApiError as error:
+                if not is_temporary(error):
+                    raise
+                failure = error
+        assert failure is not None
+        raise _AgainError(failure)
+
+    async def ask_leader(
+        self,
+        message: Message,
+        read: Callable[[Message], _Result],
+        *,
+        is_repeatable: bool = True,
+    ) -> _Result:
+        """Ask the leader: of controllers the active one, of brokers any, which passes it on.
+
+        Raises: _AgainError if the leader is not found or not reached; errors of a request that
+        was sent and must not be repeated are final.
+        """
+        info = await self.discovered()
+        node = self._first_choice(info)
+        asked: set[int] = set()
+        while True:
+            asked.add(node.id)
+            try:
+                return await self._ask_once(node, message, read, is_repeatable)
+            except NotLeaderError as told:
+                hint = None if told.leader_id is None else info.node(told.leader_id)
+                if hint is None or hint.id in asked:
+                    if not self.is_controllers:
+                        await self._remind(node)
+                    raise _AgainError(told) from None
+                node = hint
+
+    def _first_choice(self, info: ClusterInfo) -> NodeInfo:
+        """The active controller unless it failed the last time; otherwise each node in turn."""
+        if self.is_controllers and info.controller_id is not None:
+            active = info.node(info.controller_id)
+            if active is not None and active.id != self._suspect_id:
+                return active
+        others = [node for node in info.nodes if node.id != self._suspect_id] or info.nodes
+        return others[self._count % len(others)]
+
+    async def _ask_once(
+        self,
+        node: NodeInfo,
+        message: Message,
+        read: Callable[[Message], _Result],
+        is_repeatable: bool,
+    ) -> _Result:
+        try:
+            await self._cluster.connect(node)
+        except ApiError as error:
+            self._suspect_id = node.id
+            raise _again_or_final(error) from None
+        try:
+            timeout_s = None if is_repeatable else self._retry.timeout_s
+            response = await self._cluster.request(node, message, timeout_s)
+        except ApiError as error:
+            self._suspect_id = node.id
+            raise _again_or_final(error) if is_repeatable else _outcome_unknown(error) from None
+        try:
+            answer = read(response)
+        except NotLeaderError:
+            raise
+        except ApiError as error:
+            self._suspect_id = node.id
+            raise _again_or_final(error) if is_repeatable else error from None
+        self._suspect_id = None
+        return answer
+
+    async def _remind(self, broker: NodeInfo) -> None:
+        """Make a broker look for the active controller anew.
+
+        A broker goes on passing voter changes to the controller that led when it last looked. The
+        answer of one that does not lead any more makes it look again after DescribeQuorum only.
+        """
+        with contextlib.suppress(ApiError, WireError):
+            await self._cluster.request(broker, describe_request())
+
+
+def _again_or_final(error: ApiError) -> _AgainError | ApiError:
+    return _AgainError(error) if is_temporary(error) else error
+
+
+def _outcome_unknown(error: ApiError) -> ApiError:
+    """The error of a request that must not be repeated; it was sent unless no version fits."""
+    if error.code == ErrorCode.UNSUPPORTED_VERSION:
+        return error
+    detail = f"{error_detail(error)}; whether the change was made is not known"
+    return ApiError(error.code, detail)

@@ -1,0 +1,275 @@
+"""`kraftwire storage` next to kafka-storage: the same files, words and exit codes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from kraftwire.cli import main as cli
+from kraftwire.records.reader import read_batches
+from kraftwire.wire.json_form import uuid_from_text
+from tests.support.java import JavaTools
+
+_CLUSTER = "9CIbsF9FQuGtwD837BRpPA"
+_OTHER_CLUSTER = "VcMx9jjsQtyN74NNAUrvig"
+_IDS = ("hwDlIK5BSPidpHwFaUr4mA", "jEzlMbgGDXFk9oDANJIHtg", "VcMx9jjsQtyN74NNAUrvig")
+_VOTERS = (
+    f"1@127.0.0.1:19091:{_IDS[0]},7@controller.example:9093:{_IDS[1]},3@[::1]:19093:{_IDS[2]}"
+)
+_STATIC = "controller.quorum.voters=1@127.0.0.1:19091"
+_DYNAMIC = "controller.quorum.bootstrap.servers=127.0.0.1:19091"
+_LISTENERS = {"controller": "CONTROLLER://127.0.0.1:19091", "broker": "PLAINTEXT://127.0.0.1:9"}
+_PARTITION = "__cluster_metadata-0"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A node, flags, and what stands in its folder before."""
+
+    flags: tuple[str, ...] = ()
+    line: str = _STATIC
+    roles: str = "controller"
+    dirs: str = "data"
+    metadata_dir: str = ""
+    cluster: str = _CLUSTER
+    files: dict[str, str] = field(default_factory=dict)
+
+    def config(self, folder: Path) -> Path:
+        """The folder with the files and the node's properties."""
+        for name, text in self.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        folder.mkdir(exist_ok=True)
+        path = folder / "server.properties"
+        lines = [
+            f"process.roles={self.roles}",
+            "node.id=1",
+            "controller.listener.names=CONTROLLER",
+            "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "listeners=" + ",".join(_LISTENERS[role] for role in self.roles.split(",")),
+            "log.dirs=" + ",".join(str(folder / name) for name in self.dirs.split(",")),
+            self.line,
+        ]
+        if self.metadata_dir:
+            lines.append(f"metadata.log.dir={folder / self.metadata_dir}")
+        path.write_text("\n".join(lines))
+        return path
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run left: the folder's name stands for its path in the texts."""
+
+    code: int
+    out: str
+    err: str
+    files: dict[str, bytes | list[str]]
+
+
+@pytest.fixture(scope="module")
+def tools() -> Iterator[JavaTools]:
+    """One JVM for all cases."""
+    with JavaTools() as running:
+        yield running
+
+
+Both = Callable[[Case], tuple[Result, Result]]
+
+
+@pytest.fixture
+def both(tmp_path: Path, tools: JavaTools, capsys: pytest.CaptureFixture[str]) -> Both:
+    """Run a case with Kafka's tool and with ours, each in a folder of its own."""
+
+    def run(case: Case) -> tuple[Result, Result]:
+        results = []
+        for who in ("java", "ours"):
+            folder = tmp_path / who
+            arguments = ["format", "-t", case.cluster, "-c", str(case.config(folder)), *case.flags]
+            if who == "java":
+                told = tools.run("storage", *arguments)
+                code, out, err = told.returncode, told.stdout, told.stderr
+            else:
+                code = cli.main(["storage", *arguments])
+                captured = capsys.readouterr()
+                out, err = captured.out, captured.err
+            texts = [text.replace(str(folder), "FOLDER") for text in (out, err)]
+            results.append(Result(code, *texts, files=_files(folder)))
+        return results[0], results[1]
+
+    return run
+
+
+def _files(folder: Path) -> dict[str, bytes | list[str]]:
+    """Every file without what differs from run to run: times, checksums, random ids."""
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    random_ids = [
+        found
+        for path in paths
+        if path.name == "meta.properties"
+        for found in re.findall(r"^directory\.id=(.+)$", path.read_text(), re.MULTILINE)
+        if found not in _IDS
+    ]
+    return {
+        str(path.relative_to(folder)): _masked(path, random_ids)
+        for path in paths
+        if path.name != "server.properties"
+    }
+
+
+def _masked(path: Path, random_ids: list[str]) -> bytes | list[str]:
+    if path.name == "meta.properties":
+        text = path.read_text()
+        for random_id in random_ids:
+            text = text.replace(random_id, "RANDOM")
+        return [re.sub(r"^#.+", "#", line) for line in text.splitlines()]
+    data = bytearray(path.read_bytes())
+    for batch in read_batches(path.read_bytes()):
+        assert batch.is_valid
+        start = batch.position
+        data[start + 17 : start + 21] = bytes(4)
+        data[start + 27 : start + 43] = bytes(16)
+    if path.parent.name == _PARTITION:
+        # The value of the first record is the header with the time of the last one.
+        start = bytes(data).index(b"\x00\x00\x00\x03\x16") + 7
+        data[start : start + 8] = bytes(8)
+    for random_id in random_ids:
+        data = data.replace(uuid_from_text(random_id), bytes(16))
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(),
+        Case(("-N",)),
+        Case(("-N", "-f", "kraft.version=0")),
+        Case(("--standalone",), _DYNAMIC),
+        Case(("-s", "-f", "kraft.version=1"), _DYNAMIC),
+        Case(("--initial-controllers", _VOTERS), _DYNAMIC),
+        Case(("-I", _VOTERS.partition(",")[2]), _DYNAMIC),
+        Case(("-I", f" {_VOTERS.replace(',', ' , ')},"), _DYNAMIC),
+        Case(("--no-initial-controllers",), _DYNAMIC),
+        Case(("-N", "-f", "kraft.version=1"), _DYNAMIC),
+        Case(("-s",), _DYNAMIC, roles="broker,controller"),
+        Case(("-I", _VOTERS, "-f", "group.version=0"), _DYNAMIC, roles="broker,controller"),
+        Case((), _DYNAMIC, roles="broker"),
+        Case(("-f", "kraft.version=1"), _DYNAMIC, roles="broker"),
+        Case(("-I", _VOTERS), _DYNAMIC, roles="broker"),
+        Case(("--release-version", "4.0"), _DYNAMIC, roles="broker"),
+        *(
+            Case(("-s", "-r", release), _DYNAMIC)
+            for release in ("3.3", "3.5-IV1", "3.6.1", "3.9.2", "4.0-IV2", "4.1", "4.2", "4.3.1")
+        ),
+        Case(("-r", "3.9", "-f", "group.version=1")),
+        Case(("-f", "metadata.version=25", "-f", "transaction.version=1")),
+        Case(("-f", "group.version=0", "-f", "group.version=1")),
+        Case(("-s",), _DYNAMIC, dirs="data,more"),
+        Case(("-s",), _DYNAMIC, dirs="one", metadata_dir="meta"),
+        Case(files={"data/topic-0/00000000000000000000.log": ""}),
+        Case(("-g",), files={"data/meta.properties": "version=7\n"}, dirs="data,more"),
+    ],
+    ids=str,
+)
+def test_a_formatted_directory_equals_kafka_storages(both: Both, case: Case) -> None:
+    """Byte for byte but for times and random ids; the same words, too."""
+    java, ours = both(case)
+    assert java.code == ours.code == 0
+    # Kafka goes through its directories in the order of a hash table.
+    assert sorted(ours.out.splitlines()) == sorted(java.out.splitlines())
+    assert ours.files == java.files
+
+
+_DONE = f"version=1\ncluster.id={_CLUSTER}\nnode.id=1\ndirectory.id={_IDS[0]}\n"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(("-s",)),
+        Case(("-I", _VOTERS)),
+        Case((), _DYNAMIC),
+        Case(("-s",), _DYNAMIC, roles="broker"),
+        Case(("-f", "kraft.version=1")),
+        Case(("-N", "-f", "kraft.version=1")),
+        Case(("-f", "kraft.version=2")),
+        Case(("-s", "-f", "kraft.version=2"), _DYNAMIC),
+        Case(("-s", "-f", "kraft.version=0"), _DYNAMIC),
+        Case(("-N", "-f", "kraft.version=0"), _DYNAMIC),
+        Case(("-f", "kraft.version=0"), _DYNAMIC, roles="broker"),
+        Case(("-f", "kraft.version=1", "-f", "group.version=9")),
+        Case(("-f", "kraft.version=1", "-f", "foo=1")),
+        Case(("-r", "3.2")),
+        Case(("-r", "9", "-f", "foo=1")),
+        Case(("-s", "-r", "9")),
+        Case(("-r", "4.0", "-f", "metadata.version=25")),
+        Case(("-f", "metadata.version=31")),
+        Case(("-f", "metadata.version=6")),
+        Case(("-f", "foo=1")),
+        Case(("-f", "group.version")),
+        Case(("-f", "group.version=x")),
+        Case(("-f", "group.version=70000")),
+        Case(("-f", "group.version=-1")),
+        Case(("-f", "group.version=9")),
+        Case(("-s", "-f", "foo=x")),
+        Case(("-r", "3.9", "-f", "eligible.leader.replicas.version=1")),
+        Case(("-I", ""), _DYNAMIC),
+        Case(("-I", f"{_VOTERS},1@h:2:{_IDS[1]}"), _DYNAMIC),
+        *(
+            Case(("-I", voter), _DYNAMIC)
+            for voter in (
+                f"1h:1:{_IDS[0]}",
+                "@",
+                "1@",
+                f"x@h:1:{_IDS[0]}",
+                f"1@[::1:1:{_IDS[0]}",
+                f"1@[::1]1:{_IDS[0]}",
+                "1@h",
+                f"1@h:{_IDS[0]}",
+                f"1@h:x:{_IDS[0]}",
+                f"1@h:65536:{_IDS[0]}",
+                f"1@h:-1:{_IDS[0]}",
+                "1@h:1:short",
+                f"1@2001:db8::7:9093:{_IDS[0]}",
+            )
+        ),
+        Case(("-I", "x", "-f", "foo=1"), _DYNAMIC),
+        Case(("-I", "x")),
+        Case(files={"data/meta.properties": _DONE}),
+        Case(files={"data/meta.properties": _DONE}, dirs="more,data"),
+        Case(files={"data/meta.properties": _DONE}, cluster=_OTHER_CLUSTER),
+        Case(("-g",), files={"data/meta.properties": _DONE}, cluster=_OTHER_CLUSTER),
+        Case(("-g",), files={"data/meta.properties": _DONE.replace("node.id=1", "node.id=7")}),
+        Case(("-g",), files={"data/meta.properties": _DONE.replace("version=1", "version=2")}),
+        Case(("-g",), files={"data/meta.properties": "version=1\nnode.id=1\n"}),
+        Case(files={"data": "no directory"}),
+    ],
+    ids=str,
+)
+def test_what_kafka_storage_refuses_is_refused_in_its_words(both: Both, case: Case) -> None:
+    """With its exit code, and nothing is written; ours may say more precisely where."""
+    java, ours = both(case)
+    assert (ours.code, ours.out, ours.files) == (java.code, java.out, java.files)
+    assert java.code == 1
+    # An exception's class, where Kafka prints a stack trace.
+    words = re.sub(r"^[\w.]+\.\w+(Exception|Error): ", "", java.err).strip()
+    assert words
+    last = ours.err.splitlines()[-1].removeprefix("kraftwire storage: ")
+    assert last.startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("-g",), "All of the log directories are already formatted.\n"),
+        (("-g", "-f", "group.version=0"), "All of the log directories are already formatted.\n"),
+    ],
+)
+def test_nothing_is_left_to_do(both: Both, flags: tuple[str, ...], told: str) -> None:
+    """What is formatted keeps its ids."""
+    java, ours = both(Case(flags, files={"data/meta.properties": _DONE}))
+    assert (ours.code, ours.out, ours.err) == (java.code, java.out, java.err) == (0, told, "")
+    assert ours.files == java.files

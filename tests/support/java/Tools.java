@@ -1,0 +1,86 @@
+package kraftwire;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+
+import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Kafka's command line tools one after the other in one JVM, which spares the second that each
+ * would need to start: one JSON line {"tool", "args"} in, one JSON line {"code", "out", "err"} out.
+ *
+ * The tools are "storage" and "quorum". What a tool throws is told as its main method tells it.
+ * They are called by reflection, as not every release has them.
+ */
+public final class Tools {
+    private static final ObjectMapper MAPPER = new ObjectMapper();
+
+    public static void main(String[] args) throws Exception {
+        PrintStream answers = System.out;
+        BufferedReader in =
+            new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            answers.println(MAPPER.writeValueAsString(run(MAPPER.readTree(line))));
+            answers.flush();
+        }
+    }
+
+    private static ObjectNode run(JsonNode question) throws Exception {
+        List<String> args = new ArrayList<>();
+        question.get("args").forEach(arg -> args.add(arg.asText()));
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        ByteArrayOutputStream err = new ByteArrayOutputStream();
+        PrintStream console = System.out;
+        PrintStream errors = System.err;
+        System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8));
+        System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
+        int code;
+        try {
+            code = call(question.get("tool").asText(), args.toArray(new String[0]));
+        } finally {
+            System.setOut(console);
+            System.setErr(errors);
+        }
+        ObjectNode answer = JsonNodeFactory.instance.objectNode();
+        answer.put("code", code);
+        answer.put("out", out.toString(StandardCharsets.UTF_8));
+        answer.put("err", err.toString(StandardCharsets.UTF_8));
+        return answer;
+    }
+
+    private static int call(String tool, String[] args) throws Exception {
+        try {
+            Object code = switch (tool) {
+                case "storage" -> Class.forName("kafka.tools.StorageTool")
+                    .getMethod("execute", String[].class, PrintStream.class)
+                    .invoke(null, args, System.out);
+                case "quorum" -> quorum(args);
+                default -> throw new IllegalArgumentException("unknown tool " + tool);
+            };
+            return (Integer) code;
+        } catch (InvocationTargetException thrown) {
+            // Its main method prints the message of these two, and a stack trace of the others.
+            Throwable cause = thrown.getCause();
+            String name = cause.getClass().getSimpleName();
+            boolean isTerse = name.equals("FormatterException") || name.equals("TerseFailure");
+            System.err.println(isTerse ? cause.getMessage() : cause.toString());
+            return 1;
+        }
+    }
+
+    private static Object quorum(String[] args) throws Exception {
+        var method = Class.forName("org.apache.kafka.tools.MetadataQuorumCommand")
+            .getDeclaredMethod("mainNoExit", String[].class);
+        method.setAccessible(true);
+        return method.invoke(null, (Object) args);
+    }
+}
