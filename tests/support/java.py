@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
+from tests.support.class_archive import archive_options
 from tests.support.maven import CACHE, KAFKA, Release, exclusive, kafka_classpath
 
 __all__ = ["JVM_OPTIONS", "JavaPeer", "JavaTools", "compiled_classes", "run_kafka_tool"]
@@ -42,7 +43,8 @@ def run_kafka_tool(
     Raises: AssertionError with the tool's output if it fails and `check` is set; skips or fails
     the test where Java or the jars are missing.
     """
-    command = ["java", *JVM_OPTIONS, "-cp", kafka_classpath(release), main_class]
+    options = (*JVM_OPTIONS, *archive_options(release))
+    command = ["java", *options, "-cp", kafka_classpath(release), main_class]
     result = subprocess.run(
         [*command, *map(str, args)],
         stdin=subprocess.DEVNULL,

@@ -18,8 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
+from tests.support.class_archive import archive_options
 from tests.support.java import run_kafka_tool
-from tests.support.maven import kafka_classpath
+from tests.support.maven import KAFKA, Release, kafka_classpath
 
 __all__ = ["KafkaCluster", "KafkaNode", "combined_node", "free_ports", "kafka_uuid", "quorum"]
 
@@ -30,13 +31,19 @@ STOP_SECONDS_MAX = 30
 _HOST = "127.0.0.1"
 _READY_LINE = "Kafka Server started"  # the last line of the start, logged with every role
 
-_LOG4J = """Configuration:
+# For log4j 2, and for the log4j 1 of releases before 4.0. Each generation ignores the other's file.
+_LOG4J2 = """Configuration:
   Appenders:
     Console:
       name: out
       PatternLayout: {pattern: "%d{HH:mm:ss.SSS} %p %m (%c{1})%n"}
   Loggers:
     Root: {level: INFO, AppenderRef: [{ref: out}]}
+"""
+_LOG4J = """log4j.rootLogger=INFO, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d{HH:mm:ss.SSS} %p %m (%c{1})%n
 """
 
 # One of everything, so that a node fits beside a test run and needs no second replica.
@@ -79,8 +86,10 @@ class KafkaNode:
     """One node: a folder with its files, and its process while it runs.
 
     Shape: listeners maps the listener names PLAINTEXT and CONTROLLER to ports; a node has the
-    roles of the listeners that it has.
+    roles of the listeners that it has. `release` may change between two starts, as in an upgrade.
     """
+
+    release: Release = KAFKA
 
     def __init__(
         self,
@@ -124,23 +133,26 @@ class KafkaNode:
         lines = [f"{key}={value}\n" for key, value in self.properties.items()]
         config = self.folder / "server.properties"
         config.write_text("".join(lines))
-        (self.folder / "log4j2.yaml").write_text(_LOG4J)
+        (self.folder / "log4j2.yaml").write_text(_LOG4J2)
+        (self.folder / "log4j.properties").write_text(_LOG4J)
         return config
 
     def format(self, cluster_id: str, *options: str) -> None:
         """Write the configuration and run kafka-storage format with it."""
         config = self.write_config()
-        run_kafka_tool(
-            "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", config, *options
-        )
+        words = ("format", "-t", cluster_id, "-c", config, *options)
+        run_kafka_tool("kafka.tools.StorageTool", *words, release=self.release)
 
     def start(self) -> None:
         """Start the process without waiting for it. Order: after `format`; also a restart."""
         assert self.process is None, f"node {self.node_id} runs already"
         command = [
             *("java", "-Xmx256m", "-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            *archive_options(self.release),
             f"-Dlog4j2.configurationFile={self.folder / 'log4j2.yaml'}",
-            *("-cp", kafka_classpath(), "kafka.Kafka", str(self.folder / "server.properties")),
+            f"-Dlog4j.configuration={(self.folder / 'log4j.properties').as_uri()}",
+            *("-cp", kafka_classpath(self.release)),
+            *("kafka.Kafka", str(self.folder / "server.properties")),
         ]
         self.process = subprocess.Popen(
             command,

@@ -22,7 +22,16 @@ from typing import NoReturn
 
 import pytest
 
-__all__ = ["CACHE", "KAFKA", "OLD_CLIENTS", "Release", "kafka_classpath", "requires_java"]
+__all__ = [
+    "CACHE",
+    "KAFKA",
+    "KAFKA_3_9",
+    "KAFKA_4_1",
+    "OLD_CLIENTS",
+    "Release",
+    "kafka_classpath",
+    "requires_java",
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
@@ -32,15 +41,24 @@ _FETCH_SECONDS_MAX = 900
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The artifacts of one Kafka release that tests run, as Maven coordinates."""
+    """The artifacts of one Kafka release that tests run, as Maven coordinates.
+
+    `part` says which part of the release they are, if not all that a node needs.
+    """
 
     version: str
     artifacts: tuple[str, ...]
+    part: str = ""
+
+    @property
+    def name(self) -> str:
+        """Release and part, as folders of the cache are called."""
+        return f"kafka-{self.version}" + (f"-{self.part}" if self.part else "")
 
     @property
     def directory(self) -> Path:
         """Where the jars are once `kafka_classpath` has returned."""
-        return CACHE / f"kafka-{self.version}"
+        return CACHE / self.name
 
     @property
     def pom(self) -> str:
@@ -69,6 +87,25 @@ KAFKA = Release(
     ),
 )
 
+# Older releases whose nodes meet ours in one quorum. 4.1 is the first whose controllers join by
+# themselves; 3.9 the first with voters in the log, and it still logs through log4j 1.
+KAFKA_4_1 = Release(
+    "4.1.2",
+    (
+        "org.apache.kafka:kafka_2.13:4.1.2",
+        "org.apache.kafka:kafka-tools:4.1.2",
+        "org.apache.logging.log4j:log4j-slf4j-impl:2.25.3",
+    ),
+)
+KAFKA_3_9 = Release(
+    "3.9.2",
+    (
+        "org.apache.kafka:kafka_2.13:3.9.2",
+        "org.apache.kafka:kafka-tools:3.9.2",
+        "org.slf4j:slf4j-reload4j:1.7.36",
+    ),
+)
+
 # The last release that still had the oldest request and response versions. Its JSON converters
 # need Jackson, which kafka-clients does not bring.
 OLD_CLIENTS = Release(
@@ -78,6 +115,7 @@ OLD_CLIENTS = Release(
         "com.fasterxml.jackson.core:jackson-databind:2.21.2",
         "org.slf4j:slf4j-nop:1.7.36",
     ),
+    part="clients",
 )
 
 
@@ -102,7 +140,7 @@ def kafka_classpath(release: Release = KAFKA) -> str:
     Raises: skips or fails the test as `requires_java` does if they cannot be fetched.
     """
     requires_java()
-    with exclusive(f"kafka-{release.version}"):
+    with exclusive(release.name):
         if not _is_complete(release):
             _fetch(release)
     return str(release.directory / "*")
@@ -128,7 +166,7 @@ def _is_complete(release: Release) -> bool:
 
 def _fetch(release: Release) -> None:
     """Fill a folder of its own and rename it, so that a broken download is never taken for jars."""
-    folder = Path(tempfile.mkdtemp(prefix=f"kafka-{release.version}-", dir=CACHE))
+    folder = Path(tempfile.mkdtemp(prefix=f"{release.name}-", dir=CACHE))
     try:
         (folder / "pom.xml").write_text(release.pom)
         problem = _copy_dependencies(folder)

@@ -1,0 +1,19 @@
+"""Quorums in which real Kafka controllers and kraftwire nodes vote together; see README.md."""
+
+from __future__ import annotations
+
+from tests.support.mixed_quorum.kinds import JAVA, JAVA_3_9, JAVA_4_1, OURS
+from tests.support.mixed_quorum.member import Member
+from tests.support.mixed_quorum.quorum import SNAPSHOT_KNOBS, MixedQuorum
+from tests.support.mixed_quorum.waiting import wait_until
+
+__all__ = [
+    "JAVA",
+    "JAVA_3_9",
+    "JAVA_4_1",
+    "OURS",
+    "SNAPSHOT_KNOBS",
+    "Member",
+    "MixedQuorum",
+    "wait_until",
+]

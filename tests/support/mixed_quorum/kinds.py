@@ -1,0 +1,25 @@
+"""The kinds of a member: a kraftwire node, or Kafka's node of some release."""
+
+from __future__ import annotations
+
+from tests.support.maven import KAFKA, KAFKA_3_9, KAFKA_4_1, Release
+
+__all__ = ["JAVA", "JAVA_3_9", "JAVA_4_1", "OURS", "is_java", "release_of"]
+
+OURS = "kraftwire"
+JAVA = "java"
+JAVA_4_1 = "java 4.1.2"
+JAVA_3_9 = "java 3.9.2"
+
+_RELEASES = {JAVA: KAFKA, JAVA_4_1: KAFKA_4_1, JAVA_3_9: KAFKA_3_9}
+
+
+def is_java(kind: str) -> bool:
+    """Whether it is Kafka's node. Raises: AssertionError if it is no kind at all."""
+    assert kind in _RELEASES or kind == OURS, f"{kind!r} is no kind of a member"
+    return kind != OURS
+
+
+def release_of(kind: str) -> Release:
+    """The release of Kafka that nodes of a kind are of; ours are formatted with the newest."""
+    return _RELEASES.get(kind, KAFKA)

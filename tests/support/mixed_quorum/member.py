@@ -1,0 +1,215 @@
+"""One node of a mixed quorum: a port, a directory, and a process of either kind while it runs."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+from pathlib import Path
+
+from kraftwire.cli import main as cli
+from kraftwire.messages.describe_quorum_response import PartitionData
+from kraftwire.records.batch import RecordBatch
+from tests.support.kafka_process import KafkaNode
+from tests.support.mixed_quorum.complaints import java_complaints, our_complaints
+from tests.support.mixed_quorum.directory import LogFolder
+from tests.support.mixed_quorum.kinds import is_java, release_of
+from tests.support.node_process import NodeProcess, describe
+
+__all__ = ["Member"]
+
+
+class Member:
+    """One node, which may come back as another kind on the same directory.
+
+    `java` owns its files, of whatever kind it is; `ours` is the process while it is one of ours.
+    """
+
+    def __init__(self, kind: str, node: KafkaNode) -> None:
+        self.java = node
+        self.kind = kind
+        self.ours: NodeProcess | None = None
+        self._stopped_lines: list[str] = []
+
+    @property
+    def kind(self) -> str:
+        """What it is started as."""
+        return self._kind
+
+    @kind.setter
+    def kind(self, kind: str) -> None:
+        self._kind = kind
+        self.java.release = release_of(kind)
+
+    @property
+    def node_id(self) -> int:
+        """The node id."""
+        return self.java.node_id
+
+    @property
+    def is_java(self) -> bool:
+        """Whether it is started as Kafka's node."""
+        return is_java(self.kind)
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether it has a controller listener."""
+        return "CONTROLLER" in self.java.listeners
+
+    @property
+    def port(self) -> int:
+        """Where it listens: for its peers if it is a controller, else for clients."""
+        listeners = self.java.listeners
+        return listeners["CONTROLLER"] if self.is_controller else listeners["PLAINTEXT"]
+
+    @property
+    def advertised_port(self) -> int:
+        """Where it says that it listens, which may be a relay's port."""
+        advertised = str(self.java.properties["advertised.listeners"])
+        (port,) = re.findall(r"CONTROLLER://[^:]+:(\d+)", advertised)
+        return int(port)
+
+    @property
+    def config(self) -> Path:
+        """The properties file that both kinds read."""
+        return self.java.folder / "server.properties"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and neither stopped nor killed."""
+        return self.java.process is not None or self.ours is not None
+
+    @property
+    def pid(self) -> int:
+        """The process id, while it runs."""
+        process = self.ours if self.ours is not None else self.java.process
+        assert process is not None, f"node {self.node_id} does not run"
+        return process.pid
+
+    @property
+    def directory_id(self) -> str:
+        """The id of the log directory, as its formatting has chosen it."""
+        text = (self.java.log_dir / "meta.properties").read_text()
+        (found,) = re.findall(r"^directory\.id=(.+)$", text, re.MULTILINE)
+        return str(found)
+
+    # Life
+
+    def format(self, cluster_id: str, *options: str) -> None:
+        """Format the directory with the tool of the member's kind."""
+        self.java.write_config()
+        if self.is_java:
+            self.java.format(cluster_id, *options)
+        else:
+            command = ["storage", "format", "-t", cluster_id, "-c", str(self.config), *options]
+            assert cli.main(command) == 0
+
+    def wipe(self) -> None:
+        """Throw the disk away. It has to be formatted before the next start."""
+        assert not self.is_running, f"node {self.node_id} still runs"
+        shutil.rmtree(self.java.log_dir)
+
+    def start(self, kind: str | None = None, *overrides: str) -> None:
+        """Start the process; as another kind, if one is given. `overrides` are for ours."""
+        assert not self.is_running, f"node {self.node_id} runs already"
+        self.kind = kind or self.kind
+        if self.is_java:
+            self.java.start()
+        else:
+            self.ours = NodeProcess(self.config, *overrides)
+
+    def wait_ready(self) -> None:
+        """Return once it accepts connections."""
+        if self.ours is not None:
+            self.ours.wait_for("^ready ")
+        else:
+            self.java.wait_ready()
+
+    def stop(self) -> None:
+        """SIGTERM, and wait for the end."""
+        if self.ours is not None:
+            assert self.ours.stop() == 0, "\n".join(self.ours.lines[-20:])
+            self._forget()
+        else:
+            self.java.stop()
+
+    def kill(self) -> None:
+        """SIGKILL; nothing if it does not run."""
+        if self.ours is not None:
+            self.ours.kill()
+            self._forget()
+        else:
+            self.java.kill()
+
+    def _forget(self) -> None:
+        assert self.ours is not None
+        self.ours.close()
+        self._stopped_lines += self.ours.lines
+        self.ours = None
+
+    def pause(self) -> None:
+        """SIGSTOP: it keeps its connections and does nothing."""
+        self._send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._send(signal.SIGCONT)
+
+    def _send(self, number: signal.Signals) -> None:
+        process = self.ours if self.ours is not None else self.java.process
+        assert process is not None
+        if isinstance(process, NodeProcess):
+            process.send(number)
+        else:
+            process.send_signal(number)
+
+    # What it printed
+
+    @property
+    def lines(self) -> list[str]:
+        """Everything that it printed while it was ours."""
+        return self._stopped_lines + (self.ours.lines if self.ours is not None else [])
+
+    def last_lines(self) -> str:
+        """The end of what it printed."""
+        if not self.is_java:
+            return "\n".join(self.lines[-20:])
+        return self.java.last_lines(20) if self.java.console.exists() else ""
+
+    def complaints(self) -> list[str]:
+        """Lines that tell of an error, of either kind."""
+        return our_complaints(self.lines) + java_complaints(self.java.console)
+
+    def ended(self) -> bool:
+        """Whether the process has ended although nobody asked it to."""
+        if self.ours is not None:
+            return self.ours.has_ended
+        return self.java.process is not None and self.java.process.poll() is not None
+
+    # What it has, and what it says
+
+    @property
+    def folder(self) -> LogFolder:
+        """Its metadata log on disk."""
+        return LogFolder(self.java.log_dir)
+
+    def log(self) -> bytes:
+        """The bytes of all segments, as they are on disk now."""
+        return self.folder.data()
+
+    def batches(self) -> list[RecordBatch]:
+        """The batches of the log, without a last one that is being written."""
+        return self.folder.batches()
+
+    @property
+    def end_offset(self) -> int:
+        """Where the log on disk ends."""
+        return self.folder.end_offset
+
+    def describe(self) -> PartitionData | None:
+        """What it says of the quorum, None if it does not answer."""
+        try:
+            answer = describe(self.port)
+        except (OSError, AssertionError):
+            return None
+        return answer.topics[0].partitions[0] if answer.topics else None

@@ -1,0 +1,279 @@
+"""A quorum of members of both kinds, static or with voters in the log, and its brokers."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Self
+
+from kraftwire.messages.describe_quorum_response import PartitionData, ReplicaState
+from kraftwire.protocol.error_codes import ErrorCode
+from tests.support.kafka_process import KafkaNode, free_ports, kafka_uuid
+from tests.support.mixed_quorum.agreement import check_logs
+from tests.support.mixed_quorum.kinds import OURS
+from tests.support.mixed_quorum.member import Member
+from tests.support.mixed_quorum.waiting import SECONDS_MAX, wait_until
+
+__all__ = ["SNAPSHOT_KNOBS", "MixedQuorum"]
+
+# Snapshots every few seconds, and no more of the log than a few of them, as far as Kafka allows.
+SNAPSHOT_KNOBS: Mapping[str, object] = {
+    "metadata.log.max.record.bytes.between.snapshots": 3000,
+    "metadata.log.max.snapshot.interval.ms": 15000,
+    "metadata.max.retention.bytes": 20000,
+    "metadata.log.segment.ms": 10000,
+    "metadata.log.segment.bytes": 8388608,
+    "controller.quorum.fetch.snapshot.max.bytes": 1000,
+}
+
+
+class MixedQuorum:
+    """Controllers of both kinds by node id, and brokers; all ended when left.
+
+    Entering formats the directories; nothing is started. A static quorum has its voters in the
+    property controller.quorum.voters; a dynamic one has those in the log that are no `observers`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        kinds: Mapping[int, str],
+        properties: Mapping[str, object] | None = None,
+        special: Mapping[int, Mapping[str, object]] | None = None,
+        *,
+        is_dynamic: bool = False,
+        observers: Collection[int] = (),
+        brokers: Mapping[int, str] | None = None,
+        relays: Mapping[int, int] | None = None,
+        format_options: tuple[str, ...] = (),
+    ) -> None:
+        """Make members.
+
+        `special` are properties of single members, `relays` ports that controllers advertise in
+        place of their own. `format_options` are for every member's formatting.
+        """
+        self.cluster_id = kafka_uuid()
+        self.is_dynamic = is_dynamic
+        self.observers = frozenset(observers)
+        self._folder = folder
+        self._common = dict(properties or {})
+        self._special = {key: dict(value) for key, value in (special or {}).items()}
+        self._format_options = format_options
+        everyone = {**kinds, **(brokers or {})}
+        ports = dict(zip(everyone, free_ports(len(everyone)), strict=True))
+        self._advertised = {i: (relays or {}).get(i, ports[i]) for i in kinds}
+        self.members: dict[int, Member] = {}
+        for node_id, kind in everyone.items():
+            name = "CONTROLLER" if node_id in kinds else "PLAINTEXT"
+            self._make(node_id, kind, {name: ports[node_id]})
+
+    def _make(self, node_id: int, kind: str, listeners: Mapping[str, int]) -> Member:
+        place = self._folder / f"node-{node_id}"
+        settings = self._quorum_property() | self._common | self._special.get(node_id, {})
+        if "CONTROLLER" in listeners:
+            address = f"CONTROLLER://127.0.0.1:{self._advertised[node_id]}"
+            settings.setdefault("advertised.listeners", address)
+        member = Member(kind, KafkaNode(node_id, place, listeners, settings))
+        self.members[node_id] = member
+        return member
+
+    def _quorum_property(self) -> dict[str, object]:
+        addresses = {i: f"127.0.0.1:{port}" for i, port in self._advertised.items()}
+        if self.is_dynamic:
+            return {"controller.quorum.bootstrap.servers": ",".join(addresses.values())}
+        voters = ",".join(f"{i}@{address}" for i, address in addresses.items())
+        return {"controller.quorum.voters": voters}
+
+    # Life
+
+    def __enter__(self) -> Self:
+        self.format(*self.members)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.ExitStack() as stack:
+            for member in self.members.values():
+                stack.callback(member.kill)
+
+    def format(self, *node_ids: int) -> None:
+        """Format directories, as they were formatted first."""
+        chosen = [self.members[node_id] for node_id in node_ids]
+        with ThreadPoolExecutor(2) as pool:
+            jobs = [
+                pool.submit(one.format, self.cluster_id, *self.format_options(one.node_id))
+                for one in chosen
+                if one.is_java
+            ]
+            # Ours runs in this process, and prints.
+            for one in chosen:
+                if not one.is_java:
+                    one.format(self.cluster_id, *self.format_options(one.node_id))
+            for job in jobs:
+                job.result()
+
+    def format_options(self, node_id: int) -> tuple[str, ...]:
+        """What kafka-storage format is told about the voters."""
+        options = self._format_options
+        if not self.is_dynamic or not self.members[node_id].is_controller:
+            return options
+        voters = [one for one in self.controllers if one.node_id not in self.observers]
+        if node_id in self.observers:
+            return (*options, "--no-initial-controllers")
+        if len(voters) == 1:
+            return (*options, "--standalone")
+        listed = ",".join(
+            f"{one.node_id}@127.0.0.1:{one.advertised_port}:{one.java.directory_id}"
+            for one in voters
+        )
+        return (*options, "--initial-controllers", listed)
+
+    def reformat(self, node_id: int) -> None:
+        """Give a stopped member an empty disk with a new directory id, outside of the voters."""
+        member = self.members[node_id]
+        member.wipe()
+        options = ("--no-initial-controllers",) if self.is_dynamic else ()
+        member.format(self.cluster_id, *self._format_options, *options)
+
+    def add_member(self, node_id: int, kind: str, special: Mapping[str, object]) -> Member:
+        """One more controller that is no voter, formatted and not started; dynamic quorums only."""
+        assert self.is_dynamic, "the voters of a static quorum are those of its configuration"
+        self.observers |= {node_id}
+        self._special[node_id] = dict(special)
+        (port,) = free_ports(1)
+        self._advertised[node_id] = port
+        member = self._make(node_id, kind, {"CONTROLLER": port})
+        self.format(node_id)
+        return member
+
+    def start(self, *node_ids: int) -> None:
+        """Start members, all of them by default, and wait until they accept connections."""
+        chosen = [self.members[node_id] for node_id in node_ids or self.members]
+        for member in chosen:
+            member.start()
+        for member in chosen:
+            member.wait_ready()
+
+    # Who there is
+
+    @property
+    def controllers(self) -> list[Member]:
+        """The members with a controller listener."""
+        return [member for member in self.members.values() if member.is_controller]
+
+    @property
+    def bootstrap_controllers(self) -> str:
+        """The value of ``--bootstrap-controller``."""
+        return ",".join(self.address(member.node_id) for member in self.controllers)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The value of ``--bootstrap-server``: the brokers."""
+        brokers = [member for member in self.members.values() if not member.is_controller]
+        return ",".join(self.address(member.node_id) for member in brokers)
+
+    def address(self, node_id: int) -> str:
+        """A member's listener: a controller's for controllers, a broker's for clients."""
+        return f"127.0.0.1:{self.members[node_id].port}"
+
+    def running(self) -> list[Member]:
+        """The members that run."""
+        return [member for member in self.members.values() if member.is_running]
+
+    def of_kind(self, *, ours: bool) -> list[int]:
+        """The ids of the controllers that are ours, or that are not."""
+        return [one.node_id for one in self.controllers if (one.kind == OURS) == ours]
+
+    # What it does
+
+    def leader(self, *, among: Iterable[int] = (), seconds: float = SECONDS_MAX) -> int:
+        """The id of the leader with a committed record of its epoch, as soon as there is one.
+
+        `among` are the ids that will do, all by default.
+        """
+        wanted = set(among or self.members)
+
+        def look() -> int:
+            for member in self.running():
+                if member.node_id in wanted and member.is_controller:
+                    told = member.describe()
+                    if told is not None and told.error_code == ErrorCode.NONE:
+                        is_leader = told.leader_id == member.node_id
+                        if is_leader and told.high_watermark > 0:
+                            return member.node_id
+            return 0
+
+        return wait_until(look, f"a leader among {sorted(wanted)}", self.last_lines, seconds)
+
+    def status(self) -> PartitionData:
+        """What the leader says of the quorum."""
+        told = None
+        while told is None or told.error_code != ErrorCode.NONE:
+            told = self.members[self.leader()].describe()
+        return told
+
+    def voters(self) -> list[int]:
+        """The ids of the voters, as the leader tells them."""
+        return sorted(one.replica_id for one in self.status().current_voters)
+
+    def replica(self, node_id: int) -> ReplicaState | None:
+        """What the leader says of a member with the directory that it has now."""
+        told = self.status()
+        for one in told.current_voters + told.observers:
+            if one.replica_id == node_id:
+                return one
+        return None
+
+    def depose(self, node_id: int) -> int:
+        """Kill the leader so that this member has to be elected; returns the id of the former.
+
+        The only other voter that is left sleeps until it lacks committed records, so it cannot win.
+        """
+        former = self.leader()
+        assert former != node_id
+        (other,) = {one.node_id for one in self.controllers} - {former, node_id}
+        late, early = self.members[other], self.members[node_id]
+        late.pause()
+        # One answer may wait in its socket; whoever sleeps gets no more.
+        start = late.end_offset
+        wait_until(lambda: early.end_offset > start + 10, f"records that node {other} lacks")
+        self.members[former].kill()
+        late.resume()
+        return former
+
+    def wait_commit(self, past: int, *node_ids: int) -> int:
+        """Wait until something is committed above `past` and these members have it.
+
+        Returns the high watermark then. Without ids, all running members have to have it.
+        """
+        chosen = [self.members[i] for i in node_ids] or self.running()
+
+        def look() -> int:
+            mark = self.status().high_watermark
+            if mark <= past:
+                return 0
+            ends = [member.end_offset for member in chosen]
+            return mark if min(ends) >= mark else 0
+
+        return wait_until(look, f"a high watermark above {past}", self.last_lines)
+
+    def last_lines(self) -> str:
+        """What the members printed last."""
+        return "\n".join(f"--- {one.node_id}\n{one.last_lines()}" for one in self.members.values())
+
+    # Whether all is well
+
+    def check_logs_agree(self) -> int:
+        """Compare all logs byte for byte below the high watermark; returns how many batches.
+
+        A member that runs has to have all of it from where its log begins.
+        """
+        mark = self.wait_commit(0)
+        return check_logs(self.members.values(), mark)
+
+    def check_health(self) -> None:
+        """No process has ended by itself, and none has complained."""
+        for member in self.members.values():
+            assert not member.ended(), f"node {member.node_id} has ended"
+            assert member.complaints() == [], f"node {member.node_id}"

@@ -1,0 +1,34 @@
+"""Looking again and again until there is something to see."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+__all__ = ["SECONDS_MAX", "wait_until"]
+
+# Generous, because many processes may share the machine.
+SECONDS_MAX = 120.0
+_LOOK_SECONDS = 0.1
+
+_T = TypeVar("_T")
+
+
+def wait_until(
+    look: Callable[[], _T],
+    what: str,
+    tell: Callable[[], str] = str,
+    seconds: float = SECONDS_MAX,
+) -> _T:
+    """Look again and again until there is something to see; returns it.
+
+    Raises: AssertionError if it takes too long, with what `tell` has to say.
+    """
+    deadline = time.monotonic() + seconds
+    pause = threading.Event()
+    while not (found := look()):
+        assert time.monotonic() < deadline, f"waited in vain for {what}\n{tell()}"
+        pause.wait(_LOOK_SECONDS)
+    return found
