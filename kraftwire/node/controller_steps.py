@@ -44,6 +44,13 @@ from kraftwire.node.image import (
     ControllerImage,
     MetadataImage,
 )
+from kraftwire.node.image.versions import (
+    WITH_CONTROLLERS,
+    WITH_CORDONED,
+    WITH_DIRECTORIES,
+    WITH_TRANSACTIONS,
+    record_version,
+)
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.message import Message
@@ -66,14 +73,6 @@ VersionedRecord = tuple[Message, int]
 
 ELR_VERSION = "eligible.leader.replicas.version"
 _MIN_INSYNC_REPLICAS = "min.insync.replicas"
-
-# Levels of metadata.version: transactions (3.6-IV1), registered controllers (3.7-IV0), directory
-# ids of brokers (3.7-IV2), cordoned directories (4.3-IV0).
-_WITH_TRANSACTIONS = 13
-_WITH_CONTROLLERS = 15
-_WITH_DIRECTORIES = 17
-_WITH_CORDONED = 30
-_REGISTER_BROKER_VERSIONS = ((_WITH_CORDONED, 4), (_WITH_DIRECTORIES, 3), (8, 2), (0, 1))
 
 _FENCE = 1
 _UNFENCE = -1
@@ -145,7 +144,7 @@ def activate(
     if levels.get(ELR_VERSION) and _MIN_INSYNC_REPLICAS not in configs:
         more.insert(0, (_default_config(_MIN_INSYNC_REPLICAS, "1"), 0))
     inner = [*bootstrap, *more]
-    if levels.get(METADATA_VERSION, 0) >= _WITH_TRANSACTIONS:
+    if levels.get(METADATA_VERSION, 0) >= WITH_TRANSACTIONS:
         begin = BeginTransactionRecord(name="Bootstrap records")
         inner = [(begin, 0), *inner, (EndTransactionRecord(), 0)]
     return records + inner
@@ -162,7 +161,7 @@ def _default_config(name: str, value: str) -> ConfigRecord:
 
 def register_controller(image: MetadataImage, request: ControllerRegistrationRequest) -> Result:
     """Register a controller; one that is registered just so is only told."""
-    if (image.metadata_version or 0) < _WITH_CONTROLLERS:
+    if (image.metadata_version or 0) < WITH_CONTROLLERS:
         text = f"metadata.version {image.metadata_version} knows no registered controllers"
         code = ErrorCode.UNSUPPORTED_VERSION
         return Result(ControllerRegistrationResponse(error_code=code, error_message=text))
@@ -217,7 +216,7 @@ def register_broker(
         return Result(BrokerRegistrationResponse(error_code=error, broker_epoch=-1))
     epoch = next_offset if known is None else known.epoch
     level = image.metadata_version or 0
-    version = next(v for low, v in _REGISTER_BROKER_VERSIONS if level >= low)
+    version = record_version(RegisterBrokerRecord.NAME, level)
     record = _broker_record(request, epoch, version)
     if known is not None:
         record.fenced = known.is_fenced
@@ -244,7 +243,7 @@ def _registration_error(
 
 def _has_directories(image: MetadataImage, request: BrokerRegistrationRequest) -> bool:
     """Whether the log directories are named, each once, and belong to no other broker."""
-    if (image.metadata_version or 0) < _WITH_DIRECTORIES:
+    if (image.metadata_version or 0) < WITH_DIRECTORIES:
         return True
     own = request.log_dirs
     others = (b for b in image.brokers.values() if b.id != request.broker_id)
@@ -317,7 +316,7 @@ def _changes(
         record.in_controlled_shutdown = _SHUTS_DOWN
         version = 1
     told, known = request.cordoned_log_dirs, broker.cordoned_log_dirs
-    is_told = told is not None and (image.metadata_version or 0) >= _WITH_CORDONED
+    is_told = told is not None and (image.metadata_version or 0) >= WITH_CORDONED
     if is_told and (known is None or set(told or ()) != set(known)):
         record.cordoned_log_dirs = list(told or ())
         version = 3

@@ -24,6 +24,7 @@ from kraftwire.messages.controller_registration_response import ControllerRegist
 from kraftwire.node.context import Context
 from kraftwire.node.handlers.versions import SUPPORTED_FEATURES
 from kraftwire.node.image import ControllerImage
+from kraftwire.node.image.versions import WITH_CONTROLLERS
 from kraftwire.node.logs import log
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 from kraftwire.raft.voters import Endpoint
@@ -32,9 +33,6 @@ from kraftwire.wire.message import Message
 __all__ = ["Registration"]
 
 _PLAINTEXT = 0
-
-# Level of metadata.version from which on controllers are registered (3.7-IV0).
-_WITH_CONTROLLERS = 15
 
 # Units: seconds. A fenced broker asks often, so that a node is of use soon after its start.
 _BACKOFF_MIN = 0.05
@@ -97,7 +95,7 @@ class Registration:
     def _is_controller_due(self) -> bool:
         """Whether the log lacks this controller as it is."""
         image = self._context.image
-        if (image.metadata_version or 0) < _WITH_CONTROLLERS or self._context.raft.leader_id < 0:
+        if (image.metadata_version or 0) < WITH_CONTROLLERS or self._context.raft.leader_id < 0:
             return False
         own = ControllerImage(
             self._context.key.id,

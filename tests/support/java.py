@@ -20,7 +20,14 @@ from typing import Any, Self
 from tests.support.class_archive import archive_options
 from tests.support.maven import CACHE, KAFKA, Release, exclusive, kafka_classpath
 
-__all__ = ["JVM_OPTIONS", "JavaPeer", "JavaTools", "compiled_classes", "run_kafka_tool"]
+__all__ = [
+    "JVM_OPTIONS",
+    "JavaPeer",
+    "JavaTools",
+    "compiled_classes",
+    "java_images",
+    "run_kafka_tool",
+]
 
 SOURCES = Path(__file__).with_name("java")
 
@@ -59,10 +66,13 @@ def run_kafka_tool(
 
 
 @functools.cache
-def compiled_classes(release: Release = KAFKA) -> Path:
-    """The folder of tests/support/java compiled against a release, keyed by the sources' digest."""
+def compiled_classes(release: Release = KAFKA, folder: str = "") -> Path:
+    """The classes of a folder of tests/support/java compiled against a release, keyed by digest.
+
+    Shape: `folder` is for what not every release has the classes for.
+    """
     classpath = kafka_classpath(release)
-    sources = sorted(SOURCES.glob("*.java"))
+    sources = sorted((SOURCES / folder).glob("*.java"))
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:12]
     target = CACHE / f"classes-{release.version}-{digest}"
     with exclusive(f"classes-{release.version}"):
@@ -82,6 +92,34 @@ def _compile(sources: list[Path], classpath: str, target: Path) -> None:
         folder.rename(target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def java_images(questions: Iterable[list[list[bytes]]]) -> list[list[bytes] | str]:
+    """What Kafka's image of metadata records would write into a snapshot; see metadata/Images.java.
+
+    Shape: a question is the values of records in batches; an answer is values, or the text with
+    which Kafka refuses one of the records.
+    """
+    lines = [
+        json.dumps({"batches": [[value.hex() for value in batch] for batch in question]})
+        for question in questions
+    ]
+    classpath = f"{compiled_classes(KAFKA, 'metadata')}:{kafka_classpath(KAFKA)}"
+    result = subprocess.run(
+        ["java", *JVM_OPTIONS, "-cp", classpath, "kraftwire.Images"],
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        text=True,
+        timeout=_TOOL_SECONDS_MAX,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    assert len(answers) == len(lines), f"{len(answers)} answers to {len(lines)} questions"
+    return [
+        answer.get("error") or [bytes.fromhex(text) for text in answer["records"]]
+        for answer in answers
+    ]
 
 
 class JavaPeer:

@@ -92,8 +92,8 @@ def test_unknown_and_damaged_records_are_counted_and_never_fatal() -> None:
     """A log of a newer Kafka must not end a node that only follows it."""
     image = MetadataImage()
     image.replay(raw_batch([b"\x01\xff\x7f\x00", b"", b"\x01\x0c\x00\x05"], 0))
-    assert image.unreadable_count == 3
-    assert image.last_problem
+    assert image.problem_count == 3
+    assert "offset 0" in image.problem
     image.replay(batch_of([(TopicRecord(name="t"), 0), (NoOpRecord(), 0)], 3))
     assert image.counts["TopicRecord"] == 1
     assert image.next_offset == 5

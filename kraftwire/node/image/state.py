@@ -1,0 +1,260 @@
+"""The state that metadata records lead to: what the node looks at, and everything else kept.
+
+Owns what each type of record does: it replaces the record of the same key, removes it, or changes
+it. A record that does nothing of that leaves the state incomplete, and of an incomplete state no
+snapshot can be written.
+
+Source: Kafka's `MetadataDelta`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+from kraftwire.errors import KraftwireError
+from kraftwire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kraftwire.messages.clear_elr_record import ClearElrRecord
+from kraftwire.messages.client_quota_record import ClientQuotaRecord
+from kraftwire.messages.config_record import ConfigRecord
+from kraftwire.messages.feature_level_record import FeatureLevelRecord
+from kraftwire.messages.fence_broker_record import FenceBrokerRecord
+from kraftwire.messages.partition_change_record import PartitionChangeRecord
+from kraftwire.messages.partition_record import PartitionRecord
+from kraftwire.messages.register_broker_record import RegisterBrokerRecord
+from kraftwire.messages.register_controller_record import RegisterControllerRecord
+from kraftwire.messages.remove_topic_record import RemoveTopicRecord
+from kraftwire.messages.topic_record import TopicRecord
+from kraftwire.messages.unfence_broker_record import UnfenceBrokerRecord
+from kraftwire.messages.unregister_broker_record import UnregisterBrokerRecord
+from kraftwire.node.image.cluster import BrokerImage, ControllerImage, change_broker
+from kraftwire.node.image.kept import Family, KeptRecords
+from kraftwire.node.image.topics import Topics
+from kraftwire.node.image.versions import record_version
+from kraftwire.records.metadata import decode_metadata, encode_metadata
+from kraftwire.wire.message import Message
+
+__all__ = [
+    "BROKER_RESOURCE",
+    "METADATA_VERSION",
+    "RECORD_TYPES",
+    "TOPIC_RESOURCE",
+    "IncompleteImageError",
+    "MetadataState",
+]
+
+METADATA_VERSION = "metadata.version"
+# Its level is in the voters' own control records; feature records of it mean nothing.
+_KRAFT_VERSION = "kraft.version"
+
+# Resource types of configurations. Source: Kafka's `ConfigResource.Type`.
+TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4
+
+# Tags that a change carries and that this software does not know cannot be made part of anything.
+_UNKNOWN_TAGS = "it has tagged fields that this software does not know"
+
+
+class IncompleteImageError(KraftwireError):
+    """A record could not be made part of the state, or a snapshot of the state is impossible."""
+
+
+class MetadataState:
+    """What the records so far lead to.
+
+    Shape: `features` are finalized levels by name, `configs` values by name of a resource. All
+    else is in `kept`, and so are these, as the records that said so.
+    """
+
+    def __init__(self) -> None:
+        self.features: dict[str, int] = {}
+        self.controllers: dict[int, ControllerImage] = {}
+        self.brokers: dict[int, BrokerImage] = {}
+        self.configs: dict[tuple[int, str], dict[str, str]] = {}
+        self.kept = KeptRecords()
+        self._topics = Topics(self.kept)
+
+    @property
+    def level(self) -> int:
+        """The finalized level of metadata.version, 0 before the bootstrap records."""
+        return self.features.get(METADATA_VERSION, 0)
+
+    def apply(self, offset: int, message: Message, value: bytes) -> None:
+        """Make a record part of the state. Shape: `value` is the record's, in its frame.
+
+        Raises: IncompleteImageError if that cannot be done; the state is as before.
+        """
+        name = message.NAME
+        if name in _KEPT:
+            family, key_of = _KEPT[name]
+            self.kept.put(family, key_of(message), value)
+        elif name in _DROPPED:
+            family, key_of = _DROPPED[name]
+            self.kept.drop(family, key_of(message))
+        elif name in _APPLIED:
+            _APPLIED[name](self, offset, message, value)
+        elif name not in _WITHOUT_STATE:
+            raise IncompleteImageError(f"{name} is of a type that this software does not keep")
+
+    def _feature(self, _: int, record: FeatureLevelRecord, value: bytes) -> None:
+        if record.name == _KRAFT_VERSION:
+            return
+        is_version = record.name == METADATA_VERSION
+        family = Family.METADATA_VERSION if is_version else Family.FEATURES
+        if record.feature_level:
+            self.features[record.name] = record.feature_level
+            self.kept.put(family, record.name, value)
+        else:
+            self.features.pop(record.name, None)
+            self.kept.drop(family, record.name)
+
+    def _config(self, _: int, record: ConfigRecord, value: bytes) -> None:
+        resource = record.resource_type, record.resource_name
+        values = self.configs.setdefault(resource, {})
+        if record.value is not None:
+            values[record.name] = record.value
+            self.kept.put(Family.CONFIGS, (*resource, record.name), value)
+            return
+        values.pop(record.name, None)
+        self.kept.drop(Family.CONFIGS, (*resource, record.name))
+        if not values:
+            del self.configs[resource]
+
+    def _quota(self, _: int, record: ClientQuotaRecord, value: bytes) -> None:
+        entity = frozenset((part.entity_type, part.entity_name) for part in record.entity)
+        if record.remove:
+            self.kept.drop(Family.QUOTAS, (entity, record.key))
+        else:
+            self.kept.put(Family.QUOTAS, (entity, record.key), value)
+
+    def _controller(self, _: int, record: RegisterControllerRecord, value: bytes) -> None:
+        self.controllers[record.controller_id] = ControllerImage.of(record)
+        self.kept.put(Family.CONTROLLERS, record.controller_id, value)
+
+    def _broker(self, offset: int, record: RegisterBrokerRecord, value: bytes) -> None:
+        self.brokers[record.broker_id] = BrokerImage.of(record, offset)
+        self.kept.put(Family.BROKERS, record.broker_id, value)
+
+    def _change(self, _: int, change: BrokerRegistrationChangeRecord, value: bytes) -> None:
+        del value
+        if change.unknown_tagged_fields:
+            raise IncompleteImageError(f"{change.NAME}: {_UNKNOWN_TAGS}")
+        broker = self.brokers.get(change.broker_id)
+        if broker is None:
+            raise _missing(change, f"broker {change.broker_id}")
+        if broker.epoch != change.broker_epoch:
+            return  # it came too late: the broker has registered anew
+        kept = self.kept.get(Family.BROKERS, broker.id)
+        assert kept is not None
+        decoded = decode_metadata(kept)
+        record = decoded.message
+        assert isinstance(record, RegisterBrokerRecord)
+        change_broker(record, change)
+        version = max(record_version(record.NAME, self.level), decoded.version or 0)
+        self._broker(broker.offset, record, encode_metadata(record, version))
+
+    def _fence(self, offset: int, record: FenceBrokerRecord, value: bytes) -> None:
+        change = BrokerRegistrationChangeRecord(
+            broker_id=record.id, broker_epoch=record.epoch, fenced=1
+        )
+        self._change(offset, change, value)
+
+    def _unfence(self, offset: int, record: UnfenceBrokerRecord, value: bytes) -> None:
+        change = BrokerRegistrationChangeRecord(
+            broker_id=record.id, broker_epoch=record.epoch, fenced=-1
+        )
+        self._change(offset, change, value)
+
+    def _unregister(self, _: int, record: UnregisterBrokerRecord, value: bytes) -> None:
+        del value
+        broker = self.brokers.get(record.broker_id)
+        if broker is not None and broker.epoch == record.broker_epoch:
+            del self.brokers[record.broker_id]
+            self.kept.drop(Family.BROKERS, record.broker_id)
+
+    def _topic(self, _: int, record: TopicRecord, value: bytes) -> None:
+        self._topics.add(record, value)
+
+    def _remove_topic(self, _: int, record: RemoveTopicRecord, value: bytes) -> None:
+        del value
+        topic = self._topics.remove(record)
+        if topic is None:
+            return
+        for name in self.configs.pop((TOPIC_RESOURCE, topic), ()):
+            self.kept.drop(Family.CONFIGS, (TOPIC_RESOURCE, topic, name))
+
+    def _partition(self, _: int, record: PartitionRecord, value: bytes) -> None:
+        if not self._topics.add_partition(record, value):
+            raise _missing(record, f"topic {record.topic_id.hex()}")
+
+    def _change_partition(self, _: int, change: PartitionChangeRecord, value: bytes) -> None:
+        del value
+        if change.unknown_tagged_fields:
+            raise IncompleteImageError(f"{change.NAME}: {_UNKNOWN_TAGS}")
+        version = record_version(PartitionRecord.NAME, self.level)
+        if not self._topics.change_partition(change, version):
+            place = f"partition {change.partition_id} of topic {change.topic_id.hex()}"
+            raise _missing(change, place)
+
+    def _clear_elr(self, _: int, record: ClearElrRecord, value: bytes) -> None:
+        del value
+        version = record_version(PartitionRecord.NAME, self.level)
+        if not self._topics.clear_elr(record, version):
+            raise _missing(record, f"topic {record.topic_name}")
+
+
+def _missing(record: Message, what: str) -> IncompleteImageError:
+    return IncompleteImageError(f"{record.NAME} is about {what}, which is not there")
+
+
+_Key = Callable[[Any], Hashable]
+
+# Records that replace the one of the same key, and records that remove it.
+_KEPT: Mapping[str, tuple[Family, _Key]] = {
+    "AccessControlEntryRecord": (Family.ACLS, lambda record: record.id),
+    "DelegationTokenRecord": (Family.TOKENS, lambda record: record.token_id),
+    "ProducerIdsRecord": (Family.PRODUCER_IDS, lambda _: None),
+    "UserScramCredentialRecord": (
+        Family.SCRAM,
+        lambda record: (record.name, record.mechanism),
+    ),
+    "ZkMigrationStateRecord": (Family.ZK_MIGRATION, lambda _: None),
+}
+_DROPPED: Mapping[str, tuple[Family, _Key]] = {
+    "RemoveAccessControlEntryRecord": (Family.ACLS, lambda record: record.id),
+    "RemoveDelegationTokenRecord": (Family.TOKENS, lambda record: record.token_id),
+    "RemoveUserScramCredentialRecord": (
+        Family.SCRAM,
+        lambda record: (record.name, record.mechanism),
+    ),
+}
+
+# Records with more to them.
+_APPLIED: Mapping[str, Callable[[MetadataState, int, Any, bytes], None]] = {
+    "BrokerRegistrationChangeRecord": MetadataState._change,
+    "ClearElrRecord": MetadataState._clear_elr,
+    "ClientQuotaRecord": MetadataState._quota,
+    "ConfigRecord": MetadataState._config,
+    "FeatureLevelRecord": MetadataState._feature,
+    "FenceBrokerRecord": MetadataState._fence,
+    "PartitionChangeRecord": MetadataState._change_partition,
+    "PartitionRecord": MetadataState._partition,
+    "RegisterBrokerRecord": MetadataState._broker,
+    "RegisterControllerRecord": MetadataState._controller,
+    "RemoveTopicRecord": MetadataState._remove_topic,
+    "TopicRecord": MetadataState._topic,
+    "UnfenceBrokerRecord": MetadataState._unfence,
+    "UnregisterBrokerRecord": MetadataState._unregister,
+}
+
+# Records that leave nothing: transactions are the business of whoever replays.
+_WITHOUT_STATE = frozenset(
+    (
+        "AbortTransactionRecord",
+        "BeginTransactionRecord",
+        "EndTransactionRecord",
+        "NoOpRecord",
+    )
+)
+
+RECORD_TYPES = frozenset((*_KEPT, *_DROPPED, *_APPLIED, *_WITHOUT_STATE))
