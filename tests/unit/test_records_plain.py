@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from kraftwire.raft.plain_records import plain_records
-from kraftwire.records.batch import HEADER_SIZE
 from kraftwire.records.builder import build_columns
+from kraftwire.records.header import HEADER_SIZE
+from kraftwire.records.plain import plain_records
 
 
 def _built(values: list[bytes]) -> bytes:
