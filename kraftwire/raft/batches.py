@@ -17,8 +17,7 @@ from crc32c import crc32c
 from kraftwire.errors import WireError
 from kraftwire.messages.leader_change_message import LeaderChangeMessage, Voter
 from kraftwire.records.batch import RecordBatch
-from kraftwire.records.builder import BatchHeader, build_columns
-from kraftwire.records.control import ControlType, control_key, control_value, decode_control
+from kraftwire.records.control import ControlType, control_batch, decode_control
 from kraftwire.records.header import (
     CONTROL,
     CRC_START,
@@ -153,22 +152,6 @@ def _cut_header(view: memoryview, position: int) -> str | None:
     if length >= LENGTH_MIN:
         return None
     return f"a batch's length is {length}, expected {LENGTH_MIN} or more"
-
-
-def control_batch(
-    base: int, epoch: int, timestamp: int, records: Sequence[tuple[ControlType, Message]]
-) -> bytes:
-    """A control batch, as a leader writes it (R-ACC-4).
-
-    Raises: WireError or UsageError if a message does not fit.
-    """
-    header = BatchHeader(base_offset=base, partition_leader_epoch=epoch, is_control=True)
-    return build_columns(
-        [timestamp] * len(records),
-        [control_key(kind) for kind, _ in records],
-        [control_value(message) for _, message in records],
-        header=header,
-    )
 
 
 def control_records(batch: bytes) -> list[ControlRecord]:

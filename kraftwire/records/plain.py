@@ -17,7 +17,7 @@ from kraftwire.records.header import LENGTH_MIN, MAGIC, fields
 from kraftwire.records.record import NO_SEQUENCE
 from kraftwire.wire.varint import varint
 
-__all__ = ["RECORD_OVERHEAD_MAX", "data_batch", "plain_records"]
+__all__ = ["RECORD_OVERHEAD_MAX", "data_batch", "plain_records", "plain_size"]
 
 # Bytes of a record besides its value, while batches are below 128 MiB: two for attributes and
 # timestamp delta, one each for key and headers, and at most four for each of length, offset delta
@@ -54,7 +54,7 @@ _MANY = 8
 _WIDTHS = ((1, 1 << 6), (2, 1 << 13), (3, 1 << 20), (4, 1 << 27), (5, 1 << 31))
 
 _KEPT_MAX = 20_000
-_DELTAS_KEPT_MAX = 1 << 16
+_DELTAS_KEPT_MAX = 1 << 17
 
 
 class _Varints(dict[int, bytes]):
@@ -109,6 +109,18 @@ def data_batch(base_offset: int, epoch: int, timestamp: int, values: Sequence[by
     crc = crc32c(payload, crc32c(body))
     length = LENGTH_MIN + len(payload)
     return _BEFORE_BODY(base_offset, length, epoch, MAGIC, crc) + body + payload
+
+
+def plain_size(values: Sequence[bytes], first_delta: int = 0) -> int:
+    """How many bytes `plain_records` makes of these values after so many others."""
+    sizes = list(map(len, values))
+    total = sum(sizes) + sum(map(len, map(_BETWEEN.__getitem__, sizes))) + len(sizes)
+    begin = 0
+    for width, end in _WIDTHS:
+        here = sizes[begin : max(begin, end - first_delta)]
+        total += sum(map(len, map(_BEFORE[width].__getitem__, here))) + width * len(here)
+        begin += len(here)
+    return total
 
 
 def plain_records(values: Sequence[bytes]) -> bytes:

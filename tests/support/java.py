@@ -19,7 +19,7 @@ from typing import Any
 
 from tests.support.maven import CACHE, KAFKA, Release, exclusive, kafka_classpath
 
-__all__ = ["JVM_OPTIONS", "JavaPeer", "compiled_classes", "run_kafka_tool"]
+__all__ = ["JVM_OPTIONS", "JavaPeer", "compiled_classes", "run_java_source", "run_kafka_tool"]
 
 SOURCES = Path(__file__).with_name("java")
 
@@ -54,6 +54,23 @@ def run_kafka_tool(
     shown = f"{main_class} {' '.join(map(str, args))}\n{result.stdout}\n{result.stderr}"
     assert not check or result.returncode == 0, f"exit code {result.returncode}: {shown}"
     return result
+
+
+def run_java_source(name: str, *args: object, given: bytes = b"") -> str:
+    """Run a program of java/single, which needs more of Kafka than its client; returns its output.
+
+    Raises: AssertionError with the program's errors if it fails.
+    """
+    command = ["java", *JVM_OPTIONS, "-cp", kafka_classpath(), str(SOURCES / "single" / name)]
+    result = subprocess.run(
+        [*command, *map(str, args)],
+        input=given,
+        capture_output=True,
+        timeout=_TOOL_SECONDS_MAX,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr.decode()
+    return result.stdout.decode()
 
 
 @functools.cache
