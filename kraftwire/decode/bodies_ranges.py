@@ -12,7 +12,7 @@ from kraftwire.decode.bodies_view import PayloadView, records_starts
 from kraftwire.decode.findings import json_path
 from kraftwire.decode.redact import holds_secrets, redact_batch
 from kraftwire.errors import WireError
-from kraftwire.records.batch import HEADER_SIZE
+from kraftwire.records.header import HEADER_SIZE
 from kraftwire.records.json_form import batch_to_json
 from kraftwire.records.reader import BatchReader
 from kraftwire.wire.reader import Annotation

@@ -6,19 +6,28 @@ of idle no-op records has a batch for every 72 bytes, so objects are kept for no
 
 from __future__ import annotations
 
-import struct
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import overload
 
+from kraftwire.records.header import fields
 from kraftwire.records.offsets import OffsetAndEpoch
 
 __all__ = ["HEAD", "HEAD_SIZE", "BatchArrays", "BatchList"]
 
-# The header up to its largest timestamp: base offset, length, leader epoch, magic, CRC,
-# attributes, last offset delta, base timestamp, largest timestamp.
-HEAD = struct.Struct(">qiibIhiqq")
+# The header up to its largest timestamp.
+HEAD = fields(
+    "base_offset",
+    "batch_length",
+    "partition_leader_epoch",
+    "magic",
+    "crc",
+    "attributes",
+    "last_offset_delta",
+    "base_timestamp",
+    "max_timestamp",
+)
 HEAD_SIZE = HEAD.size
 
 

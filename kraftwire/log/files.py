@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -53,6 +54,12 @@ class Files(Protocol):
 
     def open(self, path: str, create: bool = False) -> File:
         """Open a file for reading and writing. Shape: `create` makes it if it is missing."""
+
+    def open_to_read(self, path: str) -> File:
+        """Open a file that is only read, as one that `make_read_only` has protected."""
+
+    def make_read_only(self, path: str) -> None:
+        """Take everybody's right to write a file; `rename` and `unlink` still work."""
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or directory of this name."""
@@ -192,6 +199,16 @@ class LocalFiles:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         with _failing("opening", path):
             return _LocalFile(os.open(path, flags, 0o644), path)
+
+    def open_to_read(self, path: str) -> File:
+        """Open a file that is only read."""
+        with _failing("opening", path):
+            return _LocalFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path)
+
+    def make_read_only(self, path: str) -> None:
+        """Take everybody's right to write a file."""
+        with _failing("making read-only", path):
+            os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) & ~0o222)
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or directory of this name."""

@@ -39,6 +39,7 @@ from kraftwire.log.names import (
 from kraftwire.log.uuids import random_uuid
 from kraftwire.log.voters import InitialVoter, parse_initial_voters
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
+from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
 
 __all__ = ["FormatNode", "FormatRequest", "Quorum", "format_directories"]
 
@@ -256,7 +257,9 @@ def _format(
         files.mkdir(partition)
         files.fsync_dir(directory)
         content = voters_checkpoint(plan.voters, node.listener, request.now_ms)
-        replace_file(files, join(partition, checkpoint_name(0, 0)), content)
+        path = join(partition, checkpoint_name(BOOTSTRAP_SNAPSHOT))
+        replace_file(files, path, content)
+        files.make_read_only(path)
     directory_id = plan.directory_id if is_metadata else random_uuid()
     properties = MetaProperties(request.cluster_id, node.node_id, directory_id)
     path = join(directory, META_PROPERTIES_FILE)

@@ -21,7 +21,7 @@ from kraftwire.log.producers import EMPTY_PRODUCER_SNAPSHOT
 from kraftwire.log.recovery import Recovered, epochs_of, recover
 from kraftwire.log.segment import SUFFIXES, BatchFacts, Segment
 from kraftwire.log.settings import LogSettings
-from kraftwire.records.batch import CONTROL, LOG_OVERHEAD
+from kraftwire.records.header import CONTROL, LOG_OVERHEAD
 from kraftwire.records.offsets import OffsetAndEpoch
 
 __all__ = ["MetadataLog"]

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import re
 
+from kraftwire.records.offsets import OffsetAndEpoch
+
 __all__ = [
     "BOOTSTRAP_FILE",
+    "DELETED_SUFFIX",
     "EPOCHS_FILE",
     "LOCK_FILE",
     "META_PROPERTIES_FILE",
     "PARTITION_METADATA_FILE",
+    "PART_SUFFIX",
     "QUORUM_STATE_FILE",
     "base_offset_of",
     "checkpoint_name",
@@ -21,6 +25,7 @@ __all__ = [
     "join",
     "offset_name",
     "parent",
+    "part_name",
     "partition_directory",
 ]
 
@@ -31,7 +36,10 @@ QUORUM_STATE_FILE = "quorum-state"
 EPOCHS_FILE = "leader-epoch-checkpoint"
 PARTITION_METADATA_FILE = "partition.metadata"
 
-_LEFTOVERS = (".part", ".deleted", ".tmp", ".swap", ".cleaned")
+PART_SUFFIX = ".part"
+DELETED_SUFFIX = ".deleted"
+
+_LEFTOVERS = (PART_SUFFIX, DELETED_SUFFIX, ".tmp", ".swap", ".cleaned")
 _OFFSET = re.compile(r"(\d{20})\.(log|index|timeindex|snapshot)", re.ASCII)
 _CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 
@@ -63,15 +71,20 @@ def base_offset_of(name: str, suffix: str) -> int | None:
     return int(match[1]) if match and match[2] == suffix else None
 
 
-def checkpoint_name(end_offset: int, epoch: int) -> str:
+def checkpoint_name(snapshot: OffsetAndEpoch) -> str:
     """The name of a snapshot: end offset (exclusive) and epoch of the last record in it."""
-    return f"{end_offset:020d}-{epoch:010d}.checkpoint"
+    return f"{snapshot.offset:020d}-{snapshot.epoch:010d}.checkpoint"
 
 
-def checkpoint_of(name: str) -> tuple[int, int] | None:
+def part_name(snapshot: OffsetAndEpoch, number: int) -> str:
+    """The name of a snapshot that is not complete; Kafka has a random number there."""
+    return f"{snapshot.offset:020d}-{snapshot.epoch:010d}-{number}.checkpoint{PART_SUFFIX}"
+
+
+def checkpoint_of(name: str) -> OffsetAndEpoch | None:
     """End offset and epoch in a snapshot's name, None for any other name."""
     match = _CHECKPOINT.fullmatch(name)
-    return (int(match[1]), int(match[2])) if match else None
+    return OffsetAndEpoch(int(match[1]), int(match[2])) if match else None
 
 
 def is_leftover(name: str) -> bool:

@@ -11,14 +11,19 @@ from crc32c import crc32c
 from kraftwire.limits import LOG_SCAN_BYTES, METADATA_BATCH_BYTES_MAX
 from kraftwire.log.batches import HEAD, HEAD_SIZE, BatchArrays
 from kraftwire.log.files import File
-from kraftwire.records.batch import CONTROL, CRC_START, HEADER_SIZE, LOG_OVERHEAD
+from kraftwire.records.header import (
+    CONTROL,
+    CRC_START,
+    HEADER_SIZE,
+    LENGTH_MIN,
+    LOG_OVERHEAD,
+    MAGIC,
+)
 from kraftwire.records.reader import BatchReader
 
 __all__ = ["Damage", "SegmentScan", "find_later_batch", "has_hole", "scan_segment"]
 
-_MAGIC = 2
 _SECTOR_BYTES = 512
-_LENGTH_MIN = HEADER_SIZE - LOG_OVERHEAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,7 @@ def _scan_chunk(scan: SegmentScan, buffer: bytes, start: int) -> None:
             buffer, position
         )
         end = position + LOG_OVERHEAD + length
-        if magic != _MAGIC or length < _LENGTH_MIN or delta < 0:
+        if magic != MAGIC or length < LENGTH_MIN or delta < 0:
             end = position + HEADER_SIZE
             problem = "no header of a batch"
             break

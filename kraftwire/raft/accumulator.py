@@ -14,18 +14,14 @@ from typing import NamedTuple
 
 from kraftwire.errors import UsageError
 from kraftwire.limits import WAITING_BATCHES_MAX
-from kraftwire.raft.batches import control_batch, data_batch
+from kraftwire.raft.batches import control_batch
 from kraftwire.raft.effects import RefusalReason
-from kraftwire.records.batch import HEADER_SIZE
 from kraftwire.records.control import ControlType
+from kraftwire.records.header import HEADER_SIZE
+from kraftwire.records.plain import RECORD_OVERHEAD_MAX, data_batch
 from kraftwire.wire.message import Message
 
 __all__ = ["Accumulator", "DrainedBatch", "Refusal"]
-
-# A record without key and headers besides its value, while batches are below 128 MiB: two bytes
-# for attributes and timestamp delta, one each for key and headers, and at most four for each of
-# length, offset delta and the value's length.
-_RECORD_OVERHEAD_MAX = 16
 
 
 class DrainedBatch(NamedTuple):
@@ -94,7 +90,7 @@ class Accumulator:
         if len(self._complete) >= WAITING_BATCHES_MAX:
             detail = f"{len(self._complete)} complete batches wait already"
             return Refusal(RefusalReason.TOO_MANY_PENDING, detail)
-        size = sum(map(len, values)) + _RECORD_OVERHEAD_MAX * len(values)
+        size = sum(map(len, values)) + RECORD_OVERHEAD_MAX * len(values)
         if self._open_size + size > self._batch_max_bytes:
             refusal = self._refusal(values, size)
             if refusal is not None:

@@ -16,19 +16,20 @@ from crc32c import crc32c
 
 from kraftwire.errors import WireError
 from kraftwire.messages.leader_change_message import LeaderChangeMessage, Voter
-from kraftwire.raft.plain_records import plain_records
-from kraftwire.records.batch import (
+from kraftwire.records.batch import RecordBatch
+from kraftwire.records.control import ControlType, control_batch, decode_control
+from kraftwire.records.header import (
     CONTROL,
     CRC_START,
     HEADER_SIZE,
+    LENGTH_MIN,
     LOG_OVERHEAD,
-    SIZE_FIELD,
-    RecordBatch,
+    MAGIC,
+    fields,
 )
-from kraftwire.records.builder import BatchHeader, build_columns
-from kraftwire.records.control import ControlType, control_key, control_value, decode_control
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.records.record import NO_SEQUENCE, Record
+from kraftwire.records.plain import data_batch
+from kraftwire.records.record import Record
 from kraftwire.wire.message import Message
 
 __all__ = [
@@ -41,17 +42,18 @@ __all__ = [
     "read_fetched",
 ]
 
-# Of a batch's header: base offset, length, leader epoch, magic, CRC, attributes, last offset
-# delta, record count; timestamps and producer are passed over.
-_HEADER = struct.Struct(">qiibIhi30xi").unpack_from
-_LENGTH = struct.Struct(">i").unpack_from
+_HEADER = fields(
+    "base_offset",
+    "batch_length",
+    "partition_leader_epoch",
+    "magic",
+    "crc",
+    "attributes",
+    "last_offset_delta",
+    "count",
+).unpack_from
+_LENGTH = fields("batch_length").unpack_from
 _KEY = struct.Struct(">hh").unpack_from
-_LENGTH_MIN = HEADER_SIZE - LOG_OVERHEAD
-_MAGIC = 2
-
-# A header in two parts, because the CRC in the first covers the second.
-_BEFORE_BODY = struct.Struct(">qiibI").pack
-_BODY = struct.Struct(">hiqqqhii").pack
 
 ControlRecord = tuple[int, ControlType | int, Message | None]
 
@@ -100,7 +102,7 @@ def read_fetched(
         header = _HEADER(data, position)
         base, length, batch_epoch, _, crc, attributes, last_delta, _ = header
         end = position + LOG_OVERHEAD + length
-        if end > size and length >= _LENGTH_MIN:
+        if end > size and length >= LENGTH_MIN:
             break
         problem = _header_problem(header, next_offset, last_epoch, epoch)
         if problem is None and crc32c(view[position + CRC_START : end]) != crc:
@@ -124,10 +126,10 @@ def _header_problem(
 ) -> str | None:
     """What is wrong with a batch's header: None for nothing."""
     base, length, batch_epoch, magic, _, _, last_delta, count = header
-    if length < _LENGTH_MIN:
-        return f"a batch's length is {length}, expected {_LENGTH_MIN} or more"
-    if magic != _MAGIC:
-        return f"a batch's magic is {magic}, expected {_MAGIC}"
+    if length < LENGTH_MIN:
+        return f"a batch's length is {length}, expected {LENGTH_MIN} or more"
+    if magic != MAGIC:
+        return f"a batch's magic is {magic}, expected {MAGIC}"
     if base != next_offset:
         return f"a batch begins at offset {base}, expected {next_offset}"
     if last_delta < 0 or last_delta + 1 != count:
@@ -146,39 +148,10 @@ def _cut_header(view: memoryview, position: int) -> str | None:
     """What is wrong with the bytes at the end that are too few for a header."""
     if len(view) - position < LOG_OVERHEAD:
         return None
-    (length,) = _LENGTH(view, position + SIZE_FIELD)
-    if length >= _LENGTH_MIN:
+    (length,) = _LENGTH(view, position)
+    if length >= LENGTH_MIN:
         return None
-    return f"a batch's length is {length}, expected {_LENGTH_MIN} or more"
-
-
-def data_batch(base: int, epoch: int, timestamp: int, values: Sequence[bytes]) -> bytes:
-    """A batch of records with these values, null keys and one timestamp (R-ACC-5).
-
-    Shape: numbers in the range of their fields. The general builder makes the same bytes in five
-    times the time.
-    """
-    payload = plain_records(values)
-    count = len(values)
-    body = _BODY(0, count - 1, timestamp, timestamp, -1, -1, NO_SEQUENCE, count)
-    crc = crc32c(payload, crc32c(body))
-    return _BEFORE_BODY(base, _LENGTH_MIN + len(payload), epoch, _MAGIC, crc) + body + payload
-
-
-def control_batch(
-    base: int, epoch: int, timestamp: int, records: Sequence[tuple[ControlType, Message]]
-) -> bytes:
-    """A control batch, as a leader writes it (R-ACC-4).
-
-    Raises: WireError or UsageError if a message does not fit.
-    """
-    header = BatchHeader(base_offset=base, partition_leader_epoch=epoch, is_control=True)
-    return build_columns(
-        [timestamp] * len(records),
-        [control_key(kind) for kind, _ in records],
-        [control_value(message) for _, message in records],
-        header=header,
-    )
+    return f"a batch's length is {length}, expected {LENGTH_MIN} or more"
 
 
 def control_records(batch: bytes) -> list[ControlRecord]:

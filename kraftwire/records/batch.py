@@ -1,15 +1,12 @@
 """The record batch of magic 2: its header at once, its checksum and its records when asked.
 
-Shape: the header is 61 bytes: base offset, length of what follows, partition leader epoch, magic,
-CRC-32C of everything behind it, attributes, last offset delta, base and largest timestamp,
-producer id, producer epoch, base sequence, record count. The records may be compressed.
+The header's layout is in `header.py`; the records after it may be compressed.
 
 Source: Kafka's `DefaultRecordBatch`.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 
 from crc32c import crc32c
@@ -19,44 +16,21 @@ from kraftwire.limits import RECORDS_CHUNK_COUNT
 from kraftwire.records.compression import CODEC_MASK, NAMES, decompress
 from kraftwire.records.cursor import RecordCursor, read_all
 from kraftwire.records.explain import iter_records
+from kraftwire.records.header import (
+    CONTROL,
+    COUNT_FIELD,
+    CRC_FIELD,
+    CRC_START,
+    DELETE_HORIZON,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    STAMPED,
+    TRANSACTIONAL,
+)
 from kraftwire.records.record import NO_SEQUENCE, RECORD_SIZE_MIN, SEQUENCE_MASK, Record, Section
 
-__all__ = [
-    "CONTROL",
-    "CRC_START",
-    "CREATE_TIME",
-    "DELETE_HORIZON",
-    "HEADER",
-    "HEADER_SIZE",
-    "LOG_APPEND_TIME",
-    "LOG_OVERHEAD",
-    "MAGIC_FIELD",
-    "SIZE_FIELD",
-    "STAMPED",
-    "TRANSACTIONAL",
-    "RecordBatch",
-]
-
-HEADER = struct.Struct(">qiibIhiqqqhii")
-HEADER_SIZE = HEADER.size
-
-# Base offset and length: the bytes that the length does not count.
-LOG_OVERHEAD = 12
-
-# Where every format has the length and the magic.
-SIZE_FIELD = 8
-MAGIC_FIELD = 16
-
-# The CRC covers the batch from its attributes on, so a leader may set offset and leader epoch.
-CRC_START = 21
-_CRC_FIELD = 17
-_COUNT_FIELD = 57
-
-# Bits of the attributes above those of the codec.
-STAMPED = 0x08
-TRANSACTIONAL = 0x10
-CONTROL = 0x20
-DELETE_HORIZON = 0x40
+__all__ = ["CREATE_TIME", "LOG_APPEND_TIME", "RecordBatch"]
 
 CREATE_TIME = "CreateTime"
 LOG_APPEND_TIME = "LogAppendTime"
@@ -201,7 +175,7 @@ class RecordBatch:
                 message="RecordBatch",
                 version=self.magic,
                 path="crc",
-                offset=self.position + _CRC_FIELD,
+                offset=self.position + CRC_FIELD,
                 expected=str(computed),
                 found=str(self.crc),
             )
@@ -291,7 +265,7 @@ class RecordBatch:
                 message="RecordBatch",
                 version=self.magic,
                 path="count",
-                offset=self.position + _COUNT_FIELD,
+                offset=self.position + COUNT_FIELD,
                 expected=f"0 to {count_max}",
                 found=str(self.count),
             )

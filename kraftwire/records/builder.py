@@ -17,25 +17,36 @@ from typing import cast
 from crc32c import crc32c
 
 from kraftwire.errors import UsageError, WireError
-from kraftwire.records.batch import (
+from kraftwire.records.compression import codec_id, compress
+from kraftwire.records.header import (
     CONTROL,
     DELETE_HORIZON,
     HEADER_SIZE,
-    LOG_OVERHEAD,
+    LENGTH_MIN,
+    MAGIC,
     STAMPED,
     TRANSACTIONAL,
+    fields,
 )
-from kraftwire.records.compression import codec_id, compress
 from kraftwire.records.record import NO_HEADERS, NO_SEQUENCE, Headers, Record
 from kraftwire.wire.varint import varint
 
 __all__ = ["BatchBuilder", "BatchHeader", "build_batch", "build_columns", "record_size_max"]
 
-_MAGIC = 2
 _NO_TIMESTAMP = -1
-_BEFORE_CRC = struct.Struct(">qiib")
-_CRC = struct.Struct(">I")
-_BODY = struct.Struct(">hiqqqhii")
+_BEFORE_CRC = fields("base_offset", "batch_length", "partition_leader_epoch", "magic")
+_CRC = fields("crc", start="crc")
+_BODY = fields(
+    "attributes",
+    "last_offset_delta",
+    "base_timestamp",
+    "max_timestamp",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "count",
+    start="attributes",
+)
 
 # The number of headers of a record without any.
 _HEADERLESS = b"\x00"
@@ -197,11 +208,11 @@ def _build(columns: _Columns, header: BatchHeader) -> bytes:
         payload = _encode(columns, base_offset, base_timestamp)
         if codec and payload:
             payload = compress(codec, payload, level=header.level)
-        length = HEADER_SIZE - LOG_OVERHEAD + len(payload)
-        before = _BEFORE_CRC.pack(base_offset, length, header.partition_leader_epoch, _MAGIC)
+        length = LENGTH_MIN + len(payload)
+        before = _BEFORE_CRC.pack(base_offset, length, header.partition_leader_epoch, MAGIC)
     except (AttributeError, TypeError, UnicodeError, ValueError, struct.error) as error:
         raise WireError(
-            f"a value does not fit its field: {error}", message="RecordBatch", version=_MAGIC
+            f"a value does not fit its field: {error}", message="RecordBatch", version=MAGIC
         ) from None
     crc = _CRC.pack(crc32c(payload, crc32c(body)))
     return b"".join((before, crc, body, payload))

@@ -9,13 +9,22 @@ Source: Kafka's `ControlRecordType`, `ControlRecordUtils` and `EndTransactionMar
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from enum import IntEnum
 
 from kraftwire.errors import UsageError, WireError
+from kraftwire.records.builder import BatchHeader, build_columns
 from kraftwire.records.decoded import Body, Decoded, read_body
 from kraftwire.wire.message import Message
 
-__all__ = ["ControlType", "control_key", "control_type", "control_value", "decode_control"]
+__all__ = [
+    "ControlType",
+    "control_batch",
+    "control_key",
+    "control_type",
+    "control_value",
+    "decode_control",
+]
 
 _KEY = struct.Struct(">hh")
 _KEY_VERSION = 0
@@ -104,6 +113,23 @@ def control_value(message: Message, version: int = 0) -> bytes:
             f"a control record of version {version} with {message.NAME} of version {said}"
         )
     return message.encode(version)
+
+
+def control_batch(
+    base_offset: int, epoch: int, timestamp: int, records: Sequence[tuple[ControlType, Message]]
+) -> bytes:
+    """A batch of control records with one timestamp, as a quorum writes it (R-ACC-4).
+
+    Raises: WireError or UsageError if a message does not fit.
+    """
+    return build_columns(
+        [timestamp] * len(records),
+        [control_key(kind) for kind, _ in records],
+        [control_value(message) for _, message in records],
+        header=BatchHeader(
+            base_offset=base_offset, partition_leader_epoch=epoch, is_control=True
+        ),
+    )
 
 
 def _key_error(problem: str, expected: str, found: str) -> WireError:

@@ -16,15 +16,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kraftwire.errors import WireError
-from kraftwire.records.batch import (
-    CREATE_TIME,
-    LOG_APPEND_TIME,
-    LOG_OVERHEAD,
-    MAGIC_FIELD,
-    SIZE_FIELD,
-    STAMPED,
-)
+from kraftwire.records.batch import CREATE_TIME, LOG_APPEND_TIME
 from kraftwire.records.compression import CODEC_MASK, NAMES, decompress
+from kraftwire.records.header import LOG_OVERHEAD, MAGIC_FIELD, SIZE_FIELD, STAMPED
 from kraftwire.records.record import NO_SEQUENCE, Record
 
 __all__ = ["MESSAGE_OVERHEAD", "NO_TIMESTAMP_TYPE", "LegacyBatch"]

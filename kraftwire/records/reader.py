@@ -9,17 +9,18 @@ Source: Kafka's `ByteBufferLogInputStream`.
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Iterator
 
 from kraftwire.errors import WireError
 from kraftwire.limits import RESUME_BYTES_RATIO
-from kraftwire.records.batch import (
+from kraftwire.records.batch import RecordBatch
+from kraftwire.records.header import (
     HEADER_SIZE,
+    LENGTH_MIN,
     LOG_OVERHEAD,
+    MAGIC,
     MAGIC_FIELD,
-    SIZE_FIELD,
-    RecordBatch,
+    fields,
 )
 from kraftwire.records.legacy import MESSAGE_OVERHEAD, LegacyBatch
 
@@ -27,10 +28,10 @@ __all__ = ["Batch", "BatchReader", "read_batches"]
 
 Batch = RecordBatch | LegacyBatch
 
-_SIZE = struct.Struct(">i")
+_SIZE = fields("batch_length")
 
 # The least value of the length field, by magic.
-_SIZE_MIN = {**MESSAGE_OVERHEAD, 2: HEADER_SIZE - LOG_OVERHEAD}
+_SIZE_MIN = {**MESSAGE_OVERHEAD, MAGIC: LENGTH_MIN}
 
 # Magic 2, any CRC, attributes below 0x80, a last offset delta that is not negative.
 _PLAUSIBLE = re.compile(rb"\x02(?=.{4}\x00[\x00-\x7f][\x00-\x7f])", re.DOTALL)
@@ -59,7 +60,7 @@ class BatchReader(Iterator[Batch]):
         left = self._size - start
         if left < LOG_OVERHEAD:
             raise StopIteration
-        (size,) = _SIZE.unpack_from(self._buffer, start + SIZE_FIELD)
+        (size,) = _SIZE.unpack_from(self._buffer, start)
         magic = self._buffer[start + MAGIC_FIELD] if left > MAGIC_FIELD else 0
         least = _SIZE_MIN.get(magic)
         if least is None or size < least:

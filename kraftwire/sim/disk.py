@@ -115,6 +115,14 @@ class SimFiles:
             self._name(path, ((path, inode),))
         return SimFile(self, path, inode)
 
+    def open_to_read(self, path: str) -> SimFile:
+        """Open a file that is only read. Raises: StorageError unless it is there."""
+        return SimFile(self, path, self._inode(path))
+
+    def make_read_only(self, path: str) -> None:
+        """Nothing here writes what it should not; no crash changes the right to."""
+        self._inode(path)
+
     def exists(self, path: str) -> bool:
         """Whether there is a file or directory of that name."""
         return path in self._seen or path in self._directories

@@ -6,17 +6,15 @@ so two logs agree up to a position if they hold the same object there.
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
+from kraftwire.records.header import LOG_OVERHEAD, fields
 from kraftwire.sim.violation import Violation
 
 __all__ = ["Batch", "Histories", "ReplicaLog", "split"]
 
-# Base offset, length, leader epoch and last offset delta of a batch.
-_HEAD = struct.Struct(">qii7xi")
-_OVERHEAD = 12
+_HEAD = fields("base_offset", "batch_length", "partition_leader_epoch", "last_offset_delta")
 
 
 @dataclass(slots=True, eq=False)
@@ -259,13 +257,13 @@ class Histories:
 def split(data: bytes | memoryview) -> list[tuple[int, int, int, bytes]]:
     """(Base offset, end offset, leader epoch, bytes) of whole batches that follow each other."""
     base, length, epoch, delta = _HEAD.unpack_from(data)
-    if length + _OVERHEAD == len(data):
+    if length + LOG_OVERHEAD == len(data):
         return [(base, base + delta + 1, epoch, bytes(data))]
     found = []
     position = 0
     while position < len(data):
         base, length, epoch, delta = _HEAD.unpack_from(data, position)
-        end = position + length + _OVERHEAD
+        end = position + length + LOG_OVERHEAD
         found.append((base, base + delta + 1, epoch, bytes(data[position:end])))
         position = end
     return found

@@ -133,6 +133,12 @@ class CrashFiles:
             self.names[path] = _Data()
         return _File(self, path, self.names[path])
 
+    def open_to_read(self, path: str) -> _File:
+        return _File(self, path, self.names[path])
+
+    def make_read_only(self, path: str) -> None:
+        assert path in self.names
+
     def exists(self, path: str) -> bool:
         return path in self.names or path in self.directories
 

@@ -26,6 +26,7 @@ __all__ = [
     "JavaTools",
     "compiled_classes",
     "java_images",
+    "run_java_source",
     "run_kafka_tool",
 ]
 
@@ -63,6 +64,23 @@ def run_kafka_tool(
     shown = f"{main_class} {' '.join(map(str, args))}\n{result.stdout}\n{result.stderr}"
     assert not check or result.returncode == 0, f"exit code {result.returncode}: {shown}"
     return result
+
+
+def run_java_source(name: str, *args: object, given: bytes = b"") -> str:
+    """Run a program of java/single, which needs more of Kafka than its client; returns its output.
+
+    Raises: AssertionError with the program's errors if it fails.
+    """
+    command = ["java", *JVM_OPTIONS, "-cp", kafka_classpath(), str(SOURCES / "single" / name)]
+    result = subprocess.run(
+        [*command, *map(str, args)],
+        input=given,
+        capture_output=True,
+        timeout=_TOOL_SECONDS_MAX,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr.decode()
+    return result.stdout.decode()
 
 
 @functools.cache

@@ -17,7 +17,8 @@ from kraftwire.messages.end_txn_marker import EndTxnMarker
 from kraftwire.messages.producer_snapshot import ProducerSnapshot
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
-from kraftwire.records.batch import HEADER_SIZE, RecordBatch
+from kraftwire.records.batch import RecordBatch
+from kraftwire.records.header import HEADER_SIZE
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "logs"
 SEGMENT = (GOLDEN / "controller/__cluster_metadata-0/00000000000000000000.log").read_bytes()

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from kraftwire.limits import BATCH_SIZE_MAX
-from kraftwire.records.batch import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC_FIELD
 from kraftwire.records.compression import CODEC_MASK, NAMES
+from kraftwire.records.header import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC_FIELD
 from kraftwire.records.legacy import MESSAGE_OVERHEAD
 
 __all__ = ["HEADER_SIZE", "LOG_OVERHEAD", "BatchHeader", "crc_of", "read_header"]

@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from kraftwire.decode.files.names import parse_file_name
+from kraftwire.records.header import LENGTH_MIN, fields
 
 __all__ = ["HEAD_SIZE", "FileKind", "guess"]
 
@@ -98,8 +99,8 @@ _BY_TEXT = (
 )
 _TEXTS = tuple((re.compile(pattern, re.DOTALL), kind) for pattern, kind in _BY_TEXT)
 
-# Base offset, length, leader epoch, magic: where every format of a batch agrees.
-_BATCH_START = struct.Struct(">qiib")
+# Where every format of a batch agrees.
+_BATCH_START = fields("base_offset", "batch_length", "partition_leader_epoch", "magic")
 _PRODUCER_SNAPSHOT_START = struct.Struct(">hIi")
 _PRODUCER_ENTRY_SIZE = 46
 
@@ -133,7 +134,7 @@ def _starts_with_batch(head: bytes) -> bool:
         return False
     # In the legacy formats the CRC takes the place of the leader epoch, and a message may be as
     # short as its 14 bytes of overhead.
-    return bool(length >= 49 and leader_epoch >= -1 if magic == 2 else length >= 14)
+    return bool(length >= LENGTH_MIN and leader_epoch >= -1 if magic == 2 else length >= 14)
 
 
 def _starts_with_producers(head: bytes, size: int | None) -> bool:

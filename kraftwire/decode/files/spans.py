@@ -14,8 +14,8 @@ from kraftwire.decode.findings import json_path
 from kraftwire.decode.layouts import Span, spans
 from kraftwire.decode.redact import REDACTED
 from kraftwire.errors import WireError
-from kraftwire.records.batch import HEADER_SIZE
 from kraftwire.records.decoded import Decoded
+from kraftwire.records.header import HEADER_SIZE
 from kraftwire.records.json_form import decode_record
 from kraftwire.records.reader import Batch
 from kraftwire.records.record import Record

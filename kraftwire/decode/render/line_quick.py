@@ -7,7 +7,6 @@ takes its time, remembers and explains is asked.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,15 +22,13 @@ from kraftwire.protocol.versions import (
     request_header_version,
     response_header_version,
 )
+from kraftwire.records.header import LENGTH_MIN, LOG_OVERHEAD, MAGIC, fields
 from kraftwire.wire.message import Message
 
 __all__ = ["quick_body", "quick_errors"]
 
 # Length, magic and CRC of a batch, whose CRC covers what follows.
-_BATCH = struct.Struct(">8xi4xBI")
-_BATCH_LENGTH_END = 12
-_BATCH_LENGTH_MIN = 49
-_MAGIC = 2
+_BATCH = fields("batch_length", "magic", "crc")
 
 # Responses with records that only the long way looks into.
 _LONG_WAY = frozenset({"FetchSnapshotResponse", "ShareFetchResponse"})
@@ -83,8 +80,8 @@ def _is_sound(data: memoryview | bytes | None) -> bool:
     position, end = 0, len(data or b"")
     while data and end - position >= _BATCH.size:
         length, magic, crc = _BATCH.unpack_from(data, position)
-        position, start = position + _BATCH_LENGTH_END + length, position + _BATCH.size
-        if magic != _MAGIC or length < _BATCH_LENGTH_MIN:
+        position, start = position + LOG_OVERHEAD + length, position + _BATCH.size
+        if magic != MAGIC or length < LENGTH_MIN:
             return False
         if position <= end and crc32c(data[start:position]) != crc:
             return False

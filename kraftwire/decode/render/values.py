@@ -15,8 +15,8 @@ from kraftwire.decode.bodies_topics import TopicNames
 from kraftwire.decode.redact import REDACTED
 from kraftwire.decode.render.text import utc_text
 from kraftwire.protocol.error_codes import error_name
-from kraftwire.records.batch import CONTROL, DELETE_HORIZON, STAMPED, TRANSACTIONAL
 from kraftwire.records.compression import CODEC_MASK, NAMES
+from kraftwire.records.header import CONTROL, DELETE_HORIZON, STAMPED, TRANSACTIONAL
 from kraftwire.wire.facts import FieldFacts
 from kraftwire.wire.json_form import uuid_from_text, uuid_to_text
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftwire.records.batch import HEADER_SIZE, MAGIC_FIELD
+from kraftwire.records.header import HEADER_SIZE, MAGIC_FIELD
 
 __all__ = ["FETCH_APIS", "wait_ms"]
 

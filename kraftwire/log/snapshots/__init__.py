@@ -1,0 +1,1 @@
+"""Snapshots on disk; see README.md."""

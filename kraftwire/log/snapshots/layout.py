@@ -1,0 +1,34 @@
+"""How a snapshot file is laid out: record batches with offsets from 0 and the epoch of its id.
+
+First stands a control batch that begins with the header record; kraft.version and voters follow in
+it where kraft.version is 1. Then come batches of data, each of at most 8 MiB, and last a control
+batch with the footer record (R-SNAP-3). Source: Kafka's `RecordsSnapshotWriter`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kraftwire.messages.snapshot_footer_record import SnapshotFooterRecord
+from kraftwire.messages.snapshot_header_record import SnapshotHeaderRecord
+from kraftwire.records.control import ControlType, control_batch
+from kraftwire.wire.message import Message
+
+__all__ = ["ControlRecords", "footer_batch", "header_batch"]
+
+ControlRecords = Sequence[tuple[ControlType, Message]]
+
+
+def header_batch(epoch: int, now_ms: int, timestamp: int, records: ControlRecords = ()) -> bytes:
+    """The first batch: the header record, then kraft.version and voters.
+
+    `timestamp` is that of the last record that the snapshot contains.
+    """
+    header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=timestamp)
+    return control_batch(0, epoch, now_ms, [(ControlType.SNAPSHOT_HEADER, header), *records])
+
+
+def footer_batch(base_offset: int, epoch: int, now_ms: int) -> bytes:
+    """The last batch."""
+    footer = SnapshotFooterRecord(version=0)
+    return control_batch(base_offset, epoch, now_ms, [(ControlType.SNAPSHOT_FOOTER, footer)])

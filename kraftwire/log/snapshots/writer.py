@@ -1,0 +1,119 @@
+"""Writing a snapshot: values in, batches on disk as Kafka's own writer lays them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kraftwire.errors import UsageError
+from kraftwire.limits import METADATA_BATCH_BYTES_MAX
+from kraftwire.log.files import File
+from kraftwire.log.snapshots.layout import ControlRecords, footer_batch, header_batch
+from kraftwire.records.header import HEADER_SIZE
+from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.records.plain import RECORD_OVERHEAD_MAX, data_batch, plain_size
+
+__all__ = ["SnapshotWriter"]
+
+
+class SnapshotWriter:
+    """A snapshot that is being written; memory holds one batch of it.
+
+    Order: `append` as often as needed, then `freeze`; or `discard` at any time. All of them may run
+    in a thread, one at a time.
+    """
+
+    def __init__(
+        self,
+        file: File,
+        snapshot: OffsetAndEpoch,
+        now_ms: int,
+        *,
+        publish: Callable[[File], int],
+        withdraw: Callable[[File], None],
+        batch_max_bytes: int = METADATA_BATCH_BYTES_MAX,
+    ) -> None:
+        self.id = snapshot
+        self.size = 0
+        self._file = file
+        self._now_ms = now_ms
+        self._publish = publish
+        self._withdraw = withdraw
+        self._batch_max_bytes = batch_max_bytes
+        self._base_offset = 0
+        self._open: list[bytes] = []
+        self._open_max = HEADER_SIZE
+        # Of so many open records the exact size is known.
+        self._measured = self._measured_size = 0
+        self._is_done = False
+
+    def begin(self, timestamp: int, control: ControlRecords) -> None:
+        """Write the first batch; the store does that."""
+        self._write(header_batch(self.id.epoch, self._now_ms, timestamp, control))
+        self._base_offset = 1 + len(control)
+
+    def append(self, values: Sequence[bytes]) -> None:
+        """Add records with these values, all in one batch if they fit into one.
+
+        Kafka writes out the batch that such a list has just begun together with the full one before
+        it, so batches end where lists do, and so do ours.
+
+        Raises: UsageError if a value is empty, does not fit into a batch, or comes after the end;
+        StorageError.
+        """
+        if self._is_done:
+            raise UsageError(f"the snapshot {self.id} is complete or discarded")
+        if not all(values):
+            raise UsageError("a record of a snapshot needs a value that is not empty")
+        size_max = sum(map(len, values)) + RECORD_OVERHEAD_MAX * len(values)
+        if self._open_max + size_max <= self._batch_max_bytes or self._fits(values):
+            self._open.extend(values)
+            self._open_max += size_max
+            return
+        self._complete()
+        if self._fits(values):
+            self._open.extend(values)
+            self._complete()
+        elif len(values) > 1:
+            for part in (values[: len(values) // 2], values[len(values) // 2 :]):
+                self.append(part)
+        else:
+            raise UsageError(
+                f"a record of {len(values[0])} bytes does not fit into a batch of "
+                f"{self._batch_max_bytes}"
+            )
+
+    def freeze(self) -> int:
+        """Write the end, make the file durable, read-only and known; returns its size in bytes.
+
+        Raises: StorageError, fatal if a sync fails.
+        """
+        self._complete()
+        self._write(footer_batch(self._base_offset, self.id.epoch, self._now_ms))
+        self._is_done = True
+        return self._publish(self._file)
+
+    def discard(self) -> None:
+        """Remove what was written, unless it is complete; doing so again has no effect."""
+        if not self._is_done:
+            self._is_done = True
+            self._withdraw(self._file)
+
+    def _fits(self, values: Sequence[bytes]) -> bool:
+        """Whether the open batch can take values too, to the byte."""
+        count = len(self._open)
+        self._measured_size += plain_size(self._open[self._measured :], self._measured)
+        self._measured = count
+        size = self._measured_size + plain_size(values, count)
+        return HEADER_SIZE + size <= self._batch_max_bytes
+
+    def _complete(self) -> None:
+        """Write the open batch."""
+        if self._open:
+            self._write(data_batch(self._base_offset, self.id.epoch, self._now_ms, self._open))
+            self._base_offset += len(self._open)
+        self._open, self._open_max = [], HEADER_SIZE
+        self._measured = self._measured_size = 0
+
+    def _write(self, data: bytes) -> None:
+        self._file.pwrite(data, self.size)
+        self.size += len(data)
