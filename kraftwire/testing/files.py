@@ -63,18 +63,18 @@ class NodeFiles:
         """
         from kraftwire.log.files import LocalFiles
         from kraftwire.log.format import FormatNode, FormatRequest, Quorum, format_directories
-        from kraftwire.log.voters import InitialVoter
+        from kraftwire.wire.json_form import uuid_to_text
 
         data = str(self.data(number))
         shutil.rmtree(data, ignore_errors=True)
         kind = Quorum.UNSAID
-        voters: tuple[InitialVoter, ...] = ()
+        voters = ""
         if self._is_dynamic and initial is None:
             kind = Quorum.NONE
         elif self._is_dynamic and initial is not None:
             kind = Quorum.INITIAL
-            voters = tuple(
-                InitialVoter(each, directory_id, HOST, self.ports[each][1])
+            voters = ",".join(
+                f"{each}@{HOST}:{self.ports[each][1]}:{uuid_to_text(directory_id)}"
                 for each, directory_id in initial.items()
             )
         node = FormatNode(
