@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from kraftwire.log.atomic import replace_file
 from kraftwire.log.files import Files
 
-__all__ = ["EpochEntries", "epochs_text", "read_epochs", "write_epochs"]
+__all__ = ["EpochEntries", "epochs_from", "epochs_text", "read_epochs", "write_epochs"]
 
 # (epoch, start offset), both strictly rising.
 EpochEntries = list[tuple[int, int]]
@@ -44,3 +44,13 @@ def read_epochs(files: Files, path: str) -> EpochEntries | None:
 def write_epochs(files: Files, path: str, entries: Iterable[tuple[int, int]]) -> None:
     """Replace the file durably. Raises: StorageError."""
     replace_file(files, path, epochs_text(entries).encode())
+
+
+def epochs_from(entries: EpochEntries, start_offset: int) -> EpochEntries:
+    """The entries of a log that now starts at an offset: the epoch in force there begins there.
+
+    Source: Kafka's `LeaderEpochFileCache.truncateFromStartAsyncFlush`.
+    """
+    before = [epoch for epoch, start in entries if start <= start_offset]
+    after = [(epoch, start) for epoch, start in entries if start > start_offset]
+    return [(before[-1], start_offset), *after] if before else after

@@ -1,7 +1,7 @@
 """The replicated log on disk: append, flush, truncate, read.
 
 A `MetadataLog` belongs to one owner, who calls one method at a time; only `flush` may run in a
-thread of its own beside `append` and `read`. After an error of a write or a sync every method that
+thread of its own next to `append` and `read`. After an error of a write or a sync every method that
 changes the log raises that error again, because nobody knows what is on disk (D9).
 
 Source: Kafka's `UnifiedLog` and `KafkaRaftLog`.
@@ -9,30 +9,35 @@ Source: Kafka's `UnifiedLog` and `KafkaRaftLog`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from kraftwire.errors import InvariantError, StorageError, UsageError, check
 from kraftwire.log.batches import HEAD, HEAD_SIZE, BatchList
-from kraftwire.log.epochs import EpochEntries, write_epochs
+from kraftwire.log.epochs import EpochEntries, epochs_from, write_epochs
 from kraftwire.log.files import Files
-from kraftwire.log.names import EPOCHS_FILE, base_offset_of, join, offset_name, partition_directory
+from kraftwire.log.names import EPOCHS_FILE, join, partition_directory
 from kraftwire.log.partition_metadata import ensure_partition_metadata
-from kraftwire.log.producers import EMPTY_PRODUCER_SNAPSHOT
+from kraftwire.log.producers import remove_producer_snapshots, write_producer_snapshot
 from kraftwire.log.recovery import Recovered, epochs_of, recover
-from kraftwire.log.segment import SUFFIXES, BatchFacts, Segment
+from kraftwire.log.segment import BatchFacts, Segment
 from kraftwire.log.settings import LogSettings
+from kraftwire.log.snapshots.store import SnapshotStore
 from kraftwire.records.header import CONTROL, LOG_OVERHEAD
 from kraftwire.records.offsets import OffsetAndEpoch
 
 __all__ = ["MetadataLog"]
 
+_LOG = logging.getLogger(__name__)
+
 
 class MetadataLog:
     """A log that is open; `open` is the way in.
 
-    Shape: offsets from `start_offset` to below `end_offset` are there, those below
-    `flushed_offset` durably. `snapshot` is (end offset, epoch) of the newest snapshot other than
-    0-0 in the directory, None without one.
+    Offsets from `start_offset` to below `end_offset` are there, those below `flushed_offset`
+    durably. `start_offset` may lie inside a segment; after a restart it is the first segment's
+    base (R-FILE-2).
     """
 
     def __init__(
@@ -46,26 +51,43 @@ class MetadataLog:
         self._epochs_stored = list(found.epochs_stored or ())
         self._failure: StorageError | None = None
         self.directory = directory
-        self.snapshot = found.snapshot
+        self.start_offset = found.segments[0].base_offset
         self.end_offset = found.segments[-1].end_offset
         self.flushed_offset = self.end_offset
 
     @classmethod
     def open(
-        cls, files: Files, directory: str, settings: LogSettings, topic: str, topic_id: bytes
+        cls,
+        files: Files,
+        directory: str,
+        settings: LogSettings,
+        topic: str,
+        topic_id: bytes,
+        *,
+        snapshots: SnapshotStore | None = None,
     ) -> MetadataLog:
         """Open or create the log of a topic in a log directory.
 
-        Shape: the files are in the directory's subdirectory `<topic>-0`. Order: hold the
-        directory's lock. Raises: StorageError if flushed records are missing or damaged.
+        The files are in the directory's subdirectory `<topic>-0`; `snapshots` is the store of that
+        subdirectory, for a caller who goes on to use it. A snapshot that is ahead of the log
+        replaces it, as after a crash between download and reset (R-START-2).
+
+        Order: hold the directory's lock. Raises: StorageError if flushed records are missing or
+        damaged.
         """
         partition = partition_directory(directory, topic)
+        store = snapshots or SnapshotStore(files, partition)
         if not files.exists(partition):
             files.mkdir(partition)
             files.fsync_dir(directory)
         ensure_partition_metadata(files, partition, topic_id)
-        log = cls(files, partition, settings, recover(files, partition, settings))
+        log = cls(files, partition, settings, recover(files, partition, settings, store))
         log._start()
+        newest = store.newest
+        if newest is not None and log._is_behind(newest):
+            _LOG.info("%s: the log gives way to snapshot %s", partition, newest)
+            log.reset(newest)
+        store.settle(log.start_offset)
         return log
 
     def _start(self) -> None:
@@ -74,13 +96,23 @@ class MetadataLog:
         self._files.fsync_dir(self.directory)
         self._store_epochs(self._epochs)
 
+    def _is_behind(self, snapshot: OffsetAndEpoch) -> bool:
+        """Whether a snapshot contains records that the log has not, or others than the log has."""
+        if not self._epochs and self.end_offset == snapshot.offset:
+            return False
+        last_epoch = self._epochs[-1][0] if self._epochs else -1
+        return not OffsetAndEpoch(self.end_offset, last_epoch).is_newer_or_equal(snapshot)
+
     @property
-    def start_offset(self) -> int:
-        """The first offset in the log."""
-        return self._segments[0].base_offset
+    def size_bytes(self) -> int:
+        """Bytes of all segments, without their indexes."""
+        return sum(segment.size for segment in self._segments)
 
     def batches(self) -> Sequence[OffsetAndEpoch]:
-        """Base offset and leader epoch of every batch in order."""
+        """Base offset and leader epoch of every batch in order.
+
+        The first ones may be below `start_offset`, in the segment that contains it.
+        """
         return BatchList([segment.batches for segment in self._segments])
 
     def control(self) -> list[tuple[int, bytes]]:
@@ -92,7 +124,10 @@ class MetadataLog:
         ]
 
     def epochs(self) -> EpochEntries:
-        """(epoch, start offset) of every leader epoch with a batch in the log."""
+        """(epoch, start offset) of every leader epoch with a batch in the log.
+
+        The epoch of the log's first record begins at `start_offset`.
+        """
         return list(self._epochs)
 
     def append(self, data: bytes | memoryview, base_offset: int, end_offset: int) -> None:
@@ -109,14 +144,11 @@ class MetadataLog:
                 f"append of [{base_offset}, {end_offset}) with batches up to {found} "
                 f"to a log that ends at {self.end_offset}"
             )
-        try:
+        with self._failing():
             if len(data) <= self._settings.segment_bytes:
                 self._append(data, batches)
             else:
                 self._append_apart(data, batches)
-        except StorageError as error:
-            self._failure = error
-            raise
 
     def _append_apart(self, data: bytes | memoryview, batches: Sequence[BatchFacts]) -> None:
         """Append batches one by one: together they are larger than a segment."""
@@ -154,18 +186,12 @@ class MetadataLog:
         old = self._segments[-1]
         old.sync()
         old.deactivate()
-        self._write_producer_snapshot()
+        write_producer_snapshot(self._files, self.directory, self.end_offset)
         segment = Segment(self._files, self.directory, self.end_offset, self._settings)
         segment.activate()
         self._segments.append(segment)
         self._files.fsync_dir(self.directory)
         return segment
-
-    def _write_producer_snapshot(self) -> None:
-        path = join(self.directory, offset_name(self.end_offset, "snapshot"))
-        file = self._files.open(path, create=True)
-        file.pwrite(EMPTY_PRODUCER_SNAPSHOT, 0)
-        file.close()
 
     def flush(self) -> int:
         """Make the log durable up to the end that it has now; returns that offset.
@@ -177,13 +203,10 @@ class MetadataLog:
         end_offset = self.end_offset
         dirty, self._dirty = self._dirty, []
         epochs = [entry for entry in self._epochs if entry[1] < end_offset]
-        try:
+        with self._failing():
             for segment in dirty:
                 segment.sync()
             self._store_epochs(epochs)
-        except StorageError as error:
-            self._failure = error
-            raise
         self.flushed_offset = max(self.flushed_offset, end_offset)
         return end_offset
 
@@ -203,13 +226,9 @@ class MetadataLog:
             end_offset >= self.start_offset,
             f"truncation to {end_offset}, below the log's start {self.start_offset}",
         )
-        if end_offset >= self.end_offset:
-            return self.end_offset
-        try:
-            self._truncate(end_offset)
-        except StorageError as error:
-            self._failure = error
-            raise
+        if end_offset < self.end_offset:
+            with self._failing():
+                self._truncate(end_offset)
         return self.end_offset
 
     def _truncate(self, end_offset: int) -> None:
@@ -223,32 +242,59 @@ class MetadataLog:
             number, end = len(segment.batches), segment.end_offset
         self._epochs = [entry for entry in self._epochs if entry[1] < end]
         self._store_epochs(list(self._epochs))
-        self._remove_producer_snapshots(end)
+        remove_producer_snapshots(self._files, self.directory, above=end)
         while self._segments[-1] is not segment:
-            self._remove(self._segments.pop())
+            self._segments.pop().remove()
         segment.cut(number)
         segment.activate()
         self._dirty = [dirty for dirty in self._dirty if dirty in self._segments]
         self.end_offset = segment.end_offset
         self.flushed_offset = min(self.flushed_offset, self.end_offset)
 
-    def _remove_producer_snapshots(self, end_offset: int) -> None:
-        removed = False
-        for name in self._files.listdir(self.directory):
-            offset = base_offset_of(name, "snapshot")
-            if offset is not None and offset > end_offset:
-                self._files.unlink(join(self.directory, name))
-                removed = True
-        if removed:
-            self._files.fsync_dir(self.directory)
+    def reset(self, start: OffsetAndEpoch) -> None:
+        """Empty the log, durably, so that it starts and ends where a snapshot ends (R-FSN-4).
 
-    def _remove(self, segment: Segment) -> None:
-        """Remove a segment, durably before the one before it goes: there must be no hole."""
-        segment.close()
-        for suffix in SUFFIXES:
-            name = offset_name(segment.base_offset, suffix)
-            self._files.unlink(join(self.directory, name))
+        A crash in the midst leaves a beginning of the old log, which the snapshot replaces at the
+        next start. Order: that snapshot is durable. Raises: StorageError if the disk fails.
+        """
+        self._ensure_usable()
+        with self._failing():
+            self._reset(start.offset)
+
+    def _reset(self, offset: int) -> None:
+        self._epochs = []
+        self._store_epochs([])
+        remove_producer_snapshots(self._files, self.directory)
+        while self._segments:
+            self._segments.pop().remove()
+        self._dirty = []
+        segment = Segment(self._files, self.directory, offset, self._settings)
+        segment.activate()
+        self._segments.append(segment)
         self._files.fsync_dir(self.directory)
+        self.start_offset = self.end_offset = self.flushed_offset = offset
+
+    def drop_prefix(self, start_offset: int) -> None:
+        """Let the log start at this offset; segments that lie wholly below it go (R-SNAP-6).
+
+        The oldest goes first, each durably before the next, and the one that is written to never.
+        Order: a snapshot that ends at or above the offset is durable. Raises: StorageError if the
+        disk fails; InvariantError for an offset outside the log.
+        """
+        self._ensure_usable()
+        check(
+            self.start_offset <= start_offset <= self.end_offset,
+            f"a start at {start_offset} of a log from {self.start_offset} to {self.end_offset}",
+        )
+        self.start_offset = start_offset
+        self._epochs = epochs_from(self._epochs, start_offset)
+        segments = self._segments
+        with self._failing():
+            while len(segments) > 1 and segments[0].end_offset <= start_offset:
+                segments.pop(0).remove()
+            remove_producer_snapshots(self._files, self.directory, below=segments[0].base_offset)
+            self._store_epochs([entry for entry in self._epochs if entry[1] < self.flushed_offset])
+        self._dirty = [dirty for dirty in self._dirty if dirty in segments]
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
         """Whole batches of one segment, from the one that contains `offset`.
@@ -270,10 +316,19 @@ class MetadataLog:
             self.flush()
             self._segments[-1].deactivate()
             if self.end_offset:
-                self._write_producer_snapshot()
+                write_producer_snapshot(self._files, self.directory, self.end_offset)
         for segment in self._segments:
             segment.close()
         self._failure = StorageError("the log is closed", file=self.directory)
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Remember an error of the disk: nothing may be changed after it."""
+        try:
+            yield
+        except StorageError as error:
+            self._failure = error
+            raise
 
     def _ensure_usable(self) -> None:
         if self._failure:

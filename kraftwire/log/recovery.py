@@ -23,7 +23,6 @@ from kraftwire.log.files import Files
 from kraftwire.log.names import (
     EPOCHS_FILE,
     base_offset_of,
-    checkpoint_of,
     is_leftover,
     join,
     offset_name,
@@ -31,7 +30,7 @@ from kraftwire.log.names import (
 from kraftwire.log.scan import Damage, SegmentScan, find_later_batch, has_hole
 from kraftwire.log.segment import SUFFIXES, Segment
 from kraftwire.log.settings import LogSettings
-from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.log.snapshots.store import SnapshotStore
 
 __all__ = ["Recovered", "epochs_of", "recover"]
 
@@ -47,28 +46,34 @@ _REMEDY = (
 class Recovered:
     """A log directory as it was opened.
 
-    Shape: `segments` is never empty; `snapshot` is (end offset, epoch) of the newest one except
-    0-0; `epochs_stored` is what the epoch file holds, which may differ from the log.
+    `segments` is never empty; `epochs_stored` is what the epoch file holds, which may differ from
+    the log.
     """
 
     segments: list[Segment] = field(default_factory=list)
-    snapshot: OffsetAndEpoch | None = None
     epochs_stored: EpochEntries | None = None
+    last_epoch: int = -1
 
 
-def recover(files: Files, directory: str, settings: LogSettings) -> Recovered:
-    """Open every segment of a directory.
+def recover(
+    files: Files, directory: str, settings: LogSettings, snapshots: SnapshotStore
+) -> Recovered:
+    """Open every segment of a directory; a log without any begins behind the newest snapshot.
 
     Raises: StorageError if flushed records are missing or damaged.
     """
     names = _remove_leftovers(files, directory)
     found = Recovered(epochs_stored=read_epochs(files, join(directory, EPOCHS_FILE)))
-    snapshots = sorted(id for name in names if (id := checkpoint_of(name)) and id != (0, 0))
-    found.snapshot = OffsetAndEpoch(*snapshots[-1]) if snapshots else None
+    bases = [base for name in names if (base := base_offset_of(name, "log")) is not None]
+    if not bases:
+        bases = [snapshots.newest.offset if snapshots.newest else 0]
     try:
-        _load_segments(files, directory, settings, found, names)
+        snapshots.check_start(bases[0], join(directory, offset_name(bases[0], "log")))
+        for base, following in zip(bases, [*bases[1:], None], strict=True):
+            segment = Segment(files, directory, base, settings)
+            found.segments.append(segment)
+            _load(found, segment, following)
         _check_end(found, names)
-        _check_start(directory, found)
     except StorageError:
         for segment in found.segments:
             segment.close()
@@ -113,26 +118,18 @@ def _remove_leftovers(files: Files, directory: str) -> list[str]:
     return names
 
 
-def _load_segments(
-    files: Files, directory: str, settings: LogSettings, found: Recovered, names: list[str]
-) -> None:
-    bases = [base for name in names if (base := base_offset_of(name, "log")) is not None]
-    # A replica that has only been given a snapshot begins behind it.
-    bases = bases or [found.snapshot[0] if found.snapshot else 0]
-    last_epoch = -1
-    for base, following in zip(bases, [*bases[1:], None], strict=True):
-        segment = Segment(files, directory, base, settings)
-        found.segments.append(segment)
-        scan = segment.load(last_epoch)
-        if scan.damage:
-            _judge(segment, scan, scan.damage, following)
-        if following is not None and segment.end_offset != following:
-            raise _refusal(
-                segment.path,
-                scan.size,
-                f"ends at offset {segment.end_offset}, but the next segment begins at {following}",
-            )
-        last_epoch = scan.last_epoch
+def _load(found: Recovered, segment: Segment, following: int | None) -> None:
+    """Read a segment, the last of those found; another one may follow at an offset."""
+    scan = segment.load(found.last_epoch)
+    found.last_epoch = scan.last_epoch
+    if scan.damage:
+        _judge(segment, scan, scan.damage, following)
+    if following is not None and segment.end_offset != following:
+        raise _refusal(
+            segment.path,
+            scan.size,
+            f"ends at offset {segment.end_offset}, but the next segment begins at {following}",
+        )
 
 
 def _judge(segment: Segment, scan: SegmentScan, damage: Damage, following: int | None) -> None:
@@ -182,18 +179,6 @@ def _evidence(found: Recovered, names: list[str]) -> Iterator[tuple[str, int]]:
     # A rotten entry is no evidence: both halves must point behind the end.
     if entries and entries == sorted(set(entries)) and entries[-1][1] >= last.size:
         yield "the index has a record", last.base_offset + entries[-1][0] + 1
-
-
-def _check_start(directory: str, found: Recovered) -> None:
-    """Refuse a log that begins above 0 behind no snapshot (R-START-2, KAFKA-14240)."""
-    start = found.segments[0].base_offset
-    if start and (found.snapshot is None or found.snapshot[0] < start):
-        newest = f"the newest snapshot ends at {found.snapshot[0]}" if found.snapshot else "none"
-        raise _refusal(
-            join(directory, offset_name(start, "log")),
-            0,
-            f"the log begins at offset {start}, but no snapshot covers what is before ({newest})",
-        )
 
 
 def _refusal(path: str, position: int, problem: str) -> StorageError:

@@ -45,6 +45,8 @@ class Segment:
     ) -> None:
         """Open the three files, or make those that are missing."""
         self._settings = settings
+        self._files = files
+        self.directory = directory
         self.base_offset = base_offset
         self.end_offset = base_offset
         self.size = 0
@@ -261,6 +263,13 @@ class Segment:
             times.append((largest, largest_offset))
         self.offsets.rewrite(offsets)
         self.times.rewrite(times)
+
+    def remove(self) -> None:
+        """Close the segment and remove its files, durably: a neighbour may go only after it."""
+        self.close()
+        for suffix in SUFFIXES:
+            self._files.unlink(join(self.directory, offset_name(self.base_offset, suffix)))
+        self._files.fsync_dir(self.directory)
 
     def close(self) -> None:
         """Give up the files as they are."""

@@ -27,6 +27,7 @@ from kraftwire.log.names import (
 )
 from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.log.settings import LogSettings
+from kraftwire.log.snapshots.store import SnapshotStore
 from kraftwire.log.uuids import random_uuid
 from kraftwire.node.config import NodeConfig
 from kraftwire.raft.effects import ElectionState, PersistQuorumState
@@ -47,9 +48,11 @@ class Storage:
         *,
         metas: dict[str, MetaProperties],
         log: MetadataLog,
+        snapshots: SnapshotStore,
         locks: list[Lock],
     ) -> None:
         self.log = log
+        self.snapshots = snapshots
         self._files = files
         self._metas = metas
         self._own = metas[config.metadata_log_dir]
@@ -77,14 +80,22 @@ class Storage:
                 segment_bytes=config.segment_max_bytes, segment_ms=config.segment_max_ms
             )
             topic = config.topic
+            snapshots = SnapshotStore(
+                files, partition_directory(config.metadata_log_dir, topic.name)
+            )
             log = MetadataLog.open(
-                files, config.metadata_log_dir, settings, topic.name, topic.topic_id
+                files,
+                config.metadata_log_dir,
+                settings,
+                topic.name,
+                topic.topic_id,
+                snapshots=snapshots,
             )
         except BaseException:
             for lock in locks:
                 lock.close()
             raise
-        return cls(config, files, metas=metas, log=log, locks=locks)
+        return cls(config, files, metas=metas, log=log, snapshots=snapshots, locks=locks)
 
     @property
     def cluster_id(self) -> str | None:
@@ -108,7 +119,9 @@ class Storage:
             end_offset=log.end_offset,
             batches=log.batches(),
             control=log.control(),
-            snapshots=[StoredSnapshot(log.snapshot, 0)] if log.snapshot else [],
+            snapshots=[
+                StoredSnapshot(one.id, one.size, one.control) for one in self.snapshots.stored()
+            ],
         )
         return StoredState(ElectionState(stored.epoch, stored.leader_id, voted), image)
 

@@ -6,6 +6,7 @@ from kraftwire.log.metadata_log import MetadataLog
 from kraftwire.log.names import LOCK_FILE, QUORUM_STATE_FILE, join, partition_directory
 from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.log.settings import LogSettings
+from kraftwire.log.snapshots.store import SnapshotStore
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.raft.effects import ElectionState, PersistQuorumState
 from kraftwire.raft.ports import LogImage, StoredSnapshot, StoredState
@@ -31,8 +32,17 @@ class Storage:
         files.mkdir(DIRECTORY)
         self._lock = files.lock(join(DIRECTORY, LOCK_FILE))
         settings = LogSettings(segment_bytes=segment_bytes, index_bytes=_INDEX_BYTES)
-        self.log = MetadataLog.open(files, DIRECTORY, settings, METADATA_TOPIC, METADATA_TOPIC_ID)
-        self._state_path = join(partition_directory(DIRECTORY, METADATA_TOPIC), QUORUM_STATE_FILE)
+        partition = partition_directory(DIRECTORY, METADATA_TOPIC)
+        self.snapshots = SnapshotStore(files, partition)
+        self.log = MetadataLog.open(
+            files,
+            DIRECTORY,
+            settings,
+            METADATA_TOPIC,
+            METADATA_TOPIC_ID,
+            snapshots=self.snapshots,
+        )
+        self._state_path = join(partition, QUORUM_STATE_FILE)
         self._state_file = QuorumStateFile(files, self._state_path)
 
     def stored(self) -> StoredState:
@@ -43,7 +53,9 @@ class Storage:
             end_offset=log.end_offset,
             batches=log.batches(),
             control=log.control(),
-            snapshots=[StoredSnapshot(log.snapshot, 0)] if log.snapshot else [],
+            snapshots=[
+                StoredSnapshot(one.id, one.size, one.control) for one in self.snapshots.stored()
+            ],
         )
         state = self._state_file.read() or QuorumState()
         voted = ReplicaKey(state.voted_id, state.voted_directory_id)

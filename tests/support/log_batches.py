@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from kraftwire.log.files import Files, LocalFiles
 from kraftwire.log.metadata_log import MetadataLog
+from kraftwire.log.snapshots.store import SnapshotStore
 from kraftwire.records.builder import BatchHeader, build_columns
+from kraftwire.records.offsets import OffsetAndEpoch
 
-__all__ = ["TIME", "TOPIC", "TOPIC_ID", "append", "batch"]
+__all__ = ["TIME", "TOPIC", "TOPIC_ID", "append", "batch", "put_snapshot"]
 
 TOPIC = "__cluster_metadata"
 TOPIC_ID = bytes(15) + b"\x01"
@@ -33,3 +36,14 @@ def append(log: MetadataLog, count: int = 1, *, epoch: int = 1, size: int = 10) 
     data = batch(base, count, epoch=epoch, size=size)
     log.append(data, base, base + count)
     return data
+
+
+def put_snapshot(
+    partition: object, end_offset: int, epoch: int = 1, *, files: Files | None = None
+) -> OffsetAndEpoch:
+    """Write a small snapshot into a directory; returns its id."""
+    snapshot = OffsetAndEpoch(end_offset, epoch)
+    writer = SnapshotStore(files or LocalFiles(), str(partition)).writer(snapshot, (), TIME, TIME)
+    writer.append([b"the state up to %d" % end_offset])
+    writer.freeze()
+    return snapshot

@@ -25,7 +25,7 @@ def test_a_new_log_is_empty(tmp_path: Path) -> None:
     assert (log.start_offset, log.end_offset, log.flushed_offset) == (0, 0, 0)
     assert list(log.batches()) == []
     assert log.control() == []
-    assert log.snapshot is None
+    assert log.size_bytes == 0
     log.close()
     names = sorted(path.name for path in (tmp_path / f"{TOPIC}-0").iterdir())
     zero = "0" * 20

@@ -12,6 +12,7 @@ from kraftwire.log.files import LocalFiles
 from kraftwire.log.metadata_log import MetadataLog
 from kraftwire.log.quorum_state import QuorumStateFile
 from kraftwire.log.settings import LogSettings
+from kraftwire.log.snapshots.store import SnapshotStore
 from kraftwire.records.reader import read_batches
 from tests.support.captures import shared
 from tests.support.log_batches import TOPIC, TOPIC_ID
@@ -73,7 +74,9 @@ def test_opening_a_real_directory_changes_nothing(
     assert (log.start_offset, log.end_offset) == (0, 1168)
     assert log.epochs() == [(1, 0), (2, 810), (3, 848), (4, 878)]
     newest = max(path.stem for path in (copy / _PARTITION).glob("*.checkpoint"))
-    assert log.snapshot == tuple(map(int, newest.split("-")))
+    store = SnapshotStore(LocalFiles(), str(copy / _PARTITION))
+    assert store.newest == tuple(map(int, newest.split("-")))
+    assert len(store.stored()) == len(list((copy / _PARTITION).glob("*.checkpoint")))
     assert len(log.control()) == 6  # four leaders, two changes of the voters
     log.close()
     after = _files(copy / _PARTITION)

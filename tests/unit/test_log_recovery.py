@@ -202,39 +202,6 @@ def test_a_torn_end_before_another_segment_is_refused(segments: Path) -> None:
         _open(segments.parent)
 
 
-def test_a_log_that_begins_behind_a_snapshot_is_recognised(segments: Path) -> None:
-    """So Kafka leaves it once a snapshot covers the first segments (R-START-2)."""
-    names = sorted(segments.glob("*.log"))
-    start = int(names[1].stem)
-    for suffix in (".log", ".index", ".timeindex"):
-        names[0].with_suffix(suffix).unlink()
-    (segments / f"{start - 1:020d}-0000000001.checkpoint").touch()
-    with pytest.raises(StorageError, match=f"the newest snapshot ends at {start - 1}"):
-        _open(segments.parent)
-    (segments / f"{start:020d}-0000000001.checkpoint").touch()
-    log = _open(segments.parent)
-    assert (log.start_offset, log.end_offset) == (start, 100)
-    assert log.snapshot == (start, 1)
-    assert log.epochs() == [(1, start)]
-    log.close()
-
-
-def test_a_directory_with_nothing_but_a_snapshot_begins_behind_it(tmp_path: Path) -> None:
-    """A replica that stopped right after it had fetched one; 0-0 is not such a snapshot."""
-    partition = tmp_path / f"{TOPIC}-0"
-    partition.mkdir()
-    (partition / f"{_FIRST}-{0:010d}.checkpoint").touch()
-    log = _open(tmp_path)
-    assert (log.start_offset, log.end_offset, log.snapshot) == (0, 0, None)
-    log.close()
-    for path in partition.glob(f"{_FIRST}.*"):
-        path.unlink()
-    (partition / f"{70:020d}-{4:010d}.checkpoint").touch()
-    log = _open(tmp_path)
-    assert (log.start_offset, log.end_offset, log.snapshot) == (70, 70, (70, 4))
-    log.close()
-
-
 def test_leftovers_of_a_crash_are_removed(partition: Path) -> None:
     """Unfinished snapshots, deletions and temporary files, and indexes without a log
     (KAFKA-13098)."""
