@@ -1,0 +1,1 @@
+"""Clusters without time: any message, timer, flush or crash may come next."""

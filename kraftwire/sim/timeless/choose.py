@@ -1,0 +1,135 @@
+"""Chooses what happens next in a timeless cluster, by the weights of its plan."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Callable
+from itertools import accumulate
+from random import Random
+
+from kraftwire.sim.timeless.plan import Plan
+from kraftwire.sim.timeless.world import Happening, World
+
+__all__ = ["Chooser"]
+
+_TRIES = 4
+
+
+class Chooser:
+    """A seeded random choice among what can happen."""
+
+    def __init__(self, plan: Plan, world: World) -> None:
+        self._world = world
+        self._nodes = list(plan.nodes)
+        self._voters = plan.voters
+        self._random = Random(f"choices {plan.seed}")
+        makers: dict[str, Callable[[], Happening | None]] = {
+            "deliver": self._deliver,
+            "again": self._again,
+            "fail": self._fail,
+            "timer": self._timer,
+            "late": lambda: ("late", self._any()),
+            "work": self._work,
+            "spoil": self._spoil,
+            "append": self._append,
+            "crash": lambda: ("crash", self._any(), self._random.randrange(3)),
+            "cut": self._cut,
+            "start": self._start,
+            "part": self._part,
+            "heal": lambda: ("heal",),
+            "resign": lambda: ("resign", self._leader()),
+            "stop": lambda: ("stop", self._any()),
+            "snapshot": lambda: ("snapshot", self._any()),
+            "retain": lambda: ("retain", self._any(), self._random.randrange(3)),
+            "add": lambda: ("add", self._leader(), self._any()),
+            "remove": self._remove,
+            "wipe": lambda: ("wipe", self._any()),
+            "upgrade": lambda: ("upgrade", self._leader()),
+        }
+        kinds = [kind for kind in makers if plan.weights.get(kind, 0) > 0]
+        self._makers = [makers[kind] for kind in kinds]
+        self._sums = list(accumulate(plan.weights[kind] for kind in kinds))
+
+    def next(self) -> Happening | None:
+        """Something that may happen now; None if nothing was found in a few tries."""
+        for _ in range(_TRIES):
+            chosen = bisect(self._sums, self._random.random() * self._sums[-1])
+            what = self._makers[chosen]()
+            if what is not None:
+                return what
+        return None
+
+    def _any(self) -> int:
+        return self._random.choice(self._nodes)
+
+    def _leader(self) -> int:
+        """A node that thinks to lead, if there is one: mostly the newest."""
+        leading = [n for n in self._world.nodes.values() if n.role == "leader"]
+        if not leading or self._random.random() < 0.05:
+            return self._any()
+        return max(leading, key=lambda node: node.epoch).id
+
+    def _deliver(self) -> Happening | None:
+        pending = self._world.pending
+        if not pending:
+            return None
+        call = self._random.choice(pending)
+        # What nobody waits for arrives late, and seldom.
+        if not call.is_awaited and self._random.random() < 0.7:
+            return None
+        return ("deliver", call.name) if self._world.passes(call) else None
+
+    def _again(self) -> Happening | None:
+        asked = [one for one in self._world.pending if one.answer is None]
+        return ("again", self._random.choice(asked).name) if asked else None
+
+    def _fail(self) -> Happening | None:
+        awaited = self._world.awaited()
+        return ("fail", self._random.choice(awaited).name) if awaited else None
+
+    def _timer(self) -> Happening | None:
+        at = self._any()
+        node = self._world.nodes.get(at)
+        return ("timer", at) if node is not None and node.due is not None else None
+
+    def _work(self) -> Happening | None:
+        busy = [node for node in self._world.nodes.values() if node.work]
+        if not busy:
+            return None
+        node = self._random.choice(busy)
+        return "work", node.id, self._random.choice(node.work).kind
+
+    def _spoil(self) -> Happening | None:
+        what = self._work()
+        return ("spoil", *what[1:]) if what is not None and what[2] in ("write", "finish") else None
+
+    def _append(self) -> Happening | None:
+        at = self._leader()
+        return "append", at, self._random.choice((1, 1, 1, 2, 3))
+
+    def _cut(self) -> Happening:
+        return "cut", self._any(), self._random.randrange(5), self._random.randrange(3)
+
+    def _start(self) -> Happening | None:
+        dead = [node for node in self._nodes if node not in self._world.nodes]
+        return ("start", self._random.choice(dead)) if dead else None
+
+    def _part(self) -> Happening | None:
+        """Two sides, one node alone, or single ways."""
+        nodes, random = self._nodes, self._random
+        if len(nodes) < 2:
+            return None
+        style = random.randrange(3)
+        if style == 0:
+            side = set(random.sample(nodes, random.randint(1, len(nodes) - 1)))
+            ways = [(a, b) for a in nodes for b in nodes if (a in side) != (b in side)]
+        elif style == 1:
+            lone = random.choice(nodes)
+            ways = [(a, b) for a in nodes for b in nodes if a != b and lone in (a, b)]
+        else:
+            everything = [(a, b) for a in nodes for b in nodes if a != b]
+            ways = sorted(random.sample(everything, random.randint(1, len(everything))))
+        return "part", tuple(ways)
+
+    def _remove(self) -> Happening:
+        return "remove", self._leader(), self._any(), self._random.random() < 0.3

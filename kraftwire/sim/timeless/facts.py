@@ -1,0 +1,194 @@
+"""What a replica did, in order: the only thing that the checks of a timeless cluster look at.
+
+Plain values, so that a step that was taken once can be looked at again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kraftwire.raft.effects import ElectionState
+from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.sim.timeless.entries import Entry, Voters
+from kraftwire.wire.message import Message
+
+__all__ = [
+    "Acked",
+    "Advanced",
+    "Answered",
+    "Appended",
+    "Asked",
+    "Delivered",
+    "Elected",
+    "Fact",
+    "Flushed",
+    "Loaded",
+    "Persisted",
+    "PrefixDropped",
+    "Reset",
+    "Settled",
+    "SnapshotStored",
+    "Started",
+    "Told",
+    "Truncated",
+]
+
+
+class Started(NamedTuple):
+    """A run began with this log and state; `voters` and `version` are those of the newest snapshot,
+    which ends at `covered`, None without any."""
+
+    directory_id: bytes
+    start: OffsetAndEpoch
+    entries: tuple[Entry, ...]
+    election: ElectionState
+    covered: int
+    voters: Voters | None
+    version: int | None
+
+
+class Persisted(NamedTuple):
+    """The quorum state was written. `in_pre_vote`: a pre-vote of a known epoch was the cause."""
+
+    election: ElectionState
+    in_pre_vote: bool
+
+
+class Appended(NamedTuple):
+    """Batches were written at the log's end, by the leader of the epoch or by a follower."""
+
+    entries: tuple[Entry, ...]
+    epoch: int
+    is_leader: bool
+
+
+class Truncated(NamedTuple):
+    """The log was cut; `ordered_by` is the leader epoch of the answer that asked for it."""
+
+    end: int
+    epoch: int
+    ordered_by: int
+
+
+class Flushed(NamedTuple):
+    """The log is durable up to an offset."""
+
+    end: int
+
+
+class Reset(NamedTuple):
+    """The log was emptied to the end of a snapshot, which holds this state and voter set."""
+
+    start: OffsetAndEpoch
+    state: tuple[int, int] | None
+    voters: Voters | None
+    version: int | None
+    epoch: int
+
+
+class PrefixDropped(NamedTuple):
+    """The log starts here now, at the end of a stored snapshot if `has_snapshot`."""
+
+    start: OffsetAndEpoch
+    has_snapshot: bool
+
+
+class SnapshotStored(NamedTuple):
+    """A snapshot was written of what a state machine had: its offset, its sum."""
+
+    id: OffsetAndEpoch
+    state: tuple[int, int]
+    voters: Voters | None
+    version: int | None
+
+
+class Advanced(NamedTuple):
+    """The high watermark advanced; `leader_epoch` is -1 at all but the leader."""
+
+    offset: int
+    leader_epoch: int
+
+
+class Elected(NamedTuple):
+    """The replica leads."""
+
+    epoch: int
+
+
+class Asked(NamedTuple):
+    """A request left."""
+
+    message: Message
+
+
+class Answered(NamedTuple):
+    """An answer left. `voted` is whom the replica had voted for in that epoch before, -1 nobody."""
+
+    request: Message
+    message: Message
+    voted: int
+
+
+class Delivered(NamedTuple):
+    """A state machine that stood at `start` got batches and has this state now."""
+
+    start: int
+    entries: tuple[Entry, ...]
+
+
+class Loaded(NamedTuple):
+    """A state machine that stood at `before` replaced its state by that of a snapshot."""
+
+    id: OffsetAndEpoch
+    state: tuple[int, int]
+    before: int
+    role: str
+
+
+class Told(NamedTuple):
+    """A state machine was told who leads, when it had consumed so much."""
+
+    leader_id: int
+    epoch: int
+    end_offset: int
+    consumed: int
+
+
+class Acked(NamedTuple):
+    """A client was told that its records are committed."""
+
+    base: int
+    epoch: int
+    values: tuple[bytes, ...]
+
+
+class Settled(NamedTuple):
+    """A step is over, and this is what the core believes."""
+
+    epoch: int
+    end: int
+    high_watermark: int
+    voters: Voters
+    version: int
+    role: str
+
+
+Fact = (
+    Started
+    | Persisted
+    | Appended
+    | Truncated
+    | Flushed
+    | Reset
+    | PrefixDropped
+    | SnapshotStored
+    | Advanced
+    | Elected
+    | Asked
+    | Answered
+    | Delivered
+    | Loaded
+    | Told
+    | Acked
+    | Settled
+)

@@ -1,0 +1,145 @@
+"""Who the nodes of a timeless cluster are: keys, addresses, configurations, requests of operators.
+
+Owns the directory ids: a node whose disk was replaced is another replica with the same id.
+"""
+
+from __future__ import annotations
+
+from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
+from kraftwire.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
+from kraftwire.messages.kraft_version_record import KRaftVersionRecord
+from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraftwire.raft.config import KRAFT_VERSION_MAX, RaftConfig, RaftTimers
+from kraftwire.raft.effects import WriteSnapshot
+from kraftwire.raft.histories import voters_record
+from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.records.control import ControlType
+from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
+from kraftwire.sim.timeless.book import Book
+from kraftwire.sim.timeless.disk import Applied, Disk, snapshot_bytes
+from kraftwire.sim.timeless.entries import Key, Voters
+from kraftwire.sim.timeless.plan import Plan
+
+__all__ = ["CLUSTER_ID", "LISTENER_NAME", "Members", "node_of"]
+
+LISTENER_NAME = "CONTROLLER"
+CLUSTER_ID = "timeless-cluster-id-12"
+_PORT = 9000
+
+
+def node_of(port: int) -> int:
+    """The node that is reached at a port."""
+    return port - _PORT
+
+
+def _endpoint(node: int) -> Endpoint:
+    return Endpoint(LISTENER_NAME, f"node{node}", _PORT + node)
+
+
+def _directory_id(node: int, generation: int) -> bytes:
+    return bytes(13) + bytes((1, generation, node))
+
+
+class Members:
+    """The nodes of a plan. `static` is what the configuration names: nobody in a dynamic quorum."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._generations = dict.fromkeys(plan.nodes, 0)
+        initial = range(1, plan.voters + 1)
+        self._static = VoterSet.of(*(Voter(ReplicaKey(n), (_endpoint(n),)) for n in initial))
+        self._initial = VoterSet.of(*(self._voter(node) for node in initial))
+        self._timers = RaftTimers(**plan.timers)
+        self.static: Voters = () if plan.is_dynamic else tuple((n, bytes(16)) for n in initial)
+
+    def _voter(self, node: int) -> Voter:
+        return Voter(ReplicaKey(*self.key(node)), (_endpoint(node),), 0, KRAFT_VERSION_MAX)
+
+    def key(self, node: int) -> Key:
+        """The present replica of a node."""
+        return node, _directory_id(node, self._generations[node])
+
+    def old_key(self, node: int) -> Key | None:
+        """The replica that a node was before its disk was replaced, None if it never was."""
+        generation = self._generations[node]
+        return (node, _directory_id(node, generation - 1)) if generation else None
+
+    def format(self, node: int) -> Disk:
+        """The disk of a node before its first start: initial voters know each other."""
+        bootstrap = b""
+        if self._plan.is_dynamic and node <= self._plan.voters and not self._generations[node]:
+            bootstrap = _checkpoint(self._initial)
+        return Disk(self.key(node)[1], bootstrap)
+
+    def wipe(self, node: int) -> Disk:
+        """An empty disk for a node."""
+        self._generations[node] += 1
+        return self.format(node)
+
+    def may_wipe(self, node: int, book: Book) -> bool:
+        """Whether every voter set that anybody believes in keeps a majority of living disks.
+
+        Static voters have no directory ids: one that loses its disk cannot be told from one that
+        forgot its votes.
+        """
+        key = self.key(node)
+        for shelf in book.shelves.values():
+            for _, voters in shelf.sets:
+                if any(one[0] == node and not any(one[1]) for one in voters):
+                    return False
+                gone = [one for one in voters if one == key or not self._is_alive(one)]
+                if key in voters and 2 * len(gone) >= len(voters):
+                    return False
+        return True
+
+    def _is_alive(self, key: Key) -> bool:
+        return not any(key[1]) or key == self.key(key[0])
+
+    def config(self, node: int) -> RaftConfig:
+        """What a node is configured with."""
+        plan = self._plan
+        others = tuple(_endpoint(n) for n in range(1, plan.voters + 1) if n != node)
+        return RaftConfig(
+            key=ReplicaKey(*self.key(node)),
+            cluster_id=CLUSTER_ID,
+            voters=VoterSet() if plan.is_dynamic else self._static,
+            listener=LISTENER_NAME,
+            endpoints=(_endpoint(node),),
+            bootstrap_servers=others if plan.is_dynamic else (),
+            timers=self._timers,
+            fetch_max_bytes=plan.fetch_max_bytes,
+            handover="never",
+        )
+
+    def add_request(self, node: int) -> AddRaftVoterRequest:
+        """A request to make a node a voter."""
+        at, (node_id, directory_id) = _endpoint(node), self.key(node)
+        return AddRaftVoterRequest(
+            cluster_id=CLUSTER_ID,
+            timeout_ms=1000,
+            voter_id=node_id,
+            voter_directory_id=directory_id,
+            listeners=[Listener(name=at.listener, host=at.host, port=at.port)],
+        )
+
+    def remove_request(self, key: Key) -> RemoveRaftVoterRequest:
+        """A request to remove a voter."""
+        return RemoveRaftVoterRequest(
+            cluster_id=CLUSTER_ID, voter_id=key[0], voter_directory_id=key[1]
+        )
+
+    def api_versions(self, _: int) -> ApiVersionsResponse:
+        """What a node says it supports."""
+        feature = SupportedFeatureKey(
+            name="kraft.version", min_version=0, max_version=KRAFT_VERSION_MAX
+        )
+        return ApiVersionsResponse(supported_features=[feature])
+
+
+def _checkpoint(voters: VoterSet) -> bytes:
+    """The bootstrap checkpoint 0-0 of a dynamic quorum."""
+    control = (
+        (ControlType.KRAFT_VERSION, KRaftVersionRecord(version=0, kraft_version=1)),
+        (ControlType.KRAFT_VOTERS, voters_record(voters)),
+    )
+    return snapshot_bytes(WriteSnapshot(0, BOOTSTRAP_SNAPSHOT, control, 0), Applied())

@@ -1,0 +1,93 @@
+"""What a timeless cluster is and how often which thing happens in it, drawn from a seed.
+
+Swarm testing: every seed leaves some kinds of things out and lets others happen often.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+__all__ = ["KINDS", "Plan", "draw"]
+
+# What can come next, and how often by default, against each other.
+KINDS: dict[str, float] = {
+    "deliver": 60.0,  # a request reaches its addressee, or an answer whoever asked
+    "again": 2.0,  # a request reaches its addressee once more
+    "fail": 6.0,  # whoever asked gives up waiting
+    "timer": 8.0,  # the next timer of a node is due
+    "late": 0.5,  # a node slept, and everything is due
+    "work": 30.0,  # a flush, a delivery or a snapshot has finished
+    "spoil": 1.0,  # or has failed
+    "append": 8.0,  # a client appends
+    "crash": 1.2,  # a node dies; some of what was not flushed survives
+    "cut": 1.0,  # a node will die between two effects
+    "start": 6.0,  # a dead node starts
+    "part": 0.6,  # messages between some nodes do not arrive any more
+    "heal": 1.5,  # or do again
+    "resign": 0.4,  # a state machine gives up its leadership
+    "stop": 0.3,  # a node leaves in good order
+    "snapshot": 2.0,  # a state machine wants a snapshot
+    "retain": 2.0,  # a log may start later
+    "add": 1.5,  # an operator adds a voter
+    "remove": 1.2,  # removes one
+    "wipe": 0.4,  # replaces a disk
+    "upgrade": 0.5,  # raises kraft.version
+}
+
+_RARE = tuple(kind for kind in KINDS if kind not in ("deliver", "work", "timer", "start", "append"))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A cluster. Shape: voters have the ids from 1 on, others those after them.
+
+    `is_dynamic` has its voters in the log from the start (kraft.version 1). `weights` are those
+    of `KINDS` for this cluster; `timers` differ from Kafka's defaults. `with_state` gives every
+    node a state machine. `fetch_max_bytes` and `chunk_bytes` bound what a leader sends at once.
+    """
+
+    seed: int
+    voters: int
+    others: int = 0
+    steps: int = 400
+    is_dynamic: bool = False
+    with_state: bool = False
+    auto_join: bool = False
+    fetch_max_bytes: int = 1 << 20
+    chunk_bytes: int = 1 << 20
+    timers: dict[str, int] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> range:
+        """The ids of all nodes."""
+        return range(1, self.voters + self.others + 1)
+
+
+def draw(seed: int) -> Plan:
+    """The plan of a seed."""
+    random = Random(f"timeless {seed}")
+    voters = random.choice((1, 2, 3, 3, 3, 3, 3, 4, 5, 5))
+    is_dynamic = random.random() < 0.5
+    weights = {}
+    for kind, weight in KINDS.items():
+        if kind in _RARE and random.random() < 0.35:
+            continue
+        weights[kind] = weight * random.choice((0.3, 1.0, 1.0, 1.0, 3.0))
+    return Plan(
+        seed=seed,
+        voters=voters,
+        others=random.choice((0, 0, 1, 1, 2)),
+        steps=random.choice((150, 300, 300, 600)),
+        is_dynamic=is_dynamic,
+        with_state=random.random() < 0.5,
+        auto_join=is_dynamic and random.random() < 0.3,
+        fetch_max_bytes=random.choice((1, 150, 1 << 20, 1 << 20)),
+        chunk_bytes=random.choice((40, 200, 1 << 20)),
+        timers={
+            "append_linger_ms": random.choice((0, 0, 25)),
+            "election_backoff_max_ms": random.choice((100, 1000)),
+        },
+        weights=weights,
+    )

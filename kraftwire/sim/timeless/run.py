@@ -1,0 +1,163 @@
+"""Runs the timeless clusters of seeds, plays paths again, and adds up what happened."""
+
+from __future__ import annotations
+
+import gc
+import struct
+import traceback
+from collections import Counter
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from typing import Any
+
+from kraftwire.errors import KraftwireError
+from kraftwire.sim.timeless.calm import check_calm
+from kraftwire.sim.timeless.choose import Chooser
+from kraftwire.sim.timeless.plan import Plan, draw
+from kraftwire.sim.timeless.world import Happening, World
+from kraftwire.sim.violation import Violation
+
+__all__ = ["Outcome", "Totals", "explore", "play", "run_seed", "run_seeds"]
+
+# What a bug in a core raises; it ends the run like a violation.
+_BUGS = (
+    KraftwireError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    NotImplementedError,
+    RecursionError,
+    TypeError,
+    struct.error,
+    ValueError,
+)
+
+CALM: Happening = ("calm",)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a cluster. Shape: `invariant` is empty if all is well; `path` is what
+    happened, up to the violation."""
+
+    seed: int
+    steps: int = 0
+    elections: int = 0
+    commits: int = 0
+    marks: Counter[str] = field(default_factory=Counter)
+    path: list[Happening] = field(default_factory=list)
+    invariant: str = ""
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class Totals:
+    """Sums over clusters."""
+
+    clusters: int = 0
+    steps: int = 0
+    elections: int = 0
+    commits: int = 0
+    violations: int = 0
+    marks: Counter[str] = field(default_factory=Counter)
+
+    def add(self, outcome: Outcome) -> None:
+        """Count a cluster."""
+        self.clusters += 1
+        self.steps += outcome.steps
+        self.elections += outcome.elections
+        self.commits += outcome.commits
+        self.violations += bool(outcome.invariant)
+        self.marks.update(outcome.marks)
+
+    def to_json(self) -> dict[str, Any]:
+        """As the last line of `kraftwire sim timeless --json` has it."""
+        return {
+            "clusters": self.clusters,
+            "steps": self.steps,
+            "elections": self.elections,
+            "commits": self.commits,
+            "violations": self.violations,
+        }
+
+
+def explore(plan: Plan) -> Outcome:
+    """Let a plan's number of things happen, chosen at random, then let the cluster calm down."""
+    world = World(plan)
+    chooser = Chooser(plan, world)
+    path: list[Happening] = []
+
+    def happen() -> None:
+        world.begin()
+        for _ in range(plan.steps):
+            what = chooser.next()
+            if what is not None:
+                path.append(what)
+                if not world.happen(what):
+                    path.pop()
+        if plan.seed % 2:
+            path.append(CALM)
+            check_calm(world)
+
+    return _outcome(world, path, happen)
+
+
+def play(plan: Plan, path: Sequence[Happening], world: World | None = None) -> Outcome:
+    """Let exactly this happen; what cannot is passed over. Shape: `path` of the outcome ends with
+    the violation."""
+    world = world or World(plan)
+    done: list[Happening] = []
+
+    def happen() -> None:
+        world.begin()
+        for what in path:
+            done.append(what)
+            if what == CALM:
+                check_calm(world)
+            elif not world.happen(what):
+                done.pop()
+
+    return _outcome(world, done, happen)
+
+
+def _outcome(world: World, path: list[Happening], happen: Any) -> Outcome:
+    outcome = Outcome(world.plan.seed, path=path)
+    # What a cluster leaves goes when it is over; looking for it meanwhile finds nothing.
+    gc.disable()
+    try:
+        happen()
+    except Violation as violation:
+        outcome.invariant, outcome.detail = violation.invariant, violation.detail
+    except _BUGS as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{where.filename.rpartition('kraftwire/')[2]}:{where.lineno}"
+        outcome.invariant = "BUG"
+        outcome.detail = f"{type(error).__name__} in {place}: {error}"
+    finally:
+        gc.enable()
+    outcome.steps = world.steps
+    outcome.elections = len(world.book.votes.leaders)
+    outcome.commits = world.book.logs.frontier
+    outcome.marks = Counter(world.marks)
+    return outcome
+
+
+def run_seed(seed: int) -> Outcome:
+    """Run the cluster of a seed."""
+    outcome = explore(draw(seed))
+    if not outcome.invariant:
+        outcome.path = []
+    return outcome
+
+
+def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Generator[Outcome, None, None]:
+    """Run many seeds. Order: that of the seeds, whatever the number of jobs."""
+    if jobs <= 1:
+        yield from map(run_seed, seeds)
+        return
+    # A forked child has all modules already; nothing here has threads.
+    with get_context("fork").Pool(jobs) as pool:
+        yield from pool.imap(run_seed, seeds, chunksize=32)

@@ -1,0 +1,124 @@
+"""What the checks of a timeless cluster know of one replica: its log, its vote, its voter sets.
+
+A model of its own, kept by facts alone: what the replica believes is compared with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kraftwire.raft.effects import ElectionState
+from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.sim.timeless.entries import Entry, Key, Voters
+
+__all__ = ["Shelf", "matches"]
+
+
+def matches(member: Key, key: Key) -> bool:
+    """Whether a replica is a member of a set: one without directory id takes any (R-ID-2)."""
+    return member[0] == key[0] and (not any(member[1]) or member[1] == key[1])
+
+
+class Shelf:
+    """One replica. `durable` is an offset; `sets` and `versions` are by offset, ascending; -1 is
+    what no log has said: the configuration."""
+
+    __slots__ = (
+        "consumed",
+        "durable",
+        "fired",
+        "high_watermark",
+        "key",
+        "log",
+        "sets",
+        "start",
+        "stored",
+        "versions",
+    )
+
+    def __init__(self, key: Key, static: Voters) -> None:
+        self.key = key
+        self.start = OffsetAndEpoch(0, 0)
+        self.log: list[Entry] = []
+        self.durable = 0
+        self.high_watermark = -1
+        self.stored = ElectionState()
+        self.sets: list[tuple[int, Voters]] = [(-1, static)]
+        self.versions: list[tuple[int, int]] = [(-1, 0)]
+        self.consumed = 0
+        self.fired: tuple[int, int] = (0, -1)
+
+    def copy(self) -> Shelf:
+        """Another one of the same content."""
+        made = object.__new__(Shelf)
+        for name in Shelf.__slots__:
+            setattr(made, name, getattr(self, name))
+        made.log = self.log.copy()
+        made.sets = self.sets.copy()
+        made.versions = self.versions.copy()
+        return made
+
+    @property
+    def end(self) -> int:
+        """The log end offset."""
+        return self.log[-1].end if self.log else self.start.offset
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of the last record."""
+        return self.log[-1].epoch if self.log else self.start.epoch
+
+    @property
+    def voters(self) -> Voters:
+        """The set in force: the latest in the log."""
+        return self.sets[-1][1]
+
+    @property
+    def version(self) -> int:
+        """The kraft.version in force."""
+        return self.versions[-1][1]
+
+    def is_voter(self) -> bool:
+        """Whether this replica is in the set that it believes to be in force."""
+        return any(matches(member, self.key) for member in self.voters)
+
+    def holds(self, entry: Entry) -> bool:
+        """Whether an entry is in the log."""
+        return any(one == entry for one in reversed(self.log))
+
+    def observe(self, entry: Entry) -> None:
+        """Take over what a batch at the log's end sets."""
+        if entry.voters is not None:
+            self.sets.append((entry.voters_offset, entry.voters))
+        if entry.version is not None:
+            self.versions.append((entry.base, entry.version))
+
+    def load(self, offset: int, voters: Voters | None, version: int | None) -> None:
+        """Start from what a snapshot says, which ends at an offset."""
+        static = self.sets[0]
+        self.sets, self.versions = [static], [(-1, 0)]
+        if voters is not None:
+            self.sets.append((offset - 1, voters))
+        if version is not None:
+            self.versions.append((offset - 1, version))
+
+    def cut(self, end: int) -> None:
+        """Forget what is at an offset or above."""
+        while self.log and self.log[-1].end > end:
+            self.log.pop()
+        while len(self.sets) > 1 and self.sets[-1][0] >= end:
+            self.sets.pop()
+        while len(self.versions) > 1 and self.versions[-1][0] >= end:
+            self.versions.pop()
+
+    def restart(self, start: OffsetAndEpoch, entries: Sequence[Entry], covered: int) -> None:
+        """Take a log as it was found; all of it is durable. `covered` ends the newest snapshot."""
+        self.start = start
+        self.log = list(entries)
+        self.durable = self.end
+        self.high_watermark = -1
+        self.consumed = 0
+        self.fired = (0, -1)
+        for entry in entries:
+            if entry.base >= covered:
+                self.observe(entry)

@@ -1,0 +1,198 @@
+"""Checks elections in a timeless cluster: S1-S4 and S17-S20, by facts alone.
+
+Written without a look at the simulator's ballots, so that a mistake in one shows in the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from kraftwire.messages.vote_request import VoteRequest
+from kraftwire.messages.vote_response import VoteResponse
+from kraftwire.sim.timeless import facts
+from kraftwire.sim.timeless.entries import Key
+from kraftwire.sim.timeless.shelves import Shelf, matches
+from kraftwire.sim.violation import Violation
+from kraftwire.wire.message import Message
+
+__all__ = ["Votes", "leader_named"]
+
+
+def leader_named(message: Message) -> tuple[int, int] | None:
+    """(Leader id, epoch) that a message speaks of, the id -1 for nobody; None if of no epoch."""
+    name, said = message.NAME, cast("Any", message)
+    if name in ("FetchResponse", "FetchSnapshotResponse"):
+        topics = said.responses if name == "FetchResponse" else said.topics
+        leader = topics[0].partitions[0].current_leader if topics else None
+        return (leader.leader_id, leader.leader_epoch) if leader is not None else None
+    if name == "UpdateRaftVoterResponse":
+        leader = said.current_leader
+        return (leader.leader_id, leader.leader_epoch) if leader is not None else None
+    if name in ("FetchRequest", "FetchSnapshotRequest"):
+        return -1, said.topics[0].partitions[0].current_leader_epoch
+    if name == "VoteRequest":
+        return -1, said.topics[0].partitions[0].replica_epoch
+    if name in _NAMING and said.topics:
+        partition = said.topics[0].partitions[0]
+        return partition.leader_id, partition.leader_epoch
+    return None
+
+
+_NAMING = {
+    "VoteResponse",
+    "BeginQuorumEpochRequest",
+    "BeginQuorumEpochResponse",
+    "EndQuorumEpochRequest",
+    "EndQuorumEpochResponse",
+}
+
+
+class Votes:
+    """Who led which epoch, and who voted for whom."""
+
+    __slots__ = ("leaders", "votes")
+
+    def __init__(self) -> None:
+        self.leaders: dict[int, int] = {}
+        self.votes: dict[tuple[Key, int], int] = {}
+
+    def copy(self) -> Votes:
+        """Another one of the same content."""
+        made = object.__new__(Votes)
+        made.leaders, made.votes = self.leaders.copy(), self.votes.copy()
+        return made
+
+    def persisted(self, shelf: Shelf, fact: facts.Persisted) -> None:
+        """The quorum state was written. S1, S2, S3, S19."""
+        old, new, who = shelf.stored, fact.election, shelf.key[0]
+        if new.epoch < old.epoch:
+            raise Violation("S2", f"{who} stores epoch {new.epoch} after {old.epoch}")
+        if fact.in_pre_vote and new != old:
+            raise Violation("S19", f"a pre-vote changes {old} to {new} at {who}")
+        if new.epoch == old.epoch and old.voted is not None:
+            forgets = new.voted is None and new.leader_id == who
+            changed = new.voted is None or new.voted.id != old.voted.id
+            if changed and not forgets:
+                raise Violation("S3", f"{who} changes its vote from {old} to {new}")
+        shelf.stored = new
+        if new.voted is not None:
+            self._vote(shelf.key, new.epoch, new.voted.id)
+        if new.leader_id >= 0:
+            self._leads(who, new.leader_id, new.epoch)
+
+    def asked(self, shelf: Shelf, message: Message) -> None:
+        """A request leaves."""
+        self._speaks(shelf, message, "S2")
+        if message.NAME == "VoteRequest":
+            self._campaigns(shelf, cast("VoteRequest", message))
+        elif message.NAME in ("FetchRequest", "FetchSnapshotRequest"):
+            self._fetches(shelf, message)
+
+    def answered(self, shelf: Shelf, fact: facts.Answered) -> None:
+        """An answer leaves."""
+        self._speaks(shelf, fact.message, "S20")
+        if fact.message.NAME == "VoteResponse":
+            self._grants(shelf, fact)
+
+    def elected(self, shelf: Shelf, epoch: int) -> None:
+        """A replica leads. S1, S17: a majority of the set in its log voted for it."""
+        own = shelf.key[0]
+        self._leads(own, own, epoch)
+        if shelf.is_voter():
+            # A candidate's own vote, which a step that goes on to leading does not store.
+            self._vote(shelf.key, epoch, own)
+        members = [m for m in shelf.voters if self._has_vote(m, epoch, own)]
+        if 2 * len(members) <= len(shelf.voters):
+            by = sorted(member[0] for member in members)
+            of = [member[0] for member in shelf.voters]
+            raise Violation("S17", f"{own} leads epoch {epoch} by the votes of {by} among {of}")
+
+    def settled(self, shelf: Shelf, fact: facts.Settled) -> None:
+        """A step is over. S2: the epoch of the role is stored. S18: only voters stand or lead."""
+        if fact.epoch != shelf.stored.epoch:
+            raise Violation(
+                "S2", f"{shelf.key[0]} is in epoch {fact.epoch}, stored is {shelf.stored.epoch}"
+            )
+        if fact.role in ("prospective", "candidate") and not shelf.is_voter():
+            raise Violation("S18", f"{shelf.key[0]} is {fact.role} and no voter")
+
+    def _speaks(self, shelf: Shelf, message: Message, invariant: str) -> None:
+        named = leader_named(message)
+        if named is None:
+            return
+        leader, epoch = named
+        if epoch > shelf.stored.epoch:
+            raise Violation(
+                invariant,
+                f"{shelf.key[0]} speaks of epoch {epoch}, stored is {shelf.stored.epoch}",
+            )
+        if leader >= 0:
+            self._leads(shelf.key[0], leader, epoch)
+
+    def _campaigns(self, shelf: Shelf, message: VoteRequest) -> None:
+        partition, own = message.topics[0].partitions[0], shelf.key[0]
+        epoch = partition.replica_epoch
+        if not shelf.is_voter():
+            raise Violation("S18", f"{own} asks for votes and is no voter")
+        if message.voter_id not in [member[0] for member in shelf.voters]:
+            raise Violation("S18", f"{own} asks {message.voter_id} for a vote, which is no voter")
+        if (partition.replica_id, partition.replica_directory_id) != shelf.key:
+            raise Violation("S17", f"{own} asks for votes as {partition.replica_id}")
+        if epoch != shelf.stored.epoch:
+            name = "S19" if partition.pre_vote else "S2"
+            raise Violation(name, f"{own} asks in epoch {epoch}, stored is {shelf.stored.epoch}")
+        log = (partition.last_offset_epoch, partition.last_offset)
+        if log != (shelf.last_epoch, shelf.end):
+            mine = (shelf.last_epoch, shelf.end)
+            raise Violation("S4", f"{own} asks with a log that ends at {log}, it ends at {mine}")
+        if shelf.durable < shelf.end:
+            raise Violation(
+                "S4", f"{own} asks with a log up to {shelf.end}, durable up to {shelf.durable}"
+            )
+        voted = shelf.stored.voted
+        if not partition.pre_vote and (voted is None or voted.id != own):
+            raise Violation("S3", f"{own} asks in epoch {epoch} without its own vote stored")
+
+    def _fetches(self, shelf: Shelf, message: Message) -> None:
+        partition = cast("Any", message).topics[0].partitions[0]
+        offset = getattr(partition, "fetch_offset", None)
+        if offset is not None and offset > shelf.durable:
+            raise Violation(
+                "S9", f"{shelf.key[0]} fetches at {offset}, durable up to {shelf.durable}"
+            )
+
+    def _grants(self, shelf: Shelf, fact: facts.Answered) -> None:
+        response = cast("VoteResponse", fact.message)
+        if not response.topics or not response.topics[0].partitions[0].vote_granted:
+            return
+        asked = cast("VoteRequest", fact.request).topics[0].partitions[0]
+        own, candidate, epoch = shelf.key[0], asked.replica_id, asked.replica_epoch
+        if not asked.pre_vote:
+            voted = shelf.stored.voted
+            if shelf.stored.epoch != epoch or voted is None or voted.id != candidate:
+                raise Violation(
+                    "S3", f"{own} votes for {candidate} in {epoch}, stored is {shelf.stored}"
+                )
+            self._vote(shelf.key, epoch, candidate)
+        log = (asked.last_offset_epoch, asked.last_offset)
+        mine = (shelf.last_epoch, shelf.end)
+        if log < mine and (asked.pre_vote or fact.voted != candidate):
+            raise Violation("S4", f"{own}, whose log ends at {mine}, votes for one up to {log}")
+
+    def _leads(self, who: int, leader: int, epoch: int) -> None:
+        known = self.leaders.setdefault(epoch, leader)
+        if known != leader:
+            raise Violation("S1", f"epoch {epoch} has leaders {known} and {leader}, says {who}")
+
+    def _vote(self, key: Key, epoch: int, candidate: int) -> None:
+        voted = self.votes.setdefault((key, epoch), candidate)
+        if voted != candidate:
+            raise Violation(
+                "S3", f"{key[0]} votes for {voted} and {candidate} in epoch {epoch}"
+            )
+
+    def _has_vote(self, member: Key, epoch: int, candidate: int) -> bool:
+        return any(
+            voted == candidate and at == epoch and matches(member, key)
+            for (key, at), voted in self.votes.items()
+        )
