@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check bench interop generate sim
+.PHONY: setup demo test check bench interop generate sim nemesis
 
 setup: $(STAMP)
 
@@ -41,3 +41,8 @@ generate: setup
 SIM_SECONDS ?=
 sim: setup
 	$(BIN)/kraftwire sim run --seeds 0-1999 --jobs $$(nproc) $(if $(SIM_SECONDS),--within $(SIM_SECONDS))
+
+# Real processes, ours and Java's in one quorum, under kills, pauses and cuts.
+NEMESIS_SECONDS ?= 90
+nemesis: setup
+	$(BIN)/python -m tests.nemesis --seconds $(NEMESIS_SECONDS)

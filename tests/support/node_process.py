@@ -43,23 +43,25 @@ log.dirs={log_dir}
 """
 
 
-def ask(port: int, message: Message, version: int) -> Message:
+def ask(
+    port: int, message: Message, version: int, seconds: float = SECONDS_MAX
+) -> Message:
     """The answer to one request on a connection of its own."""
     header = RequestHeader(
         request_api_key=message.API_KEY, request_api_version=version, correlation_id=5
     )
-    with socket.create_connection(("localhost", port), timeout=SECONDS_MAX) as connection:
+    with socket.create_connection(("localhost", port), timeout=seconds) as connection:
         connection.sendall(frame(encode_request(header, message)))
         (size,) = struct.unpack(">i", _read(connection, 4))
         return decode_response(_read(connection, size), message.API_KEY, version)[1]
 
 
-def describe(port: int) -> DescribeQuorumResponse:
+def describe(port: int, seconds: float = SECONDS_MAX) -> DescribeQuorumResponse:
     """What a node says of the quorum of the metadata log."""
     partition = PartitionData(partition_index=0)
     topic = TopicData(topic_name="__cluster_metadata", partitions=[partition])
     version = messages.API_VERSIONS[DescribeQuorumRequest.API_KEY][1]
-    answer = ask(port, DescribeQuorumRequest(topics=[topic]), version)
+    answer = ask(port, DescribeQuorumRequest(topics=[topic]), version, seconds)
     assert isinstance(answer, DescribeQuorumResponse)
     return answer
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import shutil
 import signal
@@ -14,7 +16,7 @@ from tests.support.kafka_process import KafkaNode
 from tests.support.mixed_quorum.complaints import java_complaints, our_complaints
 from tests.support.mixed_quorum.directory import LogFolder
 from tests.support.mixed_quorum.kinds import is_java, release_of
-from tests.support.node_process import NodeProcess, describe
+from tests.support.node_process import SECONDS_MAX, NodeProcess, describe
 
 __all__ = ["Member"]
 
@@ -102,7 +104,9 @@ class Member:
             self.java.format(cluster_id, *options)
         else:
             command = ["storage", "format", "-t", cluster_id, "-c", str(self.config), *options]
-            assert cli.main(command) == 0
+            with contextlib.redirect_stdout(io.StringIO()) as told:
+                code = cli.main(command)
+            assert code == 0, told.getvalue()
 
     def wipe(self) -> None:
         """Throw the disk away. It has to be formatted before the next start."""
@@ -126,9 +130,11 @@ class Member:
             self.java.wait_ready()
 
     def stop(self) -> None:
-        """SIGTERM, and wait for the end."""
+        """SIGTERM, and wait for the end, which has to be in good order once it was ready."""
         if self.ours is not None:
-            assert self.ours.stop() == 0, "\n".join(self.ours.lines[-20:])
+            code = self.ours.stop()
+            was_ready = any(line.startswith("ready ") for line in self.ours.lines)
+            assert code == 0 or not was_ready, "\n".join([f"exit code {code}", *self.lines[-20:]])
             self._forget()
         else:
             self.java.stop()
@@ -206,10 +212,10 @@ class Member:
         """Where the log on disk ends."""
         return self.folder.end_offset
 
-    def describe(self) -> PartitionData | None:
-        """What it says of the quorum, None if it does not answer."""
+    def describe(self, seconds: float = SECONDS_MAX) -> PartitionData | None:
+        """What it says of the quorum, None if it does not answer in time."""
         try:
-            answer = describe(self.port)
+            answer = describe(self.port, seconds)
         except (OSError, AssertionError):
             return None
         return answer.topics[0].partitions[0] if answer.topics else None

@@ -29,6 +29,10 @@ SNAPSHOT_KNOBS: Mapping[str, object] = {
 }
 
 
+# One that sleeps never answers, and the others are to be asked as well.
+_ANSWER_SECONDS_MAX = 5.0
+
+
 class MixedQuorum:
     """Controllers of both kinds by node id, and brokers; all ended when left.
 
@@ -197,7 +201,7 @@ class MixedQuorum:
         def look() -> int:
             for member in self.running():
                 if member.node_id in wanted and member.is_controller:
-                    told = member.describe()
+                    told = member.describe(_ANSWER_SECONDS_MAX)
                     if told is not None and told.error_code == ErrorCode.NONE:
                         is_leader = told.leader_id == member.node_id
                         if is_leader and told.high_watermark > 0:

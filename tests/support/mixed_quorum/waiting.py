@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 
 def wait_until(
-    look: Callable[[], _T],
+    look: Callable[[], _T | None],
     what: str,
     tell: Callable[[], str] = str,
     seconds: float = SECONDS_MAX,

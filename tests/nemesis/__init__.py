@@ -1,0 +1,1 @@
+"""Real processes under faults, and a history of what they acknowledged; see README.md."""

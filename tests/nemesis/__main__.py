@@ -1,0 +1,77 @@
+"""Break real quorums for a while: ``python -m tests.nemesis [--seconds N] [--seed S]``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from dataclasses import asdict
+from pathlib import Path
+
+from tests.nemesis.plan import make_plan
+from tests.nemesis.round import Figures, Round, run_round
+from tests.support.mixed_quorum import JAVA, OURS
+
+QUORUMS = {
+    "2-java-1-ours": {1: JAVA, 2: JAVA, 3: OURS},
+    "1-java-2-ours": {1: JAVA, 2: OURS, 3: OURS},
+    "3-ours": {1: OURS, 2: OURS, 3: OURS},
+    "3-java": {1: JAVA, 2: JAVA, 3: JAVA},
+}
+_IN_TURN = ("2-java-1-ours", "3-ours", "1-java-2-ours")
+
+# A round takes some ten seconds more, to start and to check.
+_ROUND_SECONDS = 20.0
+_AROUND_SECONDS = 8.0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run rounds until the time is up, the first three at least; 1 if one found something."""
+    parser = argparse.ArgumentParser(prog="python -m tests.nemesis", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=90.0, help="how long in all (90)")
+    parser.add_argument("--seed", type=int, help="of the first round; the next ones count up")
+    parser.add_argument("--quorum", choices=QUORUMS, help="this one only, not each in turn")
+    parser.add_argument("--keep", action="store_true", help="leave the folders of good rounds")
+    options = parser.parse_args(arguments)
+    start = time.monotonic()
+    seed = options.seed if options.seed is not None else random.SystemRandom().getrandbits(31)
+    total = Figures()
+    names = [options.quorum] if options.quorum else list(_IN_TURN)
+    share = min(_ROUND_SECONDS, options.seconds / len(names) - _AROUND_SECONDS)
+    while total.rounds < len(names) or _has_time(start, options.seconds, share):
+        name = names[total.rounds % len(names)]
+        total.add(_run(name, seed + total.rounds, max(share, 5.0), keep=options.keep))
+    seconds = round(time.monotonic() - start, 1)
+    print(json.dumps({"nemesis": {"seed": seed, "seconds": seconds, **asdict(total)}}))
+    return 1 if total.violations else 0
+
+
+def _has_time(start: float, seconds: float, share: float) -> bool:
+    return time.monotonic() - start + share + _AROUND_SECONDS <= seconds
+
+
+def _run(name: str, seed: int, seconds: float, *, keep: bool) -> Figures:
+    plan = make_plan(seed, seconds)
+    print(f"--- {name}: --quorum {name} --seed {seed}, {seconds:.0f} s\n{plan}", flush=True)
+    folder = Path(tempfile.mkdtemp(prefix="nemesis-"))
+    setup = Round(name, QUORUMS[name], plan, folder)
+    try:
+        figures = run_round(setup, lambda line: print(line, flush=True))
+    except AssertionError:
+        figures = Figures(rounds=1, violations=[traceback.format_exc()])
+    for line in figures.violations:
+        print(f"violation: {line}", flush=True)
+    if figures.violations or keep:
+        print(f"the logs are in {folder}", flush=True)
+    else:
+        shutil.rmtree(folder)
+    return figures
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""What clients did and were told, with when: the material that the checker judges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["Append", "History", "Look"]
+
+
+@dataclass(slots=True)
+class Append:
+    """One record that a client wanted in the log.
+
+    `key` is found again in the record, `called` and `returned` are seconds of one monotonic clock.
+    Without `returned` nobody knows what became of it. `offset` is the one that was acknowledged,
+    if the answer names it.
+    """
+
+    key: bytes
+    called: float
+    returned: float | None = None
+    offset: int | None = None
+
+    @property
+    def is_acknowledged(self) -> bool:
+        """Whether an answer said that it is committed."""
+        return self.returned is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a node that takes itself for the leader said of the quorum."""
+
+    node_id: int
+    epoch: int
+    high_watermark: int
+    called: float
+    returned: float
+
+
+@dataclass(slots=True)
+class History:
+    """All that happened; each list in the order of the calls' returns."""
+
+    appends: list[Append] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)

@@ -1,0 +1,127 @@
+"""One round: a quorum, its clients, a plan of faults, and what is checked in the calm after it."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.nemesis.appends import Appenders
+from tests.nemesis.check import check
+from tests.nemesis.committed import read_committed
+from tests.nemesis.faults import Faults
+from tests.nemesis.history import History
+from tests.nemesis.plan import Plan
+from tests.support.links import Links
+from tests.support.mixed_quorum import MixedQuorum, wait_until
+
+__all__ = ["Figures", "Round", "run_round"]
+
+_CLIENTS = 3
+
+# What has to be acknowledged, by whichever leader, after the last fault.
+_APPENDS_AFTER = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round is made of."""
+
+    name: str
+    kinds: Mapping[int, str]
+    plan: Plan
+    folder: Path
+    properties: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Figures:
+    """What a round came to. Times in seconds; `gap_s` is the longest without an acknowledgement."""
+
+    rounds: int = 0
+    appends: int = 0
+    acknowledged: int = 0
+    unknown: int = 0
+    looks: int = 0
+    epochs: int = 0
+    batches: int = 0
+    gap_s: float = 0.0
+    recovery_s: float = 0.0
+    faults: dict[str, int] = field(default_factory=dict)
+    violations: list[str] = field(default_factory=list)
+
+    def add(self, other: Figures) -> None:
+        """Take another round in."""
+        self.rounds += other.rounds
+        self.appends += other.appends
+        self.acknowledged += other.acknowledged
+        self.unknown += other.unknown
+        self.looks += other.looks
+        self.epochs += other.epochs
+        self.batches += other.batches
+        self.gap_s = max(self.gap_s, other.gap_s)
+        self.recovery_s = max(self.recovery_s, other.recovery_s)
+        self.faults = dict(Counter(self.faults) + Counter(other.faults))
+        self.violations += other.violations
+
+
+def run_round(setup: Round, tell: Callable[[str], None]) -> Figures:
+    """Run it and check everything. Raises: AssertionError if the quorum does not come back."""
+    with (
+        Links(setup.kinds) as links,
+        MixedQuorum(setup.folder, setup.kinds, setup.properties, relays=links.ports) as quorum,
+    ):
+        for member in quorum.controllers:
+            links.aim(member.node_id, member.port)
+        quorum.start()
+        quorum.leader()
+        ports = {member.node_id: member.port for member in quorum.controllers}
+        faults = Faults(quorum, links, tell)
+        with Appenders(quorum.cluster_id, ports, _CLIENTS, setup.plan.seed) as clients:
+            faults.run(setup.plan)
+            links.heal_all()
+            calm = time.monotonic()
+            wanted = clients.acknowledged() + _APPENDS_AFTER
+            wait_until(
+                lambda: clients.acknowledged() >= wanted,
+                f"{_APPENDS_AFTER} appends after the last fault",
+                quorum.last_lines,
+            )
+            recovery_s = time.monotonic() - calm
+        figures = _judge(quorum, clients.history)
+    figures.recovery_s = recovery_s
+    figures.faults = dict(faults.done)
+    return figures
+
+
+def _judge(quorum: MixedQuorum, history: History) -> Figures:
+    mark = quorum.wait_commit(0)
+    violations = []
+    batches = 0
+    try:
+        batches = quorum.check_logs_agree()
+    except AssertionError as error:
+        violations.append(f"logs: {error}")
+    log = read_committed(quorum.members[quorum.leader()], mark)
+    violations += check(history, log)
+    for member in quorum.members.values():
+        if member.ended():
+            violations.append(f"ended: node {member.node_id} ({member.kind})")
+        if not member.is_java:
+            violations += [f"node {member.node_id}: {line}" for line in member.complaints()]
+    acknowledged = [one for one in history.appends if one.is_acknowledged]
+    times = sorted(one.returned for one in acknowledged if one.returned is not None)
+    return Figures(
+        rounds=1,
+        appends=len(history.appends),
+        acknowledged=len(acknowledged),
+        unknown=len(history.appends) - len(acknowledged),
+        looks=len(history.looks),
+        epochs=len(log.leaders),
+        batches=batches,
+        gap_s=max((b - a for a, b in itertools.pairwise(times)), default=0.0),
+        violations=violations,
+    )

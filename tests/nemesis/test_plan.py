@@ -1,0 +1,20 @@
+"""Plans of faults are functions of their seeds."""
+
+from __future__ import annotations
+
+from tests.nemesis.plan import ACTIONS, make_plan
+
+
+def test_a_seed_makes_one_plan() -> None:
+    """A failure can be tried again."""
+    assert make_plan(1, 60) == make_plan(1, 60)
+    assert make_plan(1, 60) != make_plan(2, 60)
+
+
+def test_all_actions_come_and_all_faults_end_in_time() -> None:
+    """Nobody is left down or cut off when the quorum has to show that it came back."""
+    for seed in range(100):
+        plan = make_plan(seed, 30)
+        assert {step.action for step in plan.steps} == set(ACTIONS)
+        assert all(step.at + step.lasts <= plan.seconds for step in plan.steps)
+        assert [step.at for step in plan.steps] == sorted(step.at for step in plan.steps)
