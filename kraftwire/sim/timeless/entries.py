@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from kraftwire.messages.kraft_version_record import KRaftVersionRecord
 from kraftwire.messages.voters_record import VotersRecord
-from kraftwire.records.batch import CONTROL, RecordBatch
+from kraftwire.records.batch import RecordBatch
 from kraftwire.records.control import decode_control
+from kraftwire.records.header import CONTROL
 
 __all__ = ["Entry", "Key", "Voters", "entries_of", "read_control", "record_values"]
 

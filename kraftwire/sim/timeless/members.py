@@ -9,7 +9,7 @@ from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest, Liste
 from kraftwire.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
 from kraftwire.messages.kraft_version_record import KRaftVersionRecord
 from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
-from kraftwire.raft.config import KRAFT_VERSION_MAX, RaftConfig, RaftTimers
+from kraftwire.raft.config import KRAFT_VERSION_MAX, Handover, RaftConfig, RaftTimers
 from kraftwire.raft.effects import WriteSnapshot
 from kraftwire.raft.histories import voters_record
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
@@ -108,7 +108,7 @@ class Members:
             bootstrap_servers=others if plan.is_dynamic else (),
             timers=self._timers,
             fetch_max_bytes=plan.fetch_max_bytes,
-            handover="never",
+            handover=Handover.NEVER,
         )
 
     def add_request(self, node: int) -> AddRaftVoterRequest:
