@@ -66,6 +66,7 @@ __all__ = [
     "REVIEW_NS",
     "SCAN_READ_BYTES",
     "SEARCH_BYTES_MAX",
+    "SNAPSHOT_WRITE_BYTES",
     "STATE_FILE_BYTES_MAX",
     "STATS_ROWS_MAX",
     "STRING_SIZE_MAX",
@@ -271,6 +272,10 @@ DELETE_DELAY_MS = 60_000
 # A state machine is handed this much of the log at a time, so that reading a long log from its
 # start does not keep the Raft core waiting: about ten milliseconds of work.
 DELIVERY_BYTES = 256 * 1024
+
+# The values of a snapshot are written in pieces of this size: after each the writer looks whether
+# the node is being stopped.
+SNAPSHOT_WRITE_BYTES = 256 * 1024
 
 # The core handles so many events before other tasks get a turn.
 EVENTS_PER_TURN = 256

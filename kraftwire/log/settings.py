@@ -27,7 +27,8 @@ class SnapshotSettings:
 
     A snapshot is due once so many bytes were applied since the last one, or after the interval if
     anything was; 0 switches the interval off. A negative retention switches that rule off. What is
-    given up is deleted after the delay. Units: bytes and milliseconds.
+    given up is deleted after the delay. What may go is looked for once in `clean_interval_ms`.
+    Units: bytes and milliseconds.
     """
 
     between_bytes: int = 20 * 1024 * 1024
@@ -35,3 +36,4 @@ class SnapshotSettings:
     retention_bytes: int = 100 * 1024 * 1024
     retention_ms: int = 7 * 24 * 3600 * 1000
     delete_delay_ms: int = 60_000
+    clean_interval_ms: int = 60_000

@@ -13,20 +13,20 @@ import random
 import secrets
 import signal
 import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 
 import trio
 
 from kraftwire import __version__
 from kraftwire.errors import KraftwireError, UsageError
 from kraftwire.log.files import Files, LocalFiles
+from kraftwire.log.settings import LogSettings
 from kraftwire.node import handlers
 from kraftwire.node.bootstrap import new_cluster_id, read_bootstrap
 from kraftwire.node.capture import CaptureFile
 from kraftwire.node.config import ConnectionLimits, Listener, NodeConfig
 from kraftwire.node.connection import Connection, ConnectionStats, Service
-from kraftwire.node.context import CommitListener, Request
+from kraftwire.node.context import Request
 from kraftwire.node.controller import Controller
 from kraftwire.node.driver import Driver
 from kraftwire.node.handlers.versions import SUPPORTED_FEATURES, offered
@@ -37,12 +37,13 @@ from kraftwire.node.metrics import Sample, raft_samples, render, serve_http
 from kraftwire.node.peers import Peers
 from kraftwire.node.registration import Registration
 from kraftwire.node.services import Forwarder, NodeContext, replica_of
-from kraftwire.node.storage import Storage
 from kraftwire.raft.config import Handover, RaftConfig
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.events import ClusterIdKnown, ShutdownRequested
 from kraftwire.raft.voters import Endpoint, ReplicaKey
 from kraftwire.records.batch import RecordBatch
+from kraftwire.replica import SnapshotReader, StateMachine
+from kraftwire.replica.storage import Directories, Storage
 from kraftwire.wire.message import Message
 
 __all__ = ["Node", "run", "run_node"]
@@ -104,9 +105,9 @@ async def _stop_on_signal(
 class Node:
     """One node. Order: `run` once.
 
-    Shape: `extra_listeners` follow the log besides the controller; with `has_controller` False
-    they have the log to themselves, because nothing else is written. `ready` is set once all
-    listeners accept connections.
+    `state_machines` follow the log next to the controller; with `has_controller` False they have
+    the log to themselves, because nothing else is written. `ready` is set once all listeners accept
+    connections.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class Node:
         config: NodeConfig,
         *,
         files: Files | None = None,
-        extra_listeners: Sequence[CommitListener] = (),
+        state_machines: Sequence[StateMachine] = (),
         has_controller: bool = True,
     ) -> None:
         self.config = config
@@ -124,7 +125,7 @@ class Node:
         self.context: NodeContext
         self.endpoints: tuple[Endpoint, ...] = ()
         self._files = files or LocalFiles()
-        self._extra_listeners = extra_listeners
+        self._state_machines = state_machines
         self._has_controller = has_controller
         self._connection_stats = ConnectionStats()
         self._link_stats = LinkStats()
@@ -138,7 +139,7 @@ class Node:
         self._garbage = RateLimit(trio.current_time)
         if config.capture_file:
             self._capture = CaptureFile(config.capture_file)
-        storage = Storage.open(config, self._files)
+        storage = Storage.open(_directories(config), self._files)
         try:
             sockets = [
                 (listener, await bind(listener, config.limits.backlog))
@@ -167,13 +168,7 @@ class Node:
             self._link_stats,
             lambda peer_id, features: self.context.raft.note_features(peer_id, features),
         )
-        self.driver = Driver(
-            self.core,
-            storage.log,
-            storage.persist,
-            self._peers,
-            wall_ms=int(time.time() * 1000),
-        )
+        self.driver = Driver(self.core, storage, self._peers, settings=config.snapshots)
         forwarder = Forwarder(self._link_maker(str(config.node_id)), config.request_timeout_ms)
         self.context = NodeContext(config, key, self.core, self.driver, forwarder)
         self.context.endpoints = self.endpoints
@@ -185,9 +180,9 @@ class Node:
         )
         self._registration = Registration(self.context, secrets.token_bytes(16))
         if self._has_controller:
-            self.driver.add_listener(_StateMachine(self.context, self.driver, storage))
-        for listener in self._extra_listeners:
-            self.driver.add_listener(listener)
+            self.driver.add_state_machine(_Metadata(self.context, self.driver, storage))
+        for machine in self._state_machines:
+            self.driver.add_state_machine(machine)
 
     def _raft_config(self, key: ReplicaKey, cluster_id: str | None) -> RaftConfig:
         config = self.config
@@ -292,7 +287,7 @@ class Node:
         self.driver.submit(ShutdownRequested())
         patience = self.config.timers.shutdown_timeout_ms / 1000 + SHUTDOWN_GRACE_SECONDS
         with trio.move_on_after(patience) as scope:
-            await self.driver.shutdown_finished.wait()
+            await self.driver.has_left.wait()
         if scope.cancelled_caught:
             self.driver.was_graceful = False
 
@@ -330,15 +325,16 @@ class Node:
         yield _counter("log_flushes", "Flushes of the log", self.driver.flush_count)
 
 
-class _StateMachine:
-    """The controller, and the cluster id where the log tells it (raft-README mode)."""
+class _Metadata:
+    """The controller as a state machine, and the cluster id where the log tells it (raft-README
+    mode)."""
 
     def __init__(self, context: NodeContext, driver: Driver, storage: Storage) -> None:
         self._context = context
         self._driver = driver
         self._storage = storage
 
-    def handle_commit(self, batches: Sequence[RecordBatch]) -> None:
+    def apply(self, batches: Sequence[RecordBatch]) -> None:
         self._context.controller.handle_commit(batches)
         cluster_id = self._context.image.cluster_id
         if cluster_id is not None and self._storage.cluster_id is None:
@@ -346,8 +342,28 @@ class _StateMachine:
             self._driver.submit(ClusterIdKnown(cluster_id))
             log("info", "cluster-id", cluster_id=cluster_id)
 
-    def handle_leader_change(self, leader_id: int, epoch: int, end_offset: int) -> None:
+    def load(self, snapshot: SnapshotReader) -> None:
+        raise UsageError(f"snapshot {snapshot.id} cannot be loaded by this controller")
+
+    def freeze(self) -> Iterable[bytes]:
+        raise UsageError("this controller does not write snapshots")
+
+    def leadership(self, leader_id: int, epoch: int, end_offset: int) -> None:
         self._context.controller.handle_leader_change(leader_id, epoch, end_offset)
+
+
+def _directories(config: NodeConfig) -> Directories:
+    return Directories(
+        node_id=config.node_id,
+        metadata=config.metadata_log_dir,
+        others=config.log_dirs,
+        topic=config.topic,
+        settings=LogSettings(
+            segment_bytes=config.segment_max_bytes, segment_ms=config.segment_max_ms
+        ),
+        is_self_formatted=config.is_raft_readme,
+        source=config.path,
+    )
 
 
 def _bound(

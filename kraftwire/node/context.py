@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from kraftwire.node.config import NodeConfig
 from kraftwire.raft.voters import Endpoint, ReplicaKey, VoterSet
-from kraftwire.records.batch import RecordBatch
 from kraftwire.wire.message import Message
 
 if TYPE_CHECKING:
     from kraftwire.node.controller import Controller
     from kraftwire.node.image import MetadataImage
 
-__all__ = ["CommitListener", "Context", "Handler", "RaftView", "Request"]
+__all__ = ["Context", "Handler", "RaftView", "Request"]
 
 
 @dataclass(slots=True)
@@ -128,7 +127,7 @@ class Context(Protocol):
         """The advertised endpoints of all own listeners, with the ports really bound."""
 
     def now_ms(self) -> int:
-        """Wall-clock milliseconds that never go back; the clock of the core."""
+        """The clock of all timers: milliseconds that never go back, from no particular moment."""
 
     async def raft_request(self, request: Request) -> Message:
         """Let the core answer a raft request; its own answer comes back, errors included."""
@@ -171,19 +170,3 @@ class Context(Protocol):
 
 Handler = Callable[[Request, Context], Awaitable[Message | None]]
 """Answers one request. None means that the connection is to be closed without an answer."""
-
-
-class CommitListener(Protocol):
-    """A state machine that follows the log, in the sense of Kafka's `RaftClient.Listener`.
-
-    Order: batches come in the order of the log, each once; a leader learns of its leadership
-    after everything before its epoch's start has been handed over. Calls never overlap and must
-    not wait: longer work is started elsewhere.
-    """
-
-    def handle_commit(self, batches: Sequence[RecordBatch]) -> None:
-        """Take committed batches, control batches included."""
-
-    def handle_leader_change(self, leader_id: int, epoch: int, end_offset: int) -> None:
-        """Take note of who leads. Shape: `leader_id` -1 for nobody; `end_offset` is the offset
-        behind everything that was handed over before a leader takes over."""

@@ -13,7 +13,7 @@ import math
 import os
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -34,6 +34,7 @@ from kraftwire.node.config import CONTROLLER, NodeConfig, load
 from kraftwire.raft import effects as fx
 from kraftwire.raft.config import TopicPartition
 from kraftwire.records.batch import RecordBatch
+from kraftwire.replica import SnapshotReader
 from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.json_form import uuid_to_text
 
@@ -122,7 +123,7 @@ def run(
     config = _perf_config(load(config_path))
     _adopt_directory(config, directory_id)
     workload = Workload(config, load_, report)
-    node = Node(config, extra_listeners=(workload,), has_controller=False)
+    node = Node(config, state_machines=(workload,), has_controller=False)
     workload.node = node
     return run_node(node, workload.run)
 
@@ -195,7 +196,7 @@ class Workload:
         self._changed = trio.Event()
         self._latencies: Counter[int] = Counter()
 
-    def handle_commit(self, batches: Sequence[RecordBatch]) -> None:
+    def apply(self, batches: Sequence[RecordBatch]) -> None:
         """Match what is committed with what was appended (R-TRS-5)."""
         now = trio.current_time()
         for batch in batches:
@@ -204,8 +205,16 @@ class Workload:
             self._commit(batch, now)
         self._notify()
 
-    def handle_leader_change(self, leader_id: int, epoch: int, _end_offset: int) -> None:
+    def load(self, snapshot: SnapshotReader) -> None:
+        """Take a snapshot: the load has no state, so there is nothing in one."""
+
+    def freeze(self) -> Iterable[bytes]:
+        """Nothing: the load has no state."""
+        return ()
+
+    def leadership(self, leader_id: int, epoch: int, end_offset: int) -> None:
         """Begin to append, or stop."""
+        del end_offset
         self._epoch = epoch if leader_id == self._node_id else None
         self._pending.clear()
         self._in_flight = 0

@@ -201,7 +201,7 @@ class NodeContext:
         self._forwarder = forwarder
 
     def now_ms(self) -> int:
-        """Wall-clock milliseconds that never go back; the clock of the core."""
+        """The clock of all timers: milliseconds that never go back, from no particular moment."""
         return self._driver.now_ms()
 
     async def raft_request(self, request: Request) -> Message:

@@ -24,6 +24,7 @@ from kraftwire.sim.nemesis import Nemesis
 from kraftwire.sim.network import Network
 from kraftwire.sim.plan import Plan
 from kraftwire.sim.process import Process
+from kraftwire.sim.storage import found_batches
 from kraftwire.sim.timeline import Timeline
 from kraftwire.sim.violation import Violation
 from kraftwire.sim.workload import Workload
@@ -88,11 +89,10 @@ class Cluster:
         """The timers that all nodes are configured with."""
         return self._timer_settings
 
-    def config(self, node: int) -> RaftConfig:
+    def config(self, node: int, directory_id: bytes) -> RaftConfig:
         """What a node is configured with."""
-        key = ReplicaKey(node, bytes(15) + bytes([node]))
         return RaftConfig(
-            key=key,
+            key=ReplicaKey(node, directory_id),
             cluster_id="simulated-cluster-id-1",
             voters=self._voter_set,
             endpoints=self._endpoints(node),
@@ -141,7 +141,7 @@ class Cluster:
         """Read all logs from disk: what is committed is in each of them, byte for byte. S7, S12."""
         for machine in self.machines.values():
             if machine.process is not None:
-                found = machine.process.storage.found_batches()
+                found = found_batches(machine.process.storage.log)
                 committed = [batch.data for batch in self.histories.committed]
                 if found[: len(committed)] != committed:
                     raise Violation("S12", f"the log of {machine.id} is not what was committed")

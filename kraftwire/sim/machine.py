@@ -10,12 +10,13 @@ from kraftwire.errors import StorageError
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.events import Event, ShutdownRequested
+from kraftwire.replica.storage import Storage
 from kraftwire.sim.clock import MS, Clock
 from kraftwire.sim.disk import PowerCut, SimFiles
 from kraftwire.sim.facts import VOTE
 from kraftwire.sim.network import Call
 from kraftwire.sim.process import Process
-from kraftwire.sim.storage import Storage
+from kraftwire.sim.storage import directories, found_batches
 from kraftwire.sim.violation import Violation
 from kraftwire.wire.message import Message
 
@@ -43,6 +44,7 @@ class Machine:
         self.vote_before = -1
         self.last_policy = ""
         self._backlog: list[tuple[int, Call | None, Message | Event]] = []
+        self._disks = 0
         self._random = Random(f"machine {cluster.plan.seed} {node}")
 
     @property
@@ -62,12 +64,12 @@ class Machine:
         cluster.say(f"{self.id} starts")
         try:
             storage = self._open()
-            found = storage.found_batches()
+            found = found_batches(storage.log)
             is_durable = not self.files.unflushed(".log")
             cluster.histories.restarted(self.id, found, is_durable=is_durable)
             core = RaftCore(
-                cluster.config(self.id),
-                storage.stored(),
+                cluster.config(self.id, storage.directory_id),
+                storage.stored_state(),
                 Random(f"core {cluster.plan.seed} {self.id} {self.run}"),
             )
             self.process = Process(self, storage, core)
@@ -78,15 +80,19 @@ class Machine:
             self.fail(error)
 
     def _open(self) -> Storage:
-        segment_bytes = self.cluster.plan.segment_bytes
+        places = directories(self.id, self.cluster.plan.segment_bytes, self._new_directory_id)
         try:
-            return Storage(self.files, segment_bytes)
+            return Storage.open(places, self.files)
         except StorageError as error:
             if error.fatal or self.files.is_full:
                 raise
             self._check_refusal(error)
             self.files.kill()
-            return Storage(self.files, segment_bytes)
+            return Storage.open(places, self.files)
+
+    def _new_directory_id(self) -> bytes:
+        """Each disk has an id of its own."""
+        return bytes(14) + bytes((self._disks, self.id))
 
     def _check_refusal(self, error: StorageError) -> None:
         """A start may be refused where only unflushed bytes are damaged, not cut: then an operator
@@ -167,6 +173,7 @@ class Machine:
     def wipe(self) -> None:
         """Give the node an empty disk; its process has ended."""
         self.files.wipe()
+        self._disks += 1
         self.cluster.histories.forget(self.id)
         self.cluster.ballots.forget(self.id)
 

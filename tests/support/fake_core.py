@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import trio
 import trio.testing
 
 from kraftwire.errors import StorageError
+from kraftwire.log.snapshots.reader import SnapshotFile
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.node.driver import Driver
 from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.builder import BatchBuilder, BatchHeader
+from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.replica.ports import Work
 
-__all__ = ["WALL_MS", "FakeCore", "Listener", "World", "batch", "make", "run", "send"]
+__all__ = [
+    "WALL_MS",
+    "FakeCore",
+    "Host",
+    "Listener",
+    "Workers",
+    "World",
+    "batch",
+    "make",
+    "run",
+    "send",
+]
 
 WALL_MS = 1_700_000_000_000
 Answer = Callable[[ev.Event], list[fx.Effect]]
@@ -30,43 +45,36 @@ class FakeCore:
         self.deadline_ms: int | None = None
         self.high_watermark = -1
         self.seen: list[tuple[ev.Event, int]] = []
+        self.wall: list[int | None] = []
 
-    def start(self, now_ms: int) -> list[fx.Effect]:
-        del now_ms
+    def start(self, now_ms: int, wall_ms: int | None = None) -> list[fx.Effect]:
+        del now_ms, wall_ms
         return []
 
-    def handle(self, event: ev.Event, now_ms: int) -> list[fx.Effect]:
+    def handle(
+        self, event: ev.Event, now_ms: int, wall_ms: int | None = None
+    ) -> list[fx.Effect]:
         self.seen.append((event, now_ms))
+        self.wall.append(wall_ms)
         return self.answer(event)
+
+    @property
+    def events(self) -> list[ev.Event]:
+        """What it was given."""
+        return [event for event, _ in self.seen]
 
 
 class World:
-    """Disk and network that note what is done, in order."""
+    """Disk and network that note what is done, in order. `wall_ms` is what the wall clock shows."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
         self.data = b""
+        self.wall_ms = WALL_MS
         self.failure: StorageError | None = None
         self.during_flush: Callable[[], None] = lambda: None
-
-    def append(self, data: bytes | memoryview, base_offset: int, end_offset: int) -> None:
-        self.done.append(f"append {base_offset}-{end_offset}")
-        self.data += bytes(data)
-
-    def flush(self) -> int:
-        self.done.append("flush")
-        self.during_flush()
-        if self.failure:
-            raise self.failure
-        return 0
-
-    def truncate(self, end_offset: int) -> int:
-        self.done.append(f"truncate {end_offset}")
-        return end_offset
-
-    def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
-        self.done.append(f"read {offset}-{end_offset}")
-        return self.data[:max_bytes]
+        self.log = _Log(self)
+        self.snapshots = _Snapshots(self)
 
     def persist(self, effect: fx.PersistQuorumState) -> None:
         if self.failure:
@@ -80,23 +88,210 @@ class World:
         self.done.append("reset")
 
 
+class _Log:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.size_bytes = 0
+
+    def append(self, data: bytes | memoryview, base_offset: int, end_offset: int) -> None:
+        self._world.done.append(f"append {base_offset}-{end_offset}")
+        self._world.data += bytes(data)
+
+    def flush(self) -> int:
+        self._world.done.append("flush")
+        self._world.during_flush()
+        if self._world.failure:
+            raise self._world.failure
+        return 0
+
+    def truncate(self, end_offset: int) -> int:
+        self._world.done.append(f"truncate {end_offset}")
+        return end_offset
+
+    def reset(self, start: OffsetAndEpoch) -> None:
+        self._world.done.append(f"empty to {start}")
+
+    def drop_prefix(self, start_offset: int) -> None:
+        self._world.done.append(f"drop below {start_offset}")
+
+    def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
+        self._world.done.append(f"read {offset}-{end_offset}")
+        return self._world.data[:max_bytes]
+
+
+class _Snapshots:
+    """`stored_values` has the values of each snapshot; `broken` names those that do not check."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.stored_values: dict[OffsetAndEpoch, list[bytes]] = {}
+        self.timestamps: dict[OffsetAndEpoch, int] = {}
+        self.broken: dict[OffsetAndEpoch, StorageError] = {}
+
+    def append(self, id: OffsetAndEpoch, position: int, data: bytes | memoryview) -> None:
+        self._world.done.append(f"piece of {id} at {position}: {len(data)}")
+
+    def finish(self, id: OffsetAndEpoch) -> SnapshotFile:
+        self._world.done.append(f"finish {id}")
+        if id in self.broken:
+            raise self.broken[id]
+        return SnapshotFile(id, 1000, b"control", 777)
+
+    def discard(self, id: OffsetAndEpoch) -> None:
+        self._world.done.append(f"discard {id}")
+
+    def writer(self, id: OffsetAndEpoch, control: Any, timestamp: int, now_ms: int) -> _Writer:
+        self._world.done.append(f"write {id} of {timestamp} at {now_ms}")
+        del control
+        return _Writer(self._world, self.stored_values, id)
+
+    def reader(self, id: OffsetAndEpoch) -> _File:
+        self._world.done.append(f"open {id}")
+        return _File(self._world, self.stored_values[id])
+
+    def read(self, id: OffsetAndEpoch, position: int, max_bytes: int) -> bytes:
+        self._world.done.append(f"read {id} at {position}")
+        return b"snapshot"[position : position + max_bytes]
+
+    def stored(self) -> list[SnapshotFile]:
+        return [
+            SnapshotFile(id, sum(map(len, values)), b"control", self.timestamps.get(id, WALL_MS))
+            for id, values in sorted(self.stored_values.items())
+        ]
+
+    def delete(self, ids: Sequence[OffsetAndEpoch], now_ms: int) -> None:
+        for one in ids:
+            self._world.done.append(f"delete {one} at {now_ms}")
+            self.stored_values.pop(one, None)
+
+    def purge(self, now_ms: int) -> None:
+        self._world.done.append(f"purge at {now_ms}")
+
+
+class _Writer:
+    def __init__(
+        self, world: World, stored: dict[OffsetAndEpoch, list[bytes]], id: OffsetAndEpoch
+    ) -> None:
+        self._world = world
+        self._stored = stored
+        self._id = id
+        self._values: list[bytes] = []
+
+    def append(self, values: Sequence[bytes]) -> None:
+        self._values += values
+        if self._world.failure:
+            raise self._world.failure
+
+    def freeze(self) -> int:
+        self._world.done.append(f"freeze {self._id}")
+        self._stored[self._id] = self._values
+        return sum(map(len, self._values))
+
+    def discard(self) -> None:
+        self._world.done.append(f"give up {self._id}")
+
+
+class _File:
+    timestamp = 777
+
+    def __init__(self, world: World, values: list[bytes]) -> None:
+        self._world = world
+        self._values = values
+
+    def __iter__(self) -> Iterator[RecordBatch]:
+        for place, value in enumerate(self._values):
+            yield RecordBatch(batch(place, value))
+
+    def close(self) -> None:
+        self._world.done.append("close")
+
+
+class Lock:
+    """A lock that says whether it is held."""
+
+    def __init__(self) -> None:
+        self.is_held = False
+
+    def __enter__(self) -> None:
+        assert not self.is_held
+        self.is_held = True
+
+    def __exit__(self, *_: object) -> None:
+        self.is_held = False
+
+
+class Workers:
+    """Does work when the test says so."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.jobs: list[tuple[Work, Callable[[], Any], Callable[[Any], None]]] = []
+
+    def start(self, kind: Work, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        self.jobs.append((kind, work, done))
+
+    def finish(self, kind: Work) -> None:
+        """Do the oldest work of a kind."""
+        job = next(job for job in self.jobs if job[0] is kind)
+        self.jobs.remove(job)
+        _, work, done = job
+        done(work())
+
+
+class Host:
+    """Notes what it is told, and keeps what is to be handled later."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.submitted: list[ev.Event] = []
+        self.waiting: set[int] = set()
+        self.replies: dict[int, Any] = {}
+        self.told: list[fx.Effect] = []
+
+    def submit(self, event: ev.Event) -> None:
+        self.submitted.append(event)
+
+    def send(self, request: fx.SendRequest) -> None:
+        self._world.send(request)
+
+    def wants_reply(self, token: int) -> bool:
+        return token in self.waiting
+
+    def reply(self, token: int, message: Any) -> None:
+        self.replies[token] = message
+
+    def tell(self, effect: Any) -> None:
+        self.told.append(effect)
+
+    reset_connections = decided = committed = tell
+    role_changed = voters_changed = note = shut_down = tell
+
+
 class Listener:
-    """Notes what it is told."""
+    """A state machine that notes what it is told; its state is what was applied."""
 
     def __init__(self) -> None:
         self.batches: list[RecordBatch] = []
         self.leaders: list[tuple[int, int, int]] = []
+        self.threads: set[int] = set()
 
-    def handle_commit(self, batches: Any) -> None:
+    def apply(self, batches: Any) -> None:
         self.batches += batches
 
-    def handle_leader_change(self, leader_id: int, epoch: int, end_offset: int) -> None:
+    def load(self, snapshot: Any) -> None:
+        self.threads.add(threading.get_ident())
+        self.batches = list(snapshot)
+
+    def freeze(self) -> list[bytes]:
+        return [record.value for batch in self.batches for record in batch.records()]
+
+    def leadership(self, leader_id: int, epoch: int, end_offset: int) -> None:
         self.leaders.append((leader_id, epoch, end_offset))
 
 
 def make(core: FakeCore, world: World) -> Driver:
     """A driver between them."""
-    return Driver(core, world, world.persist, world, wall_ms=WALL_MS)
+    return Driver(core, world, world, wall_seconds=lambda: world.wall_ms / 1000)
 
 
 def batch(base_offset: int, *values: bytes) -> bytes:

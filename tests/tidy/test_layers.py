@@ -16,6 +16,7 @@ LAYERS = (
     ("messages",),
     ("protocol", "records"),
     ("raft", "log"),
+    ("replica",),
     ("node", "client", "sim", "decode"),
     ("spark", "testing", "cli"),
 )

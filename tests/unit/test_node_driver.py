@@ -136,10 +136,10 @@ async def test_nothing_leaves_after_a_state_that_was_not_written(autojump_clock:
 async def test_the_timer_fires_when_the_core_says(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """Elections depend on it; the core's clock is the wall's, carried on by a steady one."""
+    """Elections depend on it."""
     del autojump_clock
     core = FakeCore()
-    core.deadline_ms = WALL_MS + 1500
+    core.deadline_ms = 1500
 
     def answer(event: ev.Event) -> list[fx.Effect]:
         assert isinstance(event, ev.TimerExpired)
@@ -152,7 +152,24 @@ async def test_the_timer_fires_when_the_core_says(
     await trio.sleep(1.499)
     assert core.seen == []
     await trio.sleep(0.1)
-    assert core.seen == [(ev.TimerExpired(), WALL_MS + 1500)]
+    assert core.seen == [(ev.TimerExpired(), 1500)]
+
+
+@pytest.mark.trio
+async def test_a_wall_clock_that_is_set_moves_timestamps_and_no_timer(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """Somebody sets the clock of a machine by an hour: elections must not notice, records must."""
+    del autojump_clock
+    core, world = FakeCore(), World()
+    driver = make(core, world)
+    await run(driver, nursery)
+    await trio.sleep(1)
+    world.wall_ms -= 3_600_000
+    driver.submit(ev.TimerExpired())
+    await trio.testing.wait_all_tasks_blocked()
+    assert core.seen == [(ev.TimerExpired(), 1000)]
+    assert core.wall == [WALL_MS - 3_600_000]
 
 
 @pytest.mark.trio
@@ -251,10 +268,10 @@ async def test_a_listener_gets_batches_and_the_core_hears_how_far(
     core = FakeCore(answer)
     driver = make(core, world)
     listener = Listener()
-    driver.add_listener(listener, 3)
+    driver.add_state_machine(listener, 3)
     await run(driver, nursery)
     assert [b.base_offset for b in listener.batches] == [3, 5]
-    assert (ev.ListenerConsumed(0, 6), WALL_MS) in core.seen
+    assert ev.ListenerConsumed(0, 6) in core.events
     assert listener.leaders == [(2, 1, 6)]
 
 
@@ -310,5 +327,5 @@ async def test_the_end_of_a_shutdown_is_told(autojump_clock: Any, nursery: trio.
     driver = make(FakeCore(lambda _: [fx.ShutdownFinished(False)]), World())
     await run(driver, nursery)
     driver.submit(ev.ShutdownRequested())
-    await driver.shutdown_finished.wait()
+    await driver.has_left.wait()
     assert not driver.was_graceful

@@ -86,7 +86,7 @@ class _Bench:
         async def main() -> None:
             node = _Node()
             self.workload.node = cast("Node", node)
-            self.workload.handle_leader_change(_ME, _EPOCH, 1)
+            self.workload.leadership(_ME, _EPOCH, 1)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self.workload.run, self.stop)
                 await script(node)
@@ -100,7 +100,7 @@ class _Bench:
         while trio.current_time() < end:
             await trio.sleep(_COMMIT_SECONDS)
             if node.end_offset > node.committed:
-                self.workload.handle_commit(node.commit())
+                self.workload.apply(node.commit())
 
 
 def test_records_come_at_the_rate_that_was_asked_for(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_what_is_not_committed_is_bounded(tmp_path: Path) -> None:
         await trio.sleep(5.0)
         before = node.count
         assert bound - PERF_APPEND_BYTES // 1024 <= before <= bound
-        bench.workload.handle_commit(node.commit())
+        bench.workload.apply(node.commit())
         await trio.sleep(1.0)
         assert bound - PERF_APPEND_BYTES // 1024 <= node.count - before <= bound
 
@@ -176,12 +176,12 @@ def test_another_leader_ends_the_load(tmp_path: Path) -> None:
 
     async def script(node: _Node) -> None:
         await trio.sleep(1.0)
-        bench.workload.handle_leader_change(_OTHER, _EPOCH + 1, 50)
+        bench.workload.leadership(_OTHER, _EPOCH + 1, 50)
         await trio.sleep(0.01)
         before = node.count
         await trio.sleep(5.0)
         assert node.count == before
-        bench.workload.handle_leader_change(_ME, _EPOCH + 2, 60)
+        bench.workload.leadership(_ME, _EPOCH + 2, 60)
         await trio.sleep(1.0)
         assert node.count > before
 
@@ -195,7 +195,7 @@ def test_a_commit_of_what_nobody_appended_is_a_fault(tmp_path: Path) -> None:
     async def script(node: _Node) -> None:
         await trio.sleep(0.5)
         with pytest.raises(InvariantError, match="nobody appended"):
-            bench.workload.handle_commit([_batch(node.end_offset - 1, node.end_offset + 1)])
+            bench.workload.apply([_batch(node.end_offset - 1, node.end_offset + 1)])
 
     bench.run(script)
 
@@ -205,7 +205,7 @@ def test_batches_of_older_epochs_are_nobodys_business(tmp_path: Path) -> None:
     bench = _Bench(tmp_path, Load(throughput=1))
 
     async def script(_: _Node) -> None:
-        bench.workload.handle_commit([_batch(1, 9, epoch=_EPOCH - 1)])
+        bench.workload.apply([_batch(1, 9, epoch=_EPOCH - 1)])
 
     bench.run(script)
 

@@ -1,4 +1,4 @@
-"""What a node keeps on disk, opened: the lock, meta.properties, quorum state and log.
+"""What a replica keeps on disk, opened: the lock, meta.properties, quorum state and log.
 
 Owns the two ways to start (R-START-1): in Kafka mode a directory has to be formatted, for this node
 and for one cluster; in raft-README mode a node formats its directory at its first start, and adds
@@ -7,8 +7,8 @@ the cluster's id once the quorum has one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from kraftwire.errors import UsageError
 from kraftwire.log.files import Files, Lock
@@ -29,21 +29,45 @@ from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.log.settings import LogSettings
 from kraftwire.log.snapshots.store import SnapshotStore
 from kraftwire.log.uuids import random_uuid
-from kraftwire.node.config import NodeConfig
+from kraftwire.raft.config import TopicPartition
 from kraftwire.raft.effects import ElectionState, PersistQuorumState
 from kraftwire.raft.ports import LogImage, StoredSnapshot, StoredState
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.wire.fast import ZERO_UUID
 
-__all__ = ["Storage"]
+__all__ = ["Directories", "Storage"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directories:
+    """Where a replica keeps its files, and whose they have to be.
+
+    `others` are the node's other log directories, which are locked and checked as well. With
+    `is_self_formatted` a directory that is missing or empty is formatted, with ids from `new_id`.
+    `source` names the configuration, for messages.
+    """
+
+    node_id: int
+    metadata: str
+    others: tuple[str, ...] = ()
+    topic: TopicPartition = field(default_factory=TopicPartition)
+    settings: LogSettings = field(default_factory=LogSettings)
+    is_self_formatted: bool = False
+    source: str = "server.properties"
+    new_id: Callable[[], bytes] = random_uuid
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All directories, that of the log first."""
+        return tuple(dict.fromkeys((self.metadata, *self.others)))
 
 
 class Storage:
-    """A node's open files; `open` is the way in."""
+    """A replica's open files; `open` is the way in."""
 
     def __init__(
         self,
-        config: NodeConfig,
+        directories: Directories,
         files: Files,
         *,
         metas: dict[str, MetaProperties],
@@ -55,38 +79,34 @@ class Storage:
         self.snapshots = snapshots
         self._files = files
         self._metas = metas
-        self._own = metas[config.metadata_log_dir]
+        self._own = metas[directories.metadata]
         self._locks = locks
-        partition = partition_directory(config.metadata_log_dir, config.topic.name)
+        partition = partition_directory(directories.metadata, directories.topic.name)
         self._state_file = QuorumStateFile(files, join(partition, QUORUM_STATE_FILE))
 
     @classmethod
-    def open(cls, config: NodeConfig, files: Files) -> Storage:
-        """Lock and open a node's directories.
+    def open(cls, directories: Directories, files: Files) -> Storage:
+        """Lock and open a replica's directories.
 
         Raises: UsageError if they are not formatted for this node, with the command that would
         do it; StorageError if another process has them or what is in them cannot be trusted.
         """
-        directories = list(dict.fromkeys((config.metadata_log_dir, *config.log_dirs)))
         locks: list[Lock] = []
         try:
-            for directory in directories:
-                if config.is_raft_readme or files.exists(directory):
+            for directory in directories.all:
+                if directories.is_self_formatted or files.exists(directory):
                     files.mkdir(directory)
                     locks.append(files.lock(join(directory, LOCK_FILE)))
-            metas = {name: _read_meta(config, files, name) for name in directories}
+            metas = {name: _read_meta(directories, files, name) for name in directories.all}
             _check_one_cluster(metas)
-            settings = LogSettings(
-                segment_bytes=config.segment_max_bytes, segment_ms=config.segment_max_ms
-            )
-            topic = config.topic
+            topic = directories.topic
             snapshots = SnapshotStore(
-                files, partition_directory(config.metadata_log_dir, topic.name)
+                files, partition_directory(directories.metadata, topic.name)
             )
             log = MetadataLog.open(
                 files,
-                config.metadata_log_dir,
-                settings,
+                directories.metadata,
+                directories.settings,
                 topic.name,
                 topic.topic_id,
                 snapshots=snapshots,
@@ -95,7 +115,7 @@ class Storage:
             for lock in locks:
                 lock.close()
             raise
-        return cls(config, files, metas=metas, log=log, snapshots=snapshots, locks=locks)
+        return cls(directories, files, metas=metas, log=log, snapshots=snapshots, locks=locks)
 
     @property
     def cluster_id(self) -> str | None:
@@ -154,26 +174,27 @@ class Storage:
                 lock.close()
 
 
-def _read_meta(config: NodeConfig, files: Files, directory: str) -> MetaProperties:
+def _read_meta(directories: Directories, files: Files, directory: str) -> MetaProperties:
     """The meta.properties of a directory, written first where that is this node's own business."""
     path = join(directory, META_PROPERTIES_FILE)
+    node_id, source = directories.node_id, directories.source
     meta = read_meta_properties(files, path)
     if meta is None:
-        if not config.is_raft_readme:
+        if not directories.is_self_formatted:
             raise UsageError(
                 f"{directory} is not formatted: run kraftwire storage format "
-                f"--config {config.path} --cluster-id ID"
+                f"--config {source} --cluster-id ID"
             )
-        meta = MetaProperties(None, config.node_id, random_uuid())
+        meta = MetaProperties(None, node_id, directories.new_id())
         write_meta_properties(files, path, meta)
-    if meta.node_id != config.node_id:
+    if meta.node_id != node_id:
         raise UsageError(
-            f"{path} belongs to node {meta.node_id}, and {config.path} is that of node "
-            f"{config.node_id}: correct node.id or log.dirs, or format another directory with "
-            f"kraftwire storage format --config {config.path} --cluster-id ID"
+            f"{path} belongs to node {meta.node_id}, and {source} is that of node "
+            f"{node_id}: correct node.id or log.dirs, or format another directory with "
+            f"kraftwire storage format --config {source} --cluster-id ID"
         )
     if meta.directory_id == ZERO_UUID:
-        meta = replace(meta, directory_id=random_uuid())
+        meta = replace(meta, directory_id=directories.new_id())
         write_meta_properties(files, path, meta)
     return meta
 
@@ -181,7 +202,7 @@ def _read_meta(config: NodeConfig, files: Files, directory: str) -> MetaProperti
 def _check_one_cluster(metas: Mapping[str, MetaProperties]) -> None:
     """All directories of a node have to be formatted for one cluster.
 
-    Shape: one without an id is formatted by the node itself, which may have ended before it came to
+    One without an id is formatted by the node itself, which may have ended before it came to
     all of them.
     """
     named = {meta.cluster_id: name for name, meta in metas.items() if meta.cluster_id is not None}

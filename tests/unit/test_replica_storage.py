@@ -1,4 +1,4 @@
-"""What a node finds on disk at its start, in both modes."""
+"""What a replica finds on disk at its start, in both modes."""
 
 from __future__ import annotations
 
@@ -10,28 +10,23 @@ import pytest
 from kraftwire.errors import StorageError, UsageError
 from kraftwire.log.files import LocalFiles
 from kraftwire.log.meta_properties import MetaProperties, write_meta_properties
-from kraftwire.node.config import NodeConfig
-from kraftwire.node.config_listeners import Listener
-from kraftwire.node.storage import Storage
 from kraftwire.raft.effects import ElectionState, PersistQuorumState
-from kraftwire.raft.voters import Endpoint, ReplicaKey
+from kraftwire.raft.voters import ReplicaKey
+from kraftwire.replica.storage import Directories, Storage
 
 CLUSTER_ID = "vPeOCWypqUOSepEvx0cbog"
 DIRECTORY_ID = bytes(range(16))
 FILES = LocalFiles()
 
 
-def config(*directories: Path, is_raft_readme: bool = True) -> NodeConfig:
-    return NodeConfig(
-        path="node.properties",
+def config(*directories: Path, is_self_formatted: bool = True) -> Directories:
+    first, *others = map(str, directories)
+    return Directories(
         node_id=1,
-        roles=frozenset({"controller"}),
-        listeners=(Listener("CONTROLLER", "", 9093, True, is_raft_readme),),
-        advertised=(Endpoint("CONTROLLER", "localhost", 9093),),
-        controller_listeners=("CONTROLLER",),
-        log_dirs=tuple(str(directory) for directory in directories),
-        metadata_log_dir=str(directories[0]),
-        is_raft_readme=is_raft_readme,
+        metadata=first,
+        others=tuple(others),
+        is_self_formatted=is_self_formatted,
+        source="node.properties",
     )
 
 
@@ -70,16 +65,16 @@ def test_the_clusters_id_is_kept_in_every_directory(tmp_path: Path) -> None:
 def test_an_unformatted_directory_is_refused_with_the_command(tmp_path: Path) -> None:
     """Kafka mode: an empty disk where a full one was mounted must not look like a new node."""
     with pytest.raises(UsageError, match=r"kraftwire storage format --config node\.properties"):
-        Storage.open(config(tmp_path / "a", is_raft_readme=False), FILES)
+        Storage.open(config(tmp_path / "a", is_self_formatted=False), FILES)
     assert not (tmp_path / "a").exists()
 
 
 def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:
     """Two nodes that swap their disks would vote twice."""
     write_meta(tmp_path / "a", MetaProperties(CLUSTER_ID, 7, DIRECTORY_ID))
-    for is_raft_readme in (True, False):
+    for is_self_formatted in (True, False):
         with pytest.raises(UsageError, match="belongs to node 7"):
-            Storage.open(config(tmp_path / "a", is_raft_readme=is_raft_readme), FILES)
+            Storage.open(config(tmp_path / "a", is_self_formatted=is_self_formatted), FILES)
 
 
 def test_directories_of_two_clusters_are_refused(tmp_path: Path) -> None:
@@ -87,17 +82,17 @@ def test_directories_of_two_clusters_are_refused(tmp_path: Path) -> None:
     write_meta(tmp_path / "a", MetaProperties(CLUSTER_ID, 1, DIRECTORY_ID))
     write_meta(tmp_path / "b", MetaProperties("b" * 22, 1, DIRECTORY_ID))
     with pytest.raises(UsageError, match="have to be of one cluster"):
-        Storage.open(config(tmp_path / "a", tmp_path / "b", is_raft_readme=False), FILES)
+        Storage.open(config(tmp_path / "a", tmp_path / "b", is_self_formatted=False), FILES)
 
 
 def test_a_missing_directory_id_is_made(tmp_path: Path) -> None:
     """R-START-1: directories that an older Kafka formatted lack it."""
     write_meta(tmp_path / "a", MetaProperties(CLUSTER_ID, 1))
-    storage = Storage.open(config(tmp_path / "a", is_raft_readme=False), FILES)
+    storage = Storage.open(config(tmp_path / "a", is_self_formatted=False), FILES)
     directory_id = storage.directory_id
     storage.close()
     assert directory_id != bytes(16)
-    storage = Storage.open(config(tmp_path / "a", is_raft_readme=False), FILES)
+    storage = Storage.open(config(tmp_path / "a", is_self_formatted=False), FILES)
     assert storage.directory_id == directory_id
     storage.close()
 

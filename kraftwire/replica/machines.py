@@ -1,0 +1,326 @@
+"""The state machines on top of a Raft core: what they are given, when they load, when they write.
+
+Owns how far each of them is, and the work that is done for it in other threads. Nothing is given
+to a state machine while it loads a snapshot. A snapshot is asked for right after a piece of the log
+was applied and before the core hears of that, so that the state machine is frozen at exactly the
+offset that was asked for.
+
+Source: R-LIS-1 to R-LIS-6, R-SNAP-7; Kafka's `KafkaRaftClient.ListenerContext`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from kraftwire.errors import InvariantError, KraftwireError, StorageError, check
+from kraftwire.limits import DELIVERY_BYTES, SNAPSHOT_WRITE_BYTES
+from kraftwire.log.settings import SnapshotSettings
+from kraftwire.raft import effects as fx
+from kraftwire.raft import events as ev
+from kraftwire.records.batch import RecordBatch
+from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.records.reader import read_batches
+from kraftwire.replica.ports import Disk, Reading, Work, Workers, Writing
+from kraftwire.replica.state_machine import StateMachine
+
+__all__ = ["StateMachines"]
+
+
+class _InterruptedError(KraftwireError):
+    """The replica is being stopped: whatever takes long ends early."""
+
+
+class _Following:
+    """A state machine and how far it is.
+
+    Everything below `applied` is in its state, the newest of it from `timestamp`. `unsaved` bytes
+    were applied since `since_ms`, when the last snapshot was loaded or asked for. Of what came
+    while it loads, `missed` is the newest change of leader.
+    """
+
+    __slots__ = (
+        "applied",
+        "id",
+        "is_loading",
+        "is_saving",
+        "machine",
+        "missed",
+        "policy",
+        "since_ms",
+        "timestamp",
+        "unsaved",
+    )
+
+    def __init__(
+        self, number: int, machine: StateMachine, policy: SnapshotSettings | None, now_ms: int
+    ) -> None:
+        self.id = number
+        self.machine = machine
+        self.policy = policy
+        self.applied = 0
+        self.timestamp = -1
+        self.unsaved = 0
+        self.since_ms = now_ms
+        self.is_loading = self.is_saving = False
+        self.missed: fx.LeaderChanged | None = None
+
+    @property
+    def due_ms(self) -> int | None:
+        """When time alone asks for a snapshot; None for never."""
+        policy = self.policy
+        if policy is None or not policy.interval_ms or not self.unsaved:
+            return None
+        return None if self.is_saving or self.is_loading else self.since_ms + policy.interval_ms
+
+
+class _Saved(NamedTuple):
+    """What became of a snapshot: its size, or the problem."""
+
+    size: int
+    problem: str = ""
+
+
+class StateMachines:
+    """The state machines of a replica, by the number under which the core knows them."""
+
+    def __init__(
+        self, disk: Disk, workers: Workers, submit: Callable[[ev.Event], None]
+    ) -> None:
+        self._disk = disk
+        self._log = disk.log
+        self._workers = workers
+        self._submit = submit
+        self._all: list[_Following] = []
+        self._has_policy = False
+        self._is_stopping = False
+        self.now_ms = 0
+        self.wall_ms = 0
+
+    def add(
+        self, machine: StateMachine, next_offset: int, policy: SnapshotSettings | None
+    ) -> int:
+        """Let a state machine follow the log from an offset on; returns its number."""
+        following = _Following(len(self._all), machine, policy, self.now_ms)
+        following.applied = next_offset
+        self._all.append(following)
+        self._has_policy |= policy is not None
+        self._submit(ev.ListenerRegistered(following.id, next_offset))
+        return following.id
+
+    def stop(self) -> None:
+        """Let work in other threads end early; what it comes to does not count any more."""
+        self._is_stopping = True
+
+    # ---- batches and leaders
+
+    def deliver(self, effect: fx.DeliverCommitted) -> None:
+        """Hand over a bounded piece of the log; the core asks again for the rest."""
+        following = self._all[effect.listener_id]
+        check(not following.is_loading, f"{effect} comes while a snapshot is loaded")
+        data = self._log.read(effect.start_offset, DELIVERY_BYTES, effect.end_offset)
+        batches = _committed(data, effect)
+        following.machine.apply(batches)
+        last = batches[-1]
+        following.applied = last.last_offset + 1
+        following.timestamp = last.max_timestamp
+        following.unsaved += len(data)
+        policy = following.policy
+        if policy is not None and not following.is_saving:
+            due_ms = following.due_ms
+            is_due = due_ms is not None and self.now_ms >= due_ms
+            if is_due or following.unsaved >= policy.between_bytes:
+                self._submit(self._ask(following))
+        self._submit(ev.ListenerConsumed(following.id, following.applied))
+
+    def leader_changed(self, effect: fx.LeaderChanged) -> None:
+        """Tell who leads; a state machine that loads a snapshot hears of it afterwards."""
+        following = self._all[effect.listener_id]
+        if following.is_loading:
+            following.missed = effect
+        else:
+            following.machine.leadership(effect.leader_id, effect.epoch, effect.end_offset)
+
+    # ---- loading
+
+    def load(self, effect: fx.LoadSnapshot) -> None:
+        """Have a state machine replace its state, in a worker thread."""
+        following = self._all[effect.listener_id]
+        check(not following.is_loading, f"{effect} comes while another snapshot is loaded")
+        following.is_loading = True
+        file = self._disk.snapshots.reader(effect.id)
+
+        def work() -> bool:
+            try:
+                following.machine.load(_Reader(effect.id, file, self._check_stopping))
+            except _InterruptedError:
+                return False
+            finally:
+                file.close()
+            return not self._is_stopping
+
+        def done(is_loaded: bool) -> None:
+            if is_loaded:
+                self._loaded(following, effect.id, file.timestamp)
+
+        self._workers.start(Work.LOAD_SNAPSHOT, work, done)
+
+    def _loaded(self, following: _Following, loaded: OffsetAndEpoch, timestamp: int) -> None:
+        following.is_loading = False
+        following.applied, following.timestamp = loaded.offset, timestamp
+        following.unsaved, following.since_ms = 0, self.now_ms
+        # The core must not hear of the load before the state machine has heard of the leader: a
+        # newer change would be told first.
+        missed, following.missed = following.missed, None
+        if missed is not None:
+            self.leader_changed(missed)
+        self._submit(ev.ListenerConsumed(following.id, loaded.offset))
+
+    # ---- writing
+
+    @property
+    def due_ms(self) -> int | None:
+        """When time alone asks for a snapshot next."""
+        if not self._has_policy:
+            return None
+        times = [at for each in self._all if (at := each.due_ms) is not None]
+        return min(times, default=None)
+
+    def take_due(self) -> Iterator[ev.SnapshotWanted]:
+        """The snapshots that time alone asks for, each to be handed to the core at once."""
+        for following in self._all:
+            due_ms = following.due_ms
+            if due_ms is not None and self.now_ms >= due_ms:
+                yield self._ask(following)
+
+    def ask(self, number: int) -> ev.SnapshotWanted | None:
+        """A snapshot of what a state machine has applied, to be handed to the core at once.
+
+        None if there is nothing to write, or while it writes or loads one.
+        """
+        following = self._all[number]
+        if following.is_saving or following.is_loading or not following.applied:
+            return None
+        return self._ask(following)
+
+    def _ask(self, following: _Following) -> ev.SnapshotWanted:
+        following.is_saving = True
+        following.unsaved, following.since_ms = 0, self.now_ms
+        return ev.SnapshotWanted(following.id, following.applied, following.timestamp)
+
+    def refused(self, effect: fx.SnapshotRefused) -> None:
+        """There will be none."""
+        self._all[effect.listener_id].is_saving = False
+
+    def write(self, effect: fx.WriteSnapshot) -> None:
+        """Freeze a state machine, and write its state down in a worker thread."""
+        following = self._all[effect.listener_id]
+        if following.applied != effect.id.offset:
+            raise InvariantError(f"{effect} comes to a state machine at {following.applied}")
+        try:
+            values = following.machine.freeze()
+        except KraftwireError as error:
+            self._written(following, effect.id, _Saved(0, _problem(error)))
+            return
+        wall_ms = self.wall_ms
+
+        def work() -> _Saved:
+            try:
+                writer = self._disk.snapshots.writer(
+                    effect.id, effect.control, effect.timestamp, wall_ms
+                )
+                return self._save(writer, values)
+            except KraftwireError as error:
+                return _Saved(0, _problem(error))
+
+        def done(saved: _Saved) -> None:
+            self._written(following, effect.id, saved)
+
+        self._workers.start(Work.WRITE_SNAPSHOT, work, done)
+
+    def _save(self, writer: Writing, values: Iterable[bytes]) -> _Saved:
+        """Runs in a worker thread."""
+        try:
+            for chunk in _chunks(values):
+                self._check_stopping()
+                writer.append(chunk)
+            return _Saved(writer.freeze())
+        except BaseException:
+            writer.discard()
+            raise
+
+    def _written(self, following: _Following, snapshot: OffsetAndEpoch, saved: _Saved) -> None:
+        following.is_saving = False
+        if self._is_stopping:
+            return
+        if saved.problem:
+            self._submit(ev.SnapshotFailed(snapshot, saved.problem))
+        else:
+            self._submit(ev.SnapshotWritten(snapshot, saved.size))
+
+    def _check_stopping(self) -> None:
+        if self._is_stopping:
+            raise _InterruptedError("the replica is being stopped")
+
+
+class _Reader:
+    """A snapshot as its state machine sees it: one that ends when the replica is stopped."""
+
+    def __init__(
+        self, snapshot: OffsetAndEpoch, file: Reading, check_stopping: Callable[[], None]
+    ) -> None:
+        self.id = snapshot
+        self.timestamp = file.timestamp
+        self._file = file
+        self._check_stopping = check_stopping
+
+    def __iter__(self) -> Iterator[RecordBatch]:
+        for batch in self._file:
+            self._check_stopping()
+            yield batch
+
+
+def _committed(data: bytes, effect: fx.DeliverCommitted) -> list[RecordBatch]:
+    """The batches of a delivery. Raises: InvariantError unless they are what was announced."""
+    batches: list[RecordBatch] = []
+    offset = effect.start_offset
+    for batch in read_batches(data):
+        if not isinstance(batch, RecordBatch):
+            raise InvariantError(f"a batch of magic {batch.magic} at offset {offset} of the log")
+        # The first one may begin before the offset that a state machine was registered with.
+        is_next = batch.base_offset == offset if batches else batch.base_offset <= offset
+        check(
+            is_next and batch.last_offset >= offset,
+            f"the log has a batch of {batch.base_offset}-{batch.last_offset} where {offset} is",
+        )
+        batches.append(batch)
+        offset = batch.last_offset + 1
+    check(
+        effect.start_offset < offset <= effect.end_offset,
+        f"{effect} is answered by the log with batches up to {offset}",
+    )
+    return batches
+
+
+def _chunks(values: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """The values in lists of a bounded size."""
+    chunk: list[bytes] = []
+    size = 0
+    for value in values:
+        chunk.append(value)
+        size += len(value)
+        if size >= SNAPSHOT_WRITE_BYTES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def _problem(error: KraftwireError) -> str:
+    """The text of what stands in the way of a snapshot.
+
+    A bug and a disk that fails end the replica (D9): they are raised again.
+    """
+    if isinstance(error, InvariantError) or (isinstance(error, StorageError) and error.fatal):
+        raise error
+    return str(error)

@@ -1,0 +1,297 @@
+"""Carries out what a Raft core decides: the only place where its effects become files and calls.
+
+Owns the order of effects and their durability: what comes after a `PersistQuorumState` or a
+`TruncateLog` happens only once that is on disk (D1, D5), and flushes run next to other work, one at
+a time, for everything appended before they began (D2, D3). A `StorageError` passes through and ends
+the replica: nothing is tried again on files that may have lost pages (D9).
+
+A node runs it with sockets and threads, a simulation with a network, a disk and a clock of its own.
+Everything here runs in one thread; what may run in another one goes through `Workers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from kraftwire.errors import InvariantError, StorageError, WireError
+from kraftwire.log.settings import SnapshotSettings
+from kraftwire.raft import effects as fx
+from kraftwire.raft import events as ev
+from kraftwire.replica.cleaning import Cleaner
+from kraftwire.replica.machines import StateMachines
+from kraftwire.replica.ports import Core, Disk, Host, Watcher, Work, Workers
+from kraftwire.replica.state_machine import StateMachine
+
+__all__ = ["Runner"]
+
+_Perform = Callable[[fx.Effect], None]
+
+
+class Runner:
+    """Runs a core over a disk, for a host.
+
+    Order: `start` once, then `handle` for each event, and `wake` when `deadline_ms` has come. After
+    each of them the host looks at `flush_wanted` and calls `flush` or `flush_beside` soon. Times
+    are those of `RaftCore.handle`.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        disk: Disk,
+        host: Host,
+        workers: Workers,
+        *,
+        settings: SnapshotSettings | None = None,
+        watcher: Watcher | None = None,
+    ) -> None:
+        """Take over a core that has not been started, and what its replica has on disk.
+
+        `settings` say when snapshots are written, and what is kept of them and of the log.
+        """
+        self.core = core
+        self._disk = disk
+        self._log = disk.log
+        self._host = host
+        self._workers = workers
+        self._watcher = watcher
+        self._flush: fx.FlushLog | None = None
+        self._is_flushing = False
+        self._settings = settings or SnapshotSettings()
+        self._cleaner = Cleaner(disk, self._settings)
+        self.machines = StateMachines(disk, workers, host.submit)
+        self._perform = self._table()
+
+    # ---- events and time
+
+    @property
+    def deadline_ms(self) -> int:
+        """When `wake` has to be called next."""
+        due = self._cleaner.due_ms
+        core_ms = self.core.deadline_ms
+        if core_ms is not None and core_ms < due:
+            due = core_ms
+        own_ms = self.machines.due_ms
+        return due if own_ms is None or due < own_ms else own_ms
+
+    def start(self, now_ms: int, wall_ms: int) -> None:
+        """Let the core begin."""
+        self.machines.now_ms, self.machines.wall_ms = now_ms, wall_ms
+        self._cleaner.start(now_ms)
+        self._carry_out(None, self.core.start(now_ms, wall_ms))
+
+    def handle(self, event: ev.Event, now_ms: int, wall_ms: int) -> None:
+        """Let the core decide on an event, and do what it asks for."""
+        self.machines.now_ms, self.machines.wall_ms = now_ms, wall_ms
+        self._carry_out(event, self.core.handle(event, now_ms, wall_ms))
+
+    def wake(self, now_ms: int, wall_ms: int) -> None:
+        """Do what time alone makes due."""
+        deadline = self.core.deadline_ms
+        if deadline is not None and now_ms >= deadline:
+            self.handle(ev.TimerExpired(), now_ms, wall_ms)
+        due = self.machines.due_ms
+        if due is not None and now_ms >= due:
+            self.machines.now_ms = now_ms
+            for wanted in self.machines.take_due():
+                self.handle(wanted, now_ms, wall_ms)
+        if now_ms >= self._cleaner.due_ms:
+            for proposed in self._cleaner.proposals(now_ms, wall_ms):
+                self.handle(proposed, now_ms, wall_ms)
+
+    def _carry_out(self, event: ev.Event | None, effects: list[fx.Effect]) -> None:
+        if self._watcher is not None:
+            self._watcher.step(event, effects)
+        perform = self._perform
+        for effect in effects:
+            perform[type(effect)](effect)
+
+    def stop(self) -> None:
+        """Let work in other threads end early. Order: nothing is handled any more."""
+        self.machines.stop()
+
+    def close(self) -> None:
+        """Flush what is left. Order: after the last event, and without an error before."""
+        with self._workers.lock:
+            self._log.flush()
+
+    # ---- state machines
+
+    def add_state_machine(
+        self,
+        machine: StateMachine,
+        *,
+        next_offset: int = 0,
+        writes_snapshots: bool = False,
+    ) -> int:
+        """Let a state machine follow the log from an offset on; returns its number.
+
+        The snapshots of a replica hold the state of one state machine: that with
+        `writes_snapshots`.
+        """
+        policy = self._settings if writes_snapshots else None
+        return self.machines.add(machine, next_offset, policy)
+
+    def write_snapshot(self, number: int, now_ms: int, wall_ms: int) -> bool:
+        """Ask for a snapshot of a state machine now; False if there is nothing to write."""
+        wanted = self.machines.ask(number)
+        if wanted is not None:
+            self.handle(wanted, now_ms, wall_ms)
+        return wanted is not None
+
+    # ---- flushing
+
+    @property
+    def flush_wanted(self) -> bool:
+        """Whether a flush should begin: one is wanted, and none is under way."""
+        return self._flush is not None and not self._is_flushing
+
+    def flush(self) -> None:
+        """Flush, and wait for it. Order: while `flush_wanted`."""
+        wanted = self._take_flush()
+        self._sync()
+        self._flushed(wanted)
+
+    def flush_beside(self) -> None:
+        """Flush in a worker; appends go on and wait for the next flush. Order: as `flush`."""
+        wanted = self._take_flush()
+
+        def done(_: None) -> None:
+            self._flushed(wanted)
+
+        self._workers.start(Work.FLUSH, self._sync, done)
+
+    def _take_flush(self) -> fx.FlushLog:
+        wanted = self._flush
+        if wanted is None or self._is_flushing:
+            raise InvariantError("no flush is wanted, or one is under way")
+        self._flush = None
+        self._is_flushing = True
+        return wanted
+
+    def _sync(self) -> None:
+        """May run in another thread."""
+        with self._workers.lock:
+            self._log.flush()
+
+    def _flushed(self, wanted: fx.FlushLog) -> None:
+        self._is_flushing = False
+        self._host.submit(ev.LogFlushed(wanted.end_offset, wanted.generation))
+
+    # ---- effects
+
+    def _table(self) -> dict[type, _Perform]:
+        host, machines = self._host, self.machines
+        table = {
+            fx.PersistQuorumState: self._disk.persist,
+            fx.AppendToLog: self._append_to_log,
+            fx.TruncateLog: self._truncate_log,
+            fx.FlushLog: self._flush_log,
+            fx.ResetLog: self._reset_log,
+            fx.DropLogPrefix: self._drop_log_prefix,
+            fx.AppendToSnapshot: self._append_to_snapshot,
+            fx.FinishSnapshot: self._finish_snapshot,
+            fx.DiscardSnapshot: self._discard_snapshot,
+            fx.WriteSnapshot: machines.write,
+            fx.SnapshotRefused: self._snapshot_refused,
+            fx.LoadSnapshot: machines.load,
+            fx.DeliverCommitted: machines.deliver,
+            fx.LeaderChanged: machines.leader_changed,
+            fx.SendReply: self._send_reply,
+            fx.SendRequest: host.send,
+            fx.ResetConnections: host.reset_connections,
+            fx.HighWatermarkAdvanced: host.committed,
+            fx.AppendAccepted: host.decided,
+            fx.AppendRefused: host.decided,
+            fx.UpgradeDecided: host.decided,
+            fx.VotersChanged: host.voters_changed,
+            fx.RoleChanged: host.role_changed,
+            fx.Note: host.note,
+            fx.ShutdownFinished: host.shut_down,
+        }
+        performs = cast("dict[type, _Perform]", table)
+        if self._watcher is None:
+            return performs
+        return {kind: _watched(self._watcher, kind, do) for kind, do in performs.items()}
+
+    def _append_to_log(self, effect: fx.AppendToLog) -> None:
+        self._log.append(effect.data, effect.base_offset, effect.end_offset)
+
+    def _truncate_log(self, effect: fx.TruncateLog) -> None:
+        with self._workers.lock:
+            self._log.truncate(effect.end_offset)
+
+    def _flush_log(self, effect: fx.FlushLog) -> None:
+        self._flush = effect  # takes the place of an older one: only the newest has to be answered
+
+    def _reset_log(self, effect: fx.ResetLog) -> None:
+        with self._workers.lock:
+            self._log.reset(effect.start)
+        snapshots = self._disk.snapshots
+        older = [one.id for one in snapshots.stored() if one.id < effect.start]
+        snapshots.delete(older, self.machines.now_ms)
+
+    def _drop_log_prefix(self, effect: fx.DropLogPrefix) -> None:
+        with self._workers.lock:
+            self._log.drop_prefix(effect.start_offset)
+        self._disk.snapshots.delete(effect.snapshots, self.machines.now_ms)
+
+    def _append_to_snapshot(self, effect: fx.AppendToSnapshot) -> None:
+        self._disk.snapshots.append(effect.id, effect.position, effect.data)
+
+    def _finish_snapshot(self, effect: fx.FinishSnapshot) -> None:
+        def work() -> ev.SnapshotFinished | ev.SnapshotRejected:
+            try:
+                found = self._disk.snapshots.finish(effect.id)
+            except (StorageError, WireError) as error:
+                if isinstance(error, StorageError) and error.fatal:
+                    raise
+                return ev.SnapshotRejected(effect.id, str(error))
+            return ev.SnapshotFinished(effect.id, found.size, found.control)
+
+        self._workers.start(Work.FINISH_SNAPSHOT, work, self._host.submit)
+
+    def _discard_snapshot(self, effect: fx.DiscardSnapshot) -> None:
+        self._disk.snapshots.discard(effect.id)
+
+    def _snapshot_refused(self, effect: fx.SnapshotRefused) -> None:
+        self.machines.refused(effect)
+        text = f"no snapshot is written at {effect.end_offset}: {effect.reason}"
+        self._host.note(fx.Note("info", text, "snapshot refused"))
+
+    def _send_reply(self, effect: fx.SendReply) -> None:
+        if not self._host.wants_reply(effect.token):
+            return  # its connection is gone
+        part = effect.part
+        if part is not None:
+            part.put(effect.message, self._read(part))
+        self._host.reply(effect.token, effect.message)
+
+    def _read(self, part: fx.LogSlice | fx.SnapshotSlice) -> bytes:
+        if isinstance(part, fx.LogSlice):
+            return self._log.read(part.offset, part.max_bytes, part.end_offset)
+        return self._disk.snapshots.read(part.id, part.position, part.max_bytes)
+
+
+def _watched(watcher: Watcher, kind: type, perform: _Perform) -> _Perform:
+    """An effect carried out between the calls of a watcher."""
+    every = watcher.every
+    before, after = watcher.before.get(kind), watcher.after.get(kind)
+    if before is None and after is None:
+
+        def plain(effect: fx.Effect) -> None:
+            every(effect)
+            perform(effect)
+
+        return plain
+
+    def watched(effect: fx.Effect) -> None:
+        every(effect)
+        if before is not None:
+            before(effect)
+        perform(effect)
+        if after is not None:
+            after(effect)
+
+    return watched

@@ -1,0 +1,141 @@
+"""What checkers see of a running node: every effect of its core, before and after it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from kraftwire.raft import effects as do
+from kraftwire.raft.events import Event
+from kraftwire.sim.disk import PowerCut
+from kraftwire.sim.facts import VOTE, diverging_epoch_of
+from kraftwire.sim.storage import durable_state
+from kraftwire.sim.violation import Violation
+
+if TYPE_CHECKING:
+    from kraftwire.sim.process import Process
+
+__all__ = ["Watch"]
+
+_Hooks = dict[type, Callable[[do.Effect], None]]
+
+
+class Watch:
+    """The watcher of one process."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._machine = process.machine
+        self._node = process.id
+        cluster = self._cluster = process.machine.cluster
+        self._histories = cluster.histories
+        self._hunter = cluster.hunter
+        self._checks = cluster.checks
+        self._event: Event | None = None
+        self._is_told = cluster.timeline is not None
+        before: dict[type, Callable[[Any], None]] = {
+            do.SendRequest: self._before_request,
+            do.SendReply: self._before_reply,
+            do.AppendToLog: self._before_append,
+            do.TruncateLog: self._before_truncate,
+            do.HighWatermarkAdvanced: self._before_advance,
+            do.DeliverCommitted: self._before_deliver,
+            do.LeaderChanged: self._before_leader_change,
+        }
+        after: dict[type, Callable[[Any], None]] = {
+            do.AppendToLog: self._after_append,
+            do.TruncateLog: self._after_truncate,
+            do.PersistQuorumState: self._after_persist,
+            do.HighWatermarkAdvanced: self._after_advance,
+            do.RoleChanged: self._after_role_change,
+        }
+        self.before = cast("_Hooks", before)
+        self.after = cast("_Hooks", after)
+
+    def step(self, event: Event | None, effects: list[do.Effect]) -> None:
+        """Note what the effects that follow are due to."""
+        self._event = event
+        if self._is_told:
+            self._cluster.tell(self._process, event, effects)
+
+    def every(self, _: do.Effect) -> None:
+        """Let the power fail if it is time."""
+        process = self._process
+        if process.effects_to_crash is not None:
+            process.effects_to_crash -= 1
+            if process.effects_to_crash < 0:
+                raise PowerCut
+
+    # Network
+
+    def _before_request(self, effect: do.SendRequest) -> None:
+        self._checks.request(self._node, effect.message)
+
+    def _before_reply(self, effect: do.SendReply) -> None:
+        call = self._process.calls.get(effect.token)
+        if call is None:
+            raise Violation("REPLY", f"{self._node} answers {effect.token} twice, or unasked")
+        message = effect.message
+        if isinstance(effect.part, do.LogSlice):
+            self._hunter.served(self._machine, call)
+        self._checks.reply(self._node, message)
+        if message.API_KEY == VOTE:
+            self._checks.vote(self._node, call.message, message, self._machine.vote_before)
+
+    # Disk
+
+    def _before_append(self, effect: do.AppendToLog) -> None:
+        # The checker is told first: if the power fails in the midst, the batches may be there.
+        self._histories.appended(self._node, effect.data, self._process.core.epoch)
+
+    def _after_append(self, _: do.AppendToLog) -> None:
+        if self._process.role == "leader":
+            self._hunter.appended(self._machine)
+
+    def _before_truncate(self, effect: do.TruncateLog) -> None:
+        order = diverging_epoch_of(self._event)
+        epoch = self._process.core.epoch
+        self._histories.truncating(self._node, effect.end_offset, epoch, order)
+
+    def _after_truncate(self, effect: do.TruncateLog) -> None:
+        if self._process.workers.is_flushing:
+            raise Violation("FLUSH", f"{self._node} cuts a file in the midst of a flush")
+        is_durable = not self._machine.files.unflushed(".log")
+        self._histories.truncated(self._node, effect.end_offset, is_durable=is_durable)
+        self._cluster.marks.hit("truncated")
+
+    def _after_persist(self, _: do.PersistQuorumState) -> None:
+        self._cluster.ballots.persisted(self._node, durable_state(self._machine.files))
+
+    # What the core says
+
+    def _before_advance(self, effect: do.HighWatermarkAdvanced) -> None:
+        process = self._process
+        epoch = process.epoch if process.role == "leader" else None
+        self._histories.advanced(self._node, effect.offset, epoch)
+
+    def _after_advance(self, _: do.HighWatermarkAdvanced) -> None:
+        if self._process.role == "leader":
+            self._hunter.committed(self._machine)
+
+    def _before_deliver(self, effect: do.DeliverCommitted) -> None:
+        start, end, consumed = effect.start_offset, effect.end_offset, self._process.consumed
+        if start != consumed or end > self._histories.logs[self._node].high_watermark:
+            raise Violation("S15", f"{self._node} delivers {start}-{end} after {consumed}")
+
+    def _before_leader_change(self, effect: do.LeaderChanged) -> None:
+        process = self._process
+        start = process.core.epoch_start_offset
+        if effect.leader_id == self._node and process.consumed <= start:
+            raise Violation(
+                "S15", f"{self._node} is told to lead at {process.consumed}, before {start}"
+            )
+
+    def _after_role_change(self, effect: do.RoleChanged) -> None:
+        cluster = self._cluster
+        cluster.marks.hit(f"{effect.old} to {effect.new}")
+        if effect.new == "leader":
+            cluster.elections += 1
+            cluster.ballots.elected(self._node, effect.epoch)
+            self._histories.elected(self._node, effect.epoch)
+            self._hunter.elected(self._machine)

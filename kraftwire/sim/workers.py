@@ -1,0 +1,100 @@
+"""Longer work of a node, done after some virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
+
+from kraftwire.replica.ports import Work
+from kraftwire.sim.clock import Scheduler
+
+__all__ = ["Job", "VirtualWorkers"]
+
+T = TypeVar("T")
+
+
+class Job:
+    """A piece of work under way. What `mark` is, only its owner knows."""
+
+    __slots__ = ("done", "is_over", "kind", "mark", "work")
+
+    def __init__(
+        self, kind: Work, work: Callable[[], Any], done: Callable[[Any], None], mark: int
+    ) -> None:
+        self.kind = kind
+        self.work = work
+        self.done = done
+        self.mark = mark
+        self.is_over = False
+
+
+class JobOwner(Protocol):
+    """The process that the work is done for."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is still there."""
+
+    def duration(self, kind: Work) -> int:
+        """How long a piece of work takes. Microseconds."""
+
+    def begin(self, kind: Work) -> int:
+        """Work begins; returns a mark that comes back at its end."""
+
+    def finish(self, job: Job) -> None:
+        """Do the work now, and tell the runner."""
+
+    def guard(self, action: Callable[[Job], None], job: Job) -> None:
+        """Call something that may end the process."""
+
+
+class VirtualWorkers:
+    """The worker threads of one process; as a context manager, the lock of its log's files.
+
+    Work takes effect at its end. Whoever takes the lock waits for the flush under way, as he would
+    in a node: here it ends at once.
+    """
+
+    def __init__(self, owner: JobOwner, scheduler: Scheduler) -> None:
+        self._owner = owner
+        self._scheduler = scheduler
+        self._jobs: list[Job] = []
+
+    @property
+    def lock(self) -> VirtualWorkers:
+        """The lock of the log's files."""
+        return self
+
+    @property
+    def is_flushing(self) -> bool:
+        """Whether a flush is under way."""
+        return any(job.kind is Work.FLUSH for job in self._jobs)
+
+    def start(self, kind: Work, work: Callable[[], T], done: Callable[[T], None]) -> None:
+        """Do some work after a while."""
+        owner = self._owner
+        job = Job(kind, work, done, owner.begin(kind))
+        self._jobs.append(job)
+        self._scheduler.after(owner.duration(kind), self._due, job)
+
+    def __enter__(self) -> None:
+        for job in [job for job in self._jobs if job.kind is Work.FLUSH]:
+            self._finish(job)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Whoever waited has had his turn."""
+
+    def _due(self, job: Job) -> None:
+        if not job.is_over and self._owner.is_running:
+            self._owner.guard(self._finish, job)
+
+    def _finish(self, job: Job) -> None:
+        job.is_over = True
+        self._jobs.remove(job)
+        self._owner.finish(job)

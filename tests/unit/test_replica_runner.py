@@ -1,0 +1,256 @@
+"""How effects are carried out: their order, the lock of the log's files, flushes, downloads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftwire.errors import InvariantError, StorageError
+from kraftwire.messages.fetch_snapshot_response import (
+    FetchSnapshotResponse,
+    PartitionSnapshot,
+    TopicSnapshot,
+)
+from kraftwire.messages.vote_response import VoteResponse
+from kraftwire.raft import effects as fx
+from kraftwire.raft import events as ev
+from kraftwire.raft.voters import VoterSet
+from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.replica.ports import Work
+from kraftwire.replica.runner import Runner
+from tests.support.fake_core import WALL_MS, FakeCore, Host, Workers, World, send
+
+_SNAPSHOT = OffsetAndEpoch(100, 3)
+
+
+class _Bench:
+    """A runner with everything around it; `do` lets the core ask for effects."""
+
+    def __init__(self, watcher: Any = None) -> None:
+        self.world = World()
+        self.host = Host(self.world)
+        self.workers = Workers()
+        self.core = FakeCore()
+        self.runner = Runner(self.core, self.world, self.host, self.workers, watcher=watcher)
+        self.runner.start(0, WALL_MS)
+
+    @property
+    def done(self) -> list[str]:
+        return self.world.done
+
+    def do(self, *effects: fx.Effect) -> None:
+        self.core.answer = lambda _: list(effects)
+        self.runner.handle(ev.ShutdownRequested(), 0, WALL_MS)
+
+
+def test_effects_are_carried_out_in_order() -> None:
+    """D1: a vote may leave only after it is on disk; the order of the list is the promise."""
+    bench = _Bench()
+    bench.do(
+        fx.PersistQuorumState(fx.ElectionState(3)),
+        send(1),
+        fx.AppendToLog(0, 1, b"x"),
+        fx.TruncateLog(0),
+        fx.ResetLog(_SNAPSHOT),
+        fx.DropLogPrefix(100, (OffsetAndEpoch(20, 1), OffsetAndEpoch(50, 2))),
+        send(2),
+    )
+    assert bench.done == [
+        "persist 3",
+        "send 1",
+        "append 0-1",
+        "truncate 0",
+        "empty to 100-3",
+        "drop below 100",
+        "delete 20-1 at 0",
+        "delete 50-2 at 0",
+        "send 2",
+    ]
+
+
+def test_nothing_happens_after_an_effect_that_failed() -> None:
+    """D1, D9: the request after a failed write would be a vote that is forgotten."""
+    bench = _Bench()
+    bench.world.failure = StorageError("no space", file="quorum-state")
+    with pytest.raises(StorageError):
+        bench.do(fx.PersistQuorumState(fx.ElectionState(3)), send(1))
+    assert bench.done == []
+
+
+@pytest.mark.parametrize(
+    ("effect", "name"),
+    [
+        (fx.TruncateLog(0), "truncate"),
+        (fx.ResetLog(_SNAPSHOT), "reset"),
+        (fx.DropLogPrefix(100, ()), "drop_prefix"),
+    ],
+)
+def test_no_file_of_the_log_is_cut_or_closed_in_the_midst_of_a_flush(
+    effect: fx.Effect, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flush in a thread holds file descriptors: one that was closed may by then name another
+    file, and a sync of the wrong file would be taken for that of the log."""
+    bench = _Bench()
+    held: list[tuple[str, bool]] = []
+
+    def noting(what: str) -> Any:
+        return lambda *_: held.append((what, bench.workers.lock.is_held))
+
+    monkeypatch.setattr(bench.world.log, name, noting(name))
+    monkeypatch.setattr(bench.world.log, "flush", noting("flush"))
+    bench.do(fx.FlushLog(1, 0))
+    bench.runner.flush_beside()
+    bench.workers.finish(Work.FLUSH)
+    bench.do(effect)
+    bench.runner.close()
+    assert held == [("flush", True), (name, True), ("flush", True)]
+
+
+def test_several_wishes_to_flush_are_one_flush() -> None:
+    """That is what makes many small appends cheap; the newest is answered, and with its values."""
+    bench = _Bench()
+    bench.do(fx.FlushLog(1, 0), fx.FlushLog(2, 0))
+    bench.do(fx.FlushLog(3, 7))
+    assert bench.runner.flush_wanted
+    bench.runner.flush()
+    assert not bench.runner.flush_wanted
+    assert bench.done == ["flush"]
+    assert bench.host.submitted == [ev.LogFlushed(3, 7)]
+
+
+def test_one_flush_at_a_time() -> None:
+    """What is appended while the disk works is for the next one."""
+    bench = _Bench()
+    bench.do(fx.FlushLog(1, 0))
+    bench.runner.flush_beside()
+    bench.do(fx.FlushLog(2, 0))
+    assert not bench.runner.flush_wanted
+    with pytest.raises(InvariantError):
+        bench.runner.flush()
+    bench.workers.finish(Work.FLUSH)
+    assert bench.host.submitted == [ev.LogFlushed(1, 0)]
+    assert bench.runner.flush_wanted
+
+
+def test_a_download_is_checked_by_a_worker() -> None:
+    """200 MB take a second: votes and fetches must not wait for that."""
+    bench = _Bench()
+    bench.do(
+        fx.AppendToSnapshot(_SNAPSHOT, 0, b"abc"),
+        fx.AppendToSnapshot(_SNAPSHOT, 3, b"de"),
+        fx.FinishSnapshot(_SNAPSHOT),
+        send(1),
+    )
+    assert bench.done == ["piece of 100-3 at 0: 3", "piece of 100-3 at 3: 2", "send 1"]
+    bench.workers.finish(Work.FINISH_SNAPSHOT)
+    assert bench.done[-1] == "finish 100-3"
+    assert bench.host.submitted == [ev.SnapshotFinished(_SNAPSHOT, 1000, b"control")]
+
+
+def test_a_download_that_does_not_check_is_told() -> None:
+    """It is never loaded, and the leader is asked again."""
+    bench = _Bench()
+    bench.world.snapshots.broken[_SNAPSHOT] = StorageError("wrong checksum", file="x.part")
+    bench.do(fx.FinishSnapshot(_SNAPSHOT))
+    bench.workers.finish(Work.FINISH_SNAPSHOT)
+    assert bench.host.submitted == [ev.SnapshotRejected(_SNAPSHOT, "x.part: wrong checksum")]
+
+
+def test_a_sync_of_a_download_that_fails_ends_the_replica() -> None:
+    """D9, as for every other file."""
+    bench = _Bench()
+    bench.world.snapshots.broken[_SNAPSHOT] = StorageError("sync", file="x.part", fatal=True)
+    bench.do(fx.FinishSnapshot(_SNAPSHOT))
+    with pytest.raises(StorageError):
+        bench.workers.finish(Work.FINISH_SNAPSHOT)
+
+
+def test_a_reply_takes_its_bytes_from_a_snapshot() -> None:
+    """Chunks go from disk to socket; the core never holds them."""
+    bench = _Bench()
+    bench.host.waiting.add(5)
+    topic = TopicSnapshot(partitions=[PartitionSnapshot(unaligned_records=b"")])
+    reply = FetchSnapshotResponse(topics=[topic])
+    bench.do(fx.SendReply(5, reply, fx.SnapshotSlice(_SNAPSHOT, 2, 3)))
+    assert bench.host.replies == {5: reply}
+    assert reply.topics[0].partitions[0].unaligned_records == b"aps"
+
+
+def test_a_reply_that_nobody_waits_for_reads_nothing() -> None:
+    """Peers disconnect while their Fetch is parked; the core need not know."""
+    bench = _Bench()
+    bench.do(fx.SendReply(5, VoteResponse(), fx.LogSlice(0, 1, 1)), fx.DiscardSnapshot(_SNAPSHOT))
+    assert bench.done == ["discard 100-3"]
+    assert bench.host.replies == {}
+
+
+def test_the_host_hears_what_is_no_matter_of_files() -> None:
+    """In the order of the list, with what happens on disk in between."""
+    bench = _Bench()
+    told = [
+        fx.HighWatermarkAdvanced(4),
+        fx.AppendAccepted(1, 2, 3, 4),
+        fx.UpgradeDecided(2, 0, "", 7),
+        fx.VotersChanged(VoterSet(), 1, 3, True),
+        fx.RoleChanged("follower", "prospective", 1, -1, ""),
+        fx.Note("info", "text"),
+        fx.ResetConnections(),
+        fx.ShutdownFinished(True),
+    ]
+    bench.do(*told)
+    assert bench.host.told == told
+
+
+class _Watcher:
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self.before = {fx.TruncateLog: lambda _: self.seen.append("before")}
+        self.after = {fx.TruncateLog: lambda _: self.seen.append("after")}
+        self.left = 100
+
+    def step(self, event: ev.Event | None, effects: list[fx.Effect]) -> None:
+        self.seen.append(f"{type(event).__name__} {len(effects)}")
+
+    def every(self, effect: fx.Effect) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        self.seen.append(type(effect).__name__)
+
+
+def test_a_watcher_stands_around_every_effect() -> None:
+    """Checkers observe; they do not replace what ships."""
+    watcher = _Watcher()
+    bench = _Bench(watcher)
+    bench.do(fx.TruncateLog(3), fx.DiscardSnapshot(_SNAPSHOT))
+    assert watcher.seen == [
+        "NoneType 0",
+        "ShutdownRequested 2",
+        "TruncateLog",
+        "before",
+        "after",
+        "DiscardSnapshot",
+    ]
+
+
+def test_a_watcher_can_stop_a_replica_between_any_two_effects() -> None:
+    """As a power failure does."""
+    watcher = _Watcher()
+    watcher.left = 1
+    bench = _Bench(watcher)
+    with pytest.raises(KeyboardInterrupt):
+        bench.do(fx.TruncateLog(3), fx.DiscardSnapshot(_SNAPSHOT))
+    assert bench.done == ["truncate 3"]
+
+
+def test_the_core_is_woken_when_its_time_has_come_and_not_before() -> None:
+    """Elections depend on it."""
+    bench = _Bench()
+    bench.core.deadline_ms = 50
+    assert bench.runner.deadline_ms == 50
+    bench.runner.wake(49, WALL_MS)
+    assert bench.core.seen == []
+    bench.runner.wake(50, WALL_MS + 50)
+    assert bench.core.seen == [(ev.TimerExpired(), 50)]
+    assert bench.core.wall == [WALL_MS + 50]
