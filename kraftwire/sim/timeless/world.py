@@ -49,8 +49,11 @@ class Call:
 
 
 class World:
-    """A cluster. Shape: `pending` is on its way, `lost` are requests that their addressee had when it
-    died. `told` hears what a node did, before it is checked: for the story."""
+    """A cluster.
+
+    `pending` is on its way, `lost` are requests that their addressee had when it died. `told` hears
+    what a node did, before it is checked: for the story.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
