@@ -119,8 +119,9 @@ class ListenerConsumed:
 class SnapshotWanted:
     """A state machine would like a snapshot of what it has applied, up to this offset.
 
-    `timestamp` is that of the last record applied. Answered by `WriteSnapshot` or
-    `SnapshotRefused`.
+    Order: before the `ListenerConsumed` that tells of the same offset, so that nothing more is
+    delivered until `WriteSnapshot` was carried out. `timestamp` is that of the last record
+    applied. Answered by `WriteSnapshot` or `SnapshotRefused`.
     """
 
     listener_id: int

@@ -66,10 +66,16 @@ class Listeners:
             self._listeners[listener_id] = _Listener(listener_id, next_offset, leader_end)
             self._is_changed = True
 
-    def next_offset(self, listener_id: int) -> int:
-        """What a state machine has applied ends here; -1 for one that is not registered."""
+    def may_be_at(self, listener_id: int, offset: int) -> bool:
+        """Whether a state machine can have applied exactly what is below an offset.
+
+        It says itself how far it is; here is known what it has at least, and what it was given
+        and has not answered for yet.
+        """
         listener = self._listeners.get(listener_id)
-        return -1 if listener is None else listener.next_offset
+        if listener is None:
+            return False
+        return listener.next_offset <= offset <= max(listener.next_offset, listener.promised)
 
     def lowest_offset(self) -> int:
         """The end of what all state machines have applied; huge without any."""

@@ -60,7 +60,7 @@ def _refusal(state: RaftState, event: SnapshotWanted) -> str:
         return f"there is a snapshot already that ends at {newest.offset if newest else 0}"
     if end > state.committed:
         return f"offset {end} is not committed; {state.committed} is the high watermark"
-    if end != state.listeners.next_offset(event.listener_id):
+    if not state.listeners.may_be_at(event.listener_id, end):
         return f"the listener has not applied exactly what is below {end}"
     if log.batch_base(end) != end:
         return f"offset {end} is inside a batch"
