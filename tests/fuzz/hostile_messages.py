@@ -18,12 +18,12 @@ from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records import RecordBatch
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.message import Message
-from tests.support import raft_lone as peer
-from tests.support.raft_cluster import LISTENER, directory_id
+from tests.support import raft_talk as peer
 from tests.support.raft_lone import Lone
+from tests.support.raft_nodes import LISTENER, directory_id
 from tests.support.random_messages import random_message
 
-__all__ = ["ERRORS", "REQUESTS", "RESPONSES", "Speech"]
+__all__ = ["ERRORS", "REQUESTS", "Speech"]
 
 REQUESTS = (
     "VoteRequest",
@@ -35,13 +35,6 @@ REQUESTS = (
     "AddRaftVoterRequest",
     "RemoveRaftVoterRequest",
     "UpdateRaftVoterRequest",
-)
-RESPONSES = (
-    "VoteResponse",
-    "BeginQuorumEpochResponse",
-    "EndQuorumEpochResponse",
-    "FetchResponse",
-    "UpdateRaftVoterResponse",
 )
 
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}

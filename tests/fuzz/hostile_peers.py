@@ -10,15 +10,17 @@ from kraftwire.limits import EPOCH_MAX
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft import effects, events
 from kraftwire.wire.message import Message
-from tests.fuzz.hostile_messages import ERRORS, RESPONSES, Speech
-from tests.support.raft_cluster import LISTENER
+from tests.fuzz.hostile_messages import ERRORS, Speech
 from tests.support.raft_lone import Lone
+from tests.support.raft_nodes import LISTENER
 
 __all__ = ["Hostile"]
 
 _SOFTWARE = ["", "kraftwire", "apache-kafka-java", "\0"]
 # Units: milliseconds. Long ones end most roles, and so are rare.
 _PAUSES = [0, 1, 1, 1, 5, 5, 20, 20, 100, 100, 300, 300, 1000, 3000, 60_000]
+# Requests whose answer may wait for records or for a commit.
+_MAY_WAIT = ("FetchRequest", "AddRaftVoterRequest", "RemoveRaftVoterRequest")
 # More timers in a row than any honest chain of roles needs.
 _TIMERS_MAX = 20
 
@@ -72,7 +74,7 @@ class Hostile:
         self.waiting[self._token] = version
         self._handle(event, message)
         if self._token in self.waiting:
-            assert message.NAME == "FetchRequest", f"no answer to {message.NAME}"
+            assert message.NAME in _MAY_WAIT, f"no answer to {message.NAME}"
 
     def _answer(self) -> None:
         """Answer one of the newest requests, or something that nobody asked for."""
@@ -84,8 +86,6 @@ class Hostile:
             self._handle(events.RequestFailed(request_id, self.source.choice(ERRORS)), None)
             return
         name = sent.message.NAME.replace("Request", "Response")
-        if self.source.random() < 0.05:
-            name = self.source.choice(RESPONSES)
         found = self._speech.response(name)
         if found is not None:
             self._handle(events.ResponseReceived(request_id, found[0]), found[0])

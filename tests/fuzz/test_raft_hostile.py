@@ -11,7 +11,8 @@ from kraftwire.raft.effects import ElectionState
 from tests.fuzz.hostile_peers import Hostile
 from tests.fuzz.outcome import seed
 from tests.history.putting_back import Edit, put_back
-from tests.support.raft_lone import Lone, begin, stored_log
+from tests.support.raft_lone import Lone, stored_log
+from tests.support.raft_talk import begin
 
 _STEPS = 120
 _RUNS = 40
@@ -121,7 +122,7 @@ _BROKEN = {
         "S4",
         Edit(
             "kraftwire.raft.elections:_decide",
-            "is_up_to_date = offered >= (log.last_epoch, log.end_offset)",
+            "is_up_to_date = offered.is_newer_or_equal(state.log.end)",
             "is_up_to_date = True",
         ),
     ),

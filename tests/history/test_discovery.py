@@ -10,8 +10,10 @@ from kraftwire.messages.describe_quorum_request import (
 from kraftwire.raft import effects, events
 from kraftwire.raft.config import METADATA_TOPIC
 from tests.history.putting_back import Edit, history
-from tests.support.raft_cluster import LISTENER, Cluster, endpoint
-from tests.support.raft_lone import Lone, begin, fetch, fetched, stored_log
+from tests.support.raft_cluster import Cluster
+from tests.support.raft_lone import Lone, stored_log
+from tests.support.raft_nodes import LISTENER, endpoint
+from tests.support.raft_talk import begin, fetch, fetched
 
 
 @history(
@@ -43,7 +45,7 @@ def test_more_addresses_of_the_same_leader_are_taken_over() -> None:
     "R-FET-3",
     Edit(
         "kraftwire.raft.following:poll_follower",
-        "if leader is None or not state.peers.is_ready(leader.id, state.now):",
+        "if leader is None or not state.is_ready(leader):",
         "if leader is None or not state.is_voter:",
     ),
     red="does not fetch from the leader",
@@ -110,7 +112,7 @@ def test_a_state_machine_that_comes_late_is_told_who_leads() -> None:
     "R-LIS-6, S15",
     Edit(
         "kraftwire.raft.listeners:_leader_change",
-        "if listener.next_offset <= end_offset:",
+        "if listener.next_offset < max(end_offset, listener.leads_from):",
         "if listener.next_offset < 0:",
     ),
     red="was told before it had everything",

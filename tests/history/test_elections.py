@@ -7,8 +7,10 @@ from kraftwire.raft import effects, events
 from kraftwire.raft.config import RaftTimers
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from tests.history.putting_back import Edit, history
-from tests.support.raft_cluster import LISTENER, Cluster, directory_id, endpoint
-from tests.support.raft_lone import Lone, begin, end, fetch, vote, voted
+from tests.support.raft_cluster import Cluster
+from tests.support.raft_lone import Lone
+from tests.support.raft_nodes import LISTENER, directory_id, endpoint
+from tests.support.raft_talk import begin, end, fetch, vote, voted
 
 
 @history(
@@ -75,6 +77,11 @@ def test_a_node_with_another_directory_than_the_voters_does_not_stand() -> None:
         "return type(role) is not Leader",
         "return type(role) not in (Leader, Prospective)",
     ),
+    Edit(
+        "kraftwire.raft.elections:_would_vote",
+        "return not role.has_fetched or silence >= timeout - timeout // 10",
+        "return not role.has_fetched",
+    ),
     red="nobody was elected",
 )
 def test_two_followers_of_a_dead_leader_do_not_refuse_each_other_for_ever() -> None:
@@ -93,6 +100,11 @@ def test_two_followers_of_a_dead_leader_do_not_refuse_each_other_for_ever() -> N
     "KAFKA-20895",
     "R-END-3, R-VOTE-6",
     Edit("kraftwire.raft.announcing:handle_end_request", "role.has_fetched = False", "pass"),
+    Edit(
+        "kraftwire.raft.elections:_would_vote",
+        "return not role.has_fetched or silence >= timeout - timeout // 10",
+        "return not role.has_fetched",
+    ),
     red="more than one had to stand for election",
 )
 def test_the_first_successor_wins_at_once_among_five_voters() -> None:
@@ -115,8 +127,8 @@ def test_the_first_successor_wins_at_once_among_five_voters() -> None:
     "R-SHUT-1, R-VOTE-6",
     Edit(
         "kraftwire.raft.elections:_decide",
-        "if state.snapshot_needed:",
-        "if state.snapshot_needed or state.is_shutting_down:",
+        "if partition.replica_id == state.config.key.id:",
+        "if partition.replica_id == state.config.key.id or state.is_shutting_down:",
     ),
     red="the other voter was not elected",
 )
@@ -207,8 +219,8 @@ def test_fetches_of_another_cluster_are_refused() -> None:
     "R-RESP-9, R-VOTE-2",
     Edit(
         "kraftwire.raft.responses:_failed",
-        "state.peers.failed(sent.destination.id, state.now)",
-        "state.peers.sent(sent.destination.id, 1 << 40, state.now)",
+        "state.failed(sent)",
+        "state.peers.sent(sent.destination.key, 1 << 40)",
     ),
     red="was not asked again",
 )

@@ -7,8 +7,10 @@ from kraftwire.raft.accumulator import Accumulator, Refusal
 from kraftwire.raft.progress import LeaderProgress
 from kraftwire.raft.voters import ReplicaKey
 from tests.history.putting_back import Edit, history
-from tests.support.raft_cluster import Cluster, directory_id, voter_set
-from tests.support.raft_lone import Lone, fetch
+from tests.support.raft_cluster import Cluster
+from tests.support.raft_lone import Lone
+from tests.support.raft_nodes import directory_id, voter_set
+from tests.support.raft_talk import fetch
 
 
 @history(
@@ -17,8 +19,8 @@ from tests.support.raft_lone import Lone, fetch
     "R-CQ-1, L7",
     Edit(
         "kraftwire.raft.progress:LeaderProgress.voters_changed",
-        "if len(voters) == 1:",
-        "if len(voters) >= 1:",
+        "if leads_as_voter and len(voters) == 1:",
+        "if leads_as_voter and len(voters) >= 1:",
     ),
     red="still leads",
 )
@@ -40,7 +42,7 @@ def test_an_isolated_leader_steps_down() -> None:
     "R-CQ-1",
     Edit(
         "kraftwire.raft.progress:LeaderProgress.voters_changed",
-        "if len(voters) == 1:",
+        "if leads_as_voter and len(voters) == 1:",
         "if False:",
     ),
     red="stepped down",
@@ -59,8 +61,8 @@ def _outside(*fetched: int) -> LeaderProgress:
     key = ReplicaKey(1, directory_id(1))
     progress = LeaderProgress(key, voter_set([1, 2, 3, 4]), 10, 0, 2000)
     progress.voters_changed(voter_set([2, 3, 4]), 0)
-    progress.log_grew(30)
-    progress.own_end(30)
+    progress.note_log_end(30)
+    progress.note_durable_end(30)
     for voter_id in fetched:
         progress.record_fetch(ReplicaKey(voter_id, directory_id(voter_id)), 20, 1000)
     return progress
@@ -232,7 +234,7 @@ def test_appends_succeed_again_after_too_many_waited() -> None:
     accepted = []
     for now in range(0, 2000, 5):
         for _ in range(20):
-            taken = accumulator.append([b"x" * 60], now)
+            taken = accumulator.append([b"x" * 60], now, now)
             if not isinstance(taken, Refusal):
                 accepted.append(now)
         accumulator.drain(now)

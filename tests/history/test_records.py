@@ -9,7 +9,8 @@ from kraftwire.errors import WireError
 from kraftwire.raft.batches import data_batch
 from kraftwire.raft.effects import ElectionState
 from tests.history.putting_back import Edit, history
-from tests.support.raft_lone import Lone, fetched, stored_log
+from tests.support.raft_lone import Lone, stored_log
+from tests.support.raft_talk import fetched
 
 _HEADER_PROBLEM = "kraftwire.raft.batches:_header_problem"
 

@@ -29,8 +29,9 @@ from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.metadata import encode_metadata
 from tests.history.putting_back import Edit, history
-from tests.support.raft_cluster import Disk, directory_id, endpoint, voter_set
-from tests.support.raft_lone import CLUSTER_ID, voted
+from tests.support.raft_disk import Disk
+from tests.support.raft_nodes import directory_id, endpoint, voter_set
+from tests.support.raft_talk import CLUSTER_ID, voted
 
 Persist = Callable[[effects.PersistQuorumState], None]
 

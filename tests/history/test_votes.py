@@ -14,8 +14,10 @@ from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.sim.disk import SimFiles
 from tests.history.putting_back import Edit, history
-from tests.support.raft_cluster import Cluster, directory_id
-from tests.support.raft_lone import Lone, stored_log, vote
+from tests.support.raft_cluster import Cluster
+from tests.support.raft_lone import Lone, stored_log
+from tests.support.raft_nodes import directory_id
+from tests.support.raft_talk import vote
 
 _STATE = "/log/quorum-state"
 
@@ -28,7 +30,7 @@ _STATE = "/log/quorum-state"
         "kraftwire.raft.startup:first_role",
         "return _resigned(state)",
         "return Candidate(\n"
-        "            election.epoch, Votes(state.voters.voters, config.key.id),\n"
+        "            election.epoch, Votes(state.voters, config.key),\n"
         "            state.random_timeout(), config.key)",
     ),
     red="the same epoch and offset hold different records",

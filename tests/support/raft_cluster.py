@@ -1,8 +1,8 @@
 """A few Raft cores in one process, on virtual time: every message and effect under a test's hand.
 
 The simulator of the package hunts with random faults over real files; this is the small one for
-scenarios that a person reads. Logs and quorum states are plain Python values; what was not flushed
-is lost in a crash.
+scenarios that a person reads. Disks are plain Python values; what was not flushed is lost in a
+crash.
 """
 
 from __future__ import annotations
@@ -12,100 +12,41 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.raft import effects, events
 from kraftwire.raft.batches import control_records
-from kraftwire.raft.config import RaftConfig, RaftTimers
+from kraftwire.raft.config import Handover, RaftConfig, RaftTimers
 from kraftwire.raft.core import RaftCore
-from kraftwire.raft.effects import ElectionState
-from kraftwire.raft.ports import LogImage, StoredState
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from kraftwire.records import RecordBatch, read_batches
-from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.raft.voters import ReplicaKey, VoterSet
+from kraftwire.records import RecordBatch
+from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
 from kraftwire.wire.message import Message
+from tests.support.raft_disk import Disk, Machine, snapshot_bytes
+from tests.support.raft_nodes import (
+    FEATURES,
+    JAVA_FEATURES,
+    LISTENER,
+    SOFTWARE,
+    directory_id,
+    dynamic_set,
+    endpoint,
+    features,
+    voter_set,
+    voters_control,
+)
 
-__all__ = ["Cluster", "Disk", "Replica", "directory_id", "voter_set"]
-
-LISTENER = "CONTROLLER"
-SOFTWARE = "kraftwire"
-
-
-def directory_id(node_id: int) -> bytes:
-    """The directory id of a node in these clusters."""
-    return bytes(14) + bytes((1, node_id))
-
-
-def endpoint(node_id: int) -> Endpoint:
-    """Where a node of these clusters can be reached."""
-    return Endpoint(LISTENER, f"node{node_id}", 9000 + node_id)
-
-
-def voter_set(ids: list[int]) -> VoterSet:
-    """A static voter set: no directory ids."""
-    return VoterSet.of(*(Voter(ReplicaKey(one), (endpoint(one),)) for one in ids))
-
-
-@dataclass
-class Disk:
-    """What a node finds when it starts. Shape: `batches` are bytes; the first `flushed` survive."""
-
-    batches: list[bytes] = field(default_factory=list)
-    flushed: int = 0
-    election: ElectionState = field(default_factory=ElectionState)
-
-    @property
-    def end_offset(self) -> int:
-        """The log end offset."""
-        return RecordBatch(self.batches[-1]).last_offset + 1 if self.batches else 0
-
-    def append(self, data: bytes) -> None:
-        """Write batches."""
-        self.batches += [bytes(batch.raw) for batch in read_batches(data)]
-
-    def truncate(self, end_offset: int) -> None:
-        """Cut, durably."""
-        self.batches = [one for one in self.batches if RecordBatch(one).last_offset < end_offset]
-        self.flushed = len(self.batches)
-
-    def flush(self, end_offset: int) -> None:
-        """Make durable."""
-        whole = [one for one in self.batches if RecordBatch(one).last_offset < end_offset]
-        self.flushed = max(self.flushed, len(whole))
-
-    def crash(self) -> None:
-        """Lose what was not flushed."""
-        del self.batches[self.flushed :]
-
-    def image(self) -> LogImage:
-        """What a core is told."""
-        parsed = [RecordBatch(one) for one in self.batches]
-        return LogImage(
-            end_offset=self.end_offset,
-            batches=[OffsetAndEpoch(one.base_offset, one.partition_leader_epoch) for one in parsed],
-            control=[(one.base_offset, bytes(one.raw)) for one in parsed if one.is_control],
-        )
-
-    def read(self, part: effects.LogSlice) -> bytes:
-        """The batches of a slice."""
-        found, size = [], 0
-        for data in self.batches:
-            batch = RecordBatch(data)
-            if batch.last_offset < part.offset or batch.base_offset >= part.end_offset:
-                continue
-            if found and size + len(data) > part.max_bytes:
-                break
-            found.append(data)
-            size += len(data)
-        return b"".join(found)
+__all__ = ["Cluster", "Replica"]
 
 
 @dataclass
 class Replica:
-    """A running node."""
+    """A running node. `machines` are its state machines, by listener id."""
 
     id: int
     core: RaftCore
     disk: Disk
     high_watermark: int = -1
+    machines: dict[int, Machine] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -121,7 +62,8 @@ class _Asked:
 class Cluster:
     """Nodes, the messages between them, and virtual time. Units: milliseconds.
 
-    Shape: `trace` collects a line for every change of role and, with `verbose`, every message.
+    `trace` collects a line for every change of role or voters and, with `verbose`, every message.
+    With `dynamic` the voters are those that a bootstrap checkpoint states, at kraft.version 1.
     """
 
     def __init__(
@@ -131,8 +73,10 @@ class Cluster:
         *,
         seed: int = 1,
         timers: RaftTimers | None = None,
+        dynamic: bool = False,
     ) -> None:
         """Nodes that are not running yet."""
+        self.dynamic = dynamic
         self.voters = voters
         self.observers = observers or []
         self.timers = timers or RaftTimers()
@@ -142,6 +86,11 @@ class Cluster:
         self.trace: list[str] = []
         self.verbose = False
         self.disks = {one: Disk() for one in voters + self.observers}
+        self.keys = {one: ReplicaKey(one, directory_id(one)) for one in self.disks}
+        if dynamic:
+            bootstrap = snapshot_bytes(BOOTSTRAP_SNAPSHOT, voters_control(dynamic_set(voters)))
+            for one in voters:
+                self.disks[one].snapshots[BOOTSTRAP_SNAPSHOT] = bootstrap
         self.replicas: dict[int, Replica] = {}
         self.software = dict.fromkeys(voters + self.observers, SOFTWARE)
         self.blocked: set[tuple[int, int]] = set()
@@ -149,6 +98,7 @@ class Cluster:
         self.results: dict[int, effects.Effect] = {}
         self.notes: list[tuple[int, str]] = []
         self.flush_delay_ms = 0
+        self.work_ms = 0
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = 0
         self._runs: dict[int, int] = {}
@@ -163,21 +113,23 @@ class Cluster:
             disk = self.disks[node_id]
             self._runs[node_id] = self._runs.get(node_id, 0) + 1
             config = self.config(node_id)
-            stored = StoredState(disk.election, disk.image())
-            core = RaftCore(config, stored, Random(self.random.random()))
+            core = RaftCore(config, disk.stored(), Random(self.random.random()))
             self.replicas[node_id] = Replica(node_id, core, disk)
             self._say(node_id, "starts")
             self._carry_out(node_id, core.start(self.now))
 
     def config(self, node_id: int) -> RaftConfig:
         """What a node is told at its start."""
+        is_ours = self.software[node_id] == SOFTWARE
+        servers = tuple(map(endpoint, self.voters)) if self.dynamic else ()
         return RaftConfig(
-            key=ReplicaKey(node_id, directory_id(node_id)),
+            key=self.keys[node_id],
             cluster_id="cluster",
-            voters=voter_set(self.voters),
+            voters=VoterSet() if self.dynamic else voter_set(self.voters),
+            bootstrap_servers=servers,
             endpoints=(endpoint(node_id),),
             timers=self.timers,
-            handover="auto" if self.software[node_id] == SOFTWARE else "never",
+            handover=Handover.AUTO if is_ours else Handover.NEVER,
         )
 
     def kill(self, node_id: int) -> None:
@@ -185,6 +137,12 @@ class Cluster:
         del self.replicas[node_id]
         self.disks[node_id].crash()
         self._say(node_id, "is killed")
+
+    def wipe(self, node_id: int) -> None:
+        """Replace the disk of a node that does not run: nothing is left, nor its directory id."""
+        self.disks[node_id] = Disk()
+        old = self.keys[node_id].directory_id
+        self.keys[node_id] = ReplicaKey(node_id, bytes((old[0] + 1,)) + old[1:])
 
     def stop(self, node_id: int) -> None:
         """Ask a node to leave in good order."""
@@ -271,13 +229,8 @@ class Cluster:
         replica, disk = self.replicas.get(node_id), self.disks[node_id]
         if replica is None:
             return
+        disk.perform(effect)
         match effect:
-            case effects.PersistQuorumState(state=state):
-                disk.election = state
-            case effects.AppendToLog(_, _, data):
-                disk.append(bytes(data))
-            case effects.TruncateLog(end_offset):
-                disk.truncate(end_offset)
             case effects.FlushLog(end_offset, generation):
                 self._flush_later(node_id, end_offset, generation)
             case effects.SendRequest():
@@ -288,23 +241,57 @@ class Cluster:
                 replica.high_watermark = offset
             case effects.AppendAccepted(token) | effects.AppendRefused(token):
                 self.results[token] = effect
-            case effects.DeliverCommitted(listener_id, _, end_offset):
-                event = events.ListenerConsumed(listener_id, end_offset)
-                self._later(0, lambda: self._event(node_id, event))
+            case effects.UpgradeDecided(token):
+                self.results[token] = effect
+            case effects.FinishSnapshot(snapshot):
+                self._answer_later(node_id, lambda: disk.finish(snapshot))
+            case effects.DeliverCommitted() | effects.LoadSnapshot() | effects.WriteSnapshot():
+                self._run_machine(replica, effect)
+            case effects.Note(text=text):
+                self.notes.append((node_id, text))
+        self._tell(node_id, effect)
+        if isinstance(effect, effects.ShutdownFinished):
+            del self.replicas[node_id]
+
+    def _tell(self, node_id: int, effect: effects.Effect) -> None:
+        """Add the lines of an effect to the trace."""
+        match effect:
             case effects.RoleChanged(old, new, epoch, leader_id, reason):
                 leader = f" of {leader_id}" if new == "follower" else ""
                 self._say(node_id, f"{old} -> {new}{leader}, epoch {epoch}: {reason}")
-            case effects.Note(text=text):
-                self.notes.append((node_id, text))
-                if self.verbose:
-                    self._say(node_id, text)
+            case effects.VotersChanged(voters, version, offset):
+                ids = " ".join(str(one.key.id) for one in voters)
+                self._say(node_id, f"voters {ids} at offset {offset}, kraft.version {version}")
+            case effects.Note(text=text) if self.verbose:
+                self._say(node_id, text)
             case effects.ShutdownFinished(graceful):
                 self._say(node_id, "stopped" if graceful else "stopped late")
-                del self.replicas[node_id]
 
-    def _event(self, node_id: int, event: events.Event) -> None:
-        if node_id in self.replicas:
-            self.handle(node_id, event)
+    def _run_machine(
+        self,
+        replica: Replica,
+        effect: effects.DeliverCommitted | effects.LoadSnapshot | effects.WriteSnapshot,
+    ) -> None:
+        """Let a state machine do its work, and say so."""
+        disk = replica.disk
+        machine = replica.machines.setdefault(effect.listener_id, Machine())
+        match effect:
+            case effects.DeliverCommitted():
+                self._answer_later(replica.id, lambda: machine.deliver(disk, effect))
+            case effects.LoadSnapshot():
+                self._answer_later(replica.id, lambda: machine.load(disk, effect))
+            case effects.WriteSnapshot():
+                self._answer_later(replica.id, lambda: machine.write(disk, effect))
+
+    def _answer_later(self, node_id: int, work: Callable[[], events.Event]) -> None:
+        """Do something that takes time, and hand the event that says so to the node."""
+        run = self._runs[node_id]
+
+        def finish() -> None:
+            if node_id in self.replicas and self._runs[node_id] == run:
+                self.handle(node_id, work())
+
+        self._later(self.work_ms, finish)
 
     def _flush_later(self, node_id: int, end_offset: int, generation: int) -> None:
         run = self._runs[node_id]
@@ -351,6 +338,12 @@ class Cluster:
             return
         if self.verbose:
             self._say(sender, f"{effect.message.NAME} to {target}")
+        if isinstance(effect.message, ApiVersionsRequest):
+            # The shell of a node answers this one by itself.
+            is_java = self.software[target] != SOFTWARE
+            found = features(JAVA_FEATURES if is_java else FEATURES)
+            self._carry_back(_Asked(sender, target, effect.timeout_ms, answer), found)
+            return
         self._serial += 1
         token = self._serial
         version = type(effect.message).VERSIONS.high
@@ -368,8 +361,11 @@ class Cluster:
             # A request that a test handed in itself.
             self.replies[effect.token] = message
             return
-        if isinstance(effect.part, effects.LogSlice):
+        if effect.part is not None:
             effect.part.put(message, self.disks[asked.target].read(effect.part))
+        self._carry_back(asked, message)
+
+    def _carry_back(self, asked: _Asked, message: Message) -> None:
         if self._passes(asked.target, asked.sender, message):
             self._later(self.latency_ms, lambda: asked.answer(message))
         else:

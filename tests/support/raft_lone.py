@@ -1,7 +1,4 @@
-"""One Raft core alone, whose peers, disk and clock are a test: it sees every effect by itself.
-
-Owns the messages of peers, made from the few values that tests care about.
-"""
+"""One Raft core alone, whose peers, disk and clocks are a test: it sees every effect by itself."""
 
 from __future__ import annotations
 
@@ -10,36 +7,27 @@ from dataclasses import replace
 from random import Random
 from typing import Any, TypeVar
 
-from kraftwire.messages import begin_quorum_epoch_request as begin_message
-from kraftwire.messages import end_quorum_epoch_request as end_message
-from kraftwire.messages import fetch_request as fetch_message
-from kraftwire.messages import fetch_response as fetched_message
-from kraftwire.messages import vote_request as vote_message
-from kraftwire.messages import vote_response as voted_message
 from kraftwire.raft import effects, events
 from kraftwire.raft.batches import data_batch
-from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID, RaftConfig, RaftTimers
+from kraftwire.raft.config import Handover, RaftConfig, RaftTimers
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.effects import ElectionState
-from kraftwire.raft.ports import LogImage, StoredSnapshot, StoredState
-from kraftwire.raft.voters import ReplicaKey, VoterSet
-from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.raft.voters import Endpoint, ReplicaKey, VoterSet
+from kraftwire.records import RecordBatch
+from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 from kraftwire.wire.message import Message
-from tests.support.raft_cluster import LISTENER, Disk, directory_id, endpoint, voter_set
+from tests.support.raft_disk import Disk, snapshot_bytes
+from tests.support.raft_nodes import (
+    LISTENER,
+    directory_id,
+    dynamic_set,
+    endpoint,
+    voter_set,
+    voters_control,
+)
+from tests.support.raft_talk import CLUSTER_ID, begin, voted
 
-__all__ = [
-    "CLUSTER_ID",
-    "Lone",
-    "begin",
-    "end",
-    "fetch",
-    "fetched",
-    "stored_log",
-    "vote",
-    "voted",
-]
-
-CLUSTER_ID = "cluster"
+__all__ = ["Lone", "stored_log"]
 
 _E = TypeVar("_E")
 
@@ -68,46 +56,59 @@ class Lone:
         log: Sequence[bytes] = (),
         seed: int = 1,
         log_start: int = 0,
+        is_dynamic: bool = False,
         **config: Any,
     ) -> None:
         """Start the core from this disk.
 
-        Shape: with `log_start` what is before that offset is in a snapshot only.
+        With `log_start` what is before that offset is in a snapshot only. With `is_dynamic` a
+        bootstrap checkpoint states the voters, at kraft.version 1.
         """
         self.id = node_id
         self.now = 1_000_000
+        self.wall_offset_ms: int | None = None
         self.disk = Disk(list(log), len(log), election or ElectionState())
         self.effects: list[effects.Effect] = []
         self.is_slow = False
         self._token = 0
         self._seed = seed
-        self._log_start = log_start
+        if log_start:
+            self._trim(log_start)
+        named = voters if isinstance(voters, VoterSet) else voter_set(voters)
+        servers: tuple[Endpoint, ...] = ()
+        if is_dynamic:
+            chosen = voters if isinstance(voters, VoterSet) else dynamic_set(voters)
+            bootstrap = snapshot_bytes(BOOTSTRAP_SNAPSHOT, voters_control(chosen))
+            self.disk.snapshots[BOOTSTRAP_SNAPSHOT] = bootstrap
+            named, servers = VoterSet(), tuple(endpoint(one.key.id) for one in chosen)
         self.config = replace(
             RaftConfig(
                 key=ReplicaKey(node_id, directory_id(node_id)),
                 cluster_id=CLUSTER_ID,
-                voters=voters if isinstance(voters, VoterSet) else voter_set(list(voters)),
+                voters=named,
+                bootstrap_servers=servers,
                 endpoints=(endpoint(node_id),),
                 timers=RaftTimers(),
-                handover="never",
+                handover=Handover.NEVER,
             ),
             **config,
         )
         self._boot()
 
-    def _boot(self) -> None:
-        stored = StoredState(self.disk.election, self._image())
-        self.core = RaftCore(self.config, stored, Random(self._seed))
-        self._carry_out(self.core.start(self.now))
+    def _trim(self, start: int) -> None:
+        """Replace what is before an offset by a snapshot."""
+        last = next(b for b in map(RecordBatch, self.disk.batches) if b.last_offset == start - 1)
+        snapshot = OffsetAndEpoch(start, last.partition_leader_epoch)
+        self.disk.snapshots[snapshot] = snapshot_bytes(snapshot, (), self.disk.values(0, start))
+        self.disk.drop_prefix(start)
 
-    def _image(self) -> LogImage:
-        image, start = self.disk.image(), self._log_start
-        if not start:
-            return image
-        kept = [one for one in image.batches if one[0] >= start]
-        epoch = next(epoch for base, epoch in image.batches if base == start - 1)
-        snapshot = StoredSnapshot(OffsetAndEpoch(start, epoch), 1000)
-        return replace(image, start_offset=start, batches=kept, control=(), snapshots=[snapshot])
+    def _boot(self) -> None:
+        self.core = RaftCore(self.config, self.disk.stored(), Random(self._seed))
+        self._carry_out(self.core.start(self.now, self._wall))
+
+    @property
+    def _wall(self) -> int | None:
+        return None if self.wall_offset_ms is None else self.now + self.wall_offset_ms
 
     def restart(self) -> None:
         """Kill the core and start another on what is durable."""
@@ -120,7 +121,7 @@ class Lone:
     def handle(self, event: events.Event) -> list[effects.Effect]:
         """Hand over an event; returns all that came of it."""
         before = len(self.effects)
-        self._carry_out(self.core.handle(event, self.now))
+        self._carry_out(self.core.handle(event, self.now, self._wall))
         return self.effects[before:]
 
     def wait(self, duration_ms: int) -> None:
@@ -199,144 +200,16 @@ class Lone:
     def _carry_out(self, found: list[effects.Effect]) -> None:
         self.effects += found
         for effect in found:
-            match effect:
-                case effects.PersistQuorumState(state=state):
-                    self.disk.election = state
-                case effects.AppendToLog(_, _, data):
-                    self.disk.append(bytes(data))
-                case effects.TruncateLog(end_offset):
-                    self.disk.truncate(end_offset)
+            self.disk.perform(effect)
         flushes = [one for one in found if isinstance(one, effects.FlushLog)]
         if flushes and not self.is_slow:
             self.flush(flushes[-1])
+
+    def finish_snapshot(self) -> list[effects.Effect]:
+        """Check the snapshot that was downloaded, and say so."""
+        return self.handle(self.disk.finish(self.all_of(effects.FinishSnapshot)[-1].id))
 
     def flush(self, flush: effects.FlushLog) -> None:
         """Carry out a flush and say so."""
         self.disk.flush(flush.end_offset)
         self.handle(events.LogFlushed(flush.end_offset, flush.generation))
-
-
-# ---- what peers say ------------------------------------------------------------------------------
-
-
-def vote(
-    candidate: int,
-    epoch: int,
-    last: tuple[int, int] = (0, 0),
-    *,
-    pre_vote: bool = False,
-    directory: bytes | None = None,
-    cluster_id: str | None = CLUSTER_ID,
-) -> vote_message.VoteRequest:
-    """Somebody asks for a vote. Shape: `last` is (epoch, end offset) of the candidate's log."""
-    partition = vote_message.PartitionData(
-        replica_epoch=epoch,
-        replica_id=candidate,
-        replica_directory_id=directory_id(candidate) if directory is None else directory,
-        last_offset_epoch=last[0],
-        last_offset=last[1],
-        pre_vote=pre_vote,
-    )
-    topic = vote_message.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-    return vote_message.VoteRequest(cluster_id=cluster_id, voter_id=-1, topics=[topic])
-
-
-def voted(
-    epoch: int, *, is_granted: bool = False, leader: int = -1, error: int = 0
-) -> voted_message.VoteResponse:
-    """A voter's answer."""
-    partition = voted_message.PartitionData(
-        error_code=error, leader_id=leader, leader_epoch=epoch, vote_granted=is_granted
-    )
-    topic = voted_message.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-    return voted_message.VoteResponse(topics=[topic])
-
-
-def begin(
-    leader: int,
-    epoch: int,
-    *,
-    listeners: Sequence[str] = (LISTENER,),
-    cluster_id: str | None = CLUSTER_ID,
-) -> begin_message.BeginQuorumEpochRequest:
-    """A leader announces itself, with an address under each of these names."""
-    partition = begin_message.PartitionData(leader_id=leader, leader_epoch=epoch)
-    addresses = [
-        begin_message.LeaderEndpoint(name=name, host=f"node{leader}", port=9000 + leader)
-        for name in listeners
-    ]
-    return begin_message.BeginQuorumEpochRequest(
-        cluster_id=cluster_id,
-        topics=[begin_message.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
-        leader_endpoints=addresses,
-    )
-
-
-def end(
-    leader: int, epoch: int, *successors: int, cluster_id: str | None = CLUSTER_ID
-) -> end_message.EndQuorumEpochRequest:
-    """A leader resigns and names who should lead next."""
-    candidates = [
-        end_message.ReplicaInfo(candidate_id=one, candidate_directory_id=directory_id(one))
-        for one in successors
-    ]
-    partition = end_message.PartitionData(
-        leader_id=leader, leader_epoch=epoch, preferred_candidates=candidates
-    )
-    return end_message.EndQuorumEpochRequest(
-        cluster_id=cluster_id,
-        topics=[end_message.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
-    )
-
-
-def fetch(
-    replica: int,
-    offset: int,
-    last_epoch: int,
-    epoch: int,
-    *,
-    high_watermark: int = -1,
-    max_wait_ms: int = 500,
-) -> fetch_message.FetchRequest:
-    """A follower fetches."""
-    partition = fetch_message.FetchPartition(
-        current_leader_epoch=epoch,
-        fetch_offset=offset,
-        last_fetched_epoch=last_epoch,
-        replica_directory_id=directory_id(replica) if replica >= 0 else bytes(16),
-        high_watermark=high_watermark,
-    )
-    topic = fetch_message.FetchTopic(
-        topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition]
-    )
-    return fetch_message.FetchRequest(
-        cluster_id=CLUSTER_ID,
-        replica_state=fetch_message.ReplicaState(replica_id=replica),
-        max_wait_ms=max_wait_ms,
-        max_bytes=1 << 20,
-        topics=[topic],
-    )
-
-
-def fetched(
-    leader: int,
-    epoch: int,
-    records: bytes = b"",
-    *,
-    high_watermark: int = -1,
-    diverging: tuple[int, int] | None = None,
-    error: int = 0,
-) -> fetched_message.FetchResponse:
-    """A leader's answer. Shape: `diverging` is (epoch, end offset)."""
-    data = fetched_message.PartitionData(
-        error_code=error,
-        high_watermark=high_watermark,
-        current_leader=fetched_message.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch),
-        records=records,
-    )
-    if diverging is not None:
-        data.diverging_epoch = fetched_message.EpochEndOffset(
-            epoch=diverging[0], end_offset=diverging[1]
-        )
-    topic = fetched_message.FetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=[data])
-    return fetched_message.FetchResponse(responses=[topic])

@@ -8,6 +8,9 @@ from kraftwire.errors import UsageError
 from kraftwire.raft.accumulator import Accumulator, DrainedBatch, Refusal
 from kraftwire.raft.batches import control_batch, data_batch, leader_change, read_fetched
 
+# Batches are stamped by the wall clock, which is not that of the linger time.
+WALL = 1_700_000_000_000
+
 CHANGE = leader_change(1, [1, 2, 3], [1, 2])
 
 
@@ -27,12 +30,12 @@ def test_nothing_is_due_at_first() -> None:
 def test_appends_share_a_batch_until_the_linger_time_is_over() -> None:
     """R-ACC-3: counted from the first append; the batch bears the time it was opened (R-ACC-5)."""
     held = accumulator()
-    assert held.append([b"a", b"b"], 1000) == (100, 101)
-    assert held.append([b"c"], 1010) == (102, 102)
+    assert held.append([b"a", b"b"], 1000, WALL + 1000) == (100, 101)
+    assert held.append([b"c"], 1010, WALL + 1010) == (102, 102)
     assert held.drain_due_ms == 1025
     assert held.drain(1024) == []
-    data = data_batch(100, 7, 1000, [b"a", b"b", b"c"])
-    assert held.drain(1025) == [DrainedBatch(100, 103, data, 7)]
+    data = data_batch(100, 7, WALL + 1000, [b"a", b"b", b"c"])
+    assert held.drain(1025) == [DrainedBatch(100, 103, data)]
     assert held.drain(9999) == []
     assert held.end_offset == 103
 
@@ -40,31 +43,31 @@ def test_appends_share_a_batch_until_the_linger_time_is_over() -> None:
 def test_the_linger_time_starts_anew_after_a_drain() -> None:
     """Otherwise the second batch would go out alone at once."""
     held = accumulator()
-    held.append([b"a"], 0)
+    held.append([b"a"], 0, WALL)
     held.drain(25)
-    held.append([b"b"], 40)
+    held.append([b"b"], 40, WALL + 40)
     assert held.drain_due_ms == 65
 
 
 def test_control_records_stand_alone_and_are_due_at_once() -> None:
     """R-ACC-4: the open batch is closed before them, and offsets go on."""
     held = accumulator()
-    held.append([b"a"], 10)
-    assert held.append_control([CHANGE], 12) == (101, 101)
-    held.append([b"b"], 12)
+    held.append([b"a"], 10, WALL + 10)
+    assert held.append_control([CHANGE], 12, WALL + 12) == (101, 101)
+    held.append([b"b"], 12, WALL + 12)
     assert held.drain_due_ms == 12
     assert held.drain(12) == [
-        DrainedBatch(100, 101, data_batch(100, 7, 10, [b"a"]), 7),
-        DrainedBatch(101, 102, control_batch(101, 7, 12, [CHANGE]), 7),
-        DrainedBatch(102, 103, data_batch(102, 7, 12, [b"b"]), 7),
+        DrainedBatch(100, 101, data_batch(100, 7, WALL + 10, [b"a"])),
+        DrainedBatch(101, 102, control_batch(101, 7, WALL + 12, [CHANGE]), is_control=True),
+        DrainedBatch(102, 103, data_batch(102, 7, WALL + 12, [b"b"])),
     ]
 
 
 def test_a_full_batch_is_completed_and_due() -> None:
     """R-ACC-1: a list that does not fit any more begins the next batch, undivided."""
     held = accumulator(200)
-    held.append([b"x" * 80], 0)
-    assert held.append([b"y" * 40, b"z" * 40], 3) == (101, 102)
+    held.append([b"x" * 80], 0, WALL)
+    assert held.append([b"y" * 40, b"z" * 40], 3, WALL + 3) == (101, 102)
     assert held.drain_due_ms == 3
     assert [(b.base, b.end_offset) for b in held.drain(3)] == [(100, 101), (101, 103)]
 
@@ -73,9 +76,9 @@ def test_a_list_longer_than_a_batch_is_refused_to_the_byte() -> None:
     """A batch may have exactly the limit's size, and lists are never split."""
     values = [b"v" * 50, b"w" * 60]
     size = len(data_batch(100, 7, 0, values))
-    assert accumulator(size).append(values, 0) == (100, 101)
+    assert accumulator(size).append(values, 0, WALL) == (100, 101)
     refused = accumulator(size - 1)
-    answer = refused.append(values, 0)
+    answer = refused.append(values, 0, WALL)
     assert isinstance(answer, Refusal)
     assert answer.reason == "RecordBatchTooLarge"
     assert (refused.end_offset, refused.drain_due_ms) == (100, None)
@@ -84,9 +87,9 @@ def test_a_list_longer_than_a_batch_is_refused_to_the_byte() -> None:
 def test_a_refused_list_leaves_the_open_batch_as_it_was() -> None:
     """Later appends still share the batch that was open."""
     held = accumulator(200)
-    held.append([b"a"], 0)
-    assert isinstance(held.append([b"x" * 200], 1), Refusal)
-    held.append([b"b"], 2)
+    held.append([b"a"], 0, WALL)
+    assert isinstance(held.append([b"x" * 200], 1, WALL + 1), Refusal)
+    held.append([b"b"], 2, WALL + 2)
     assert held.drain_due_ms == 25
     assert [b.end_offset for b in held.drain(25)] == [102]
 
@@ -95,7 +98,7 @@ def test_no_batch_exceeds_the_limit() -> None:
     """The bound on sizes is an upper one, whatever the values' lengths."""
     held = accumulator(300)
     for number in range(1, 120):
-        if isinstance(held.append([b"v" * number], number), Refusal):
+        if isinstance(held.append([b"v" * number], number, WALL + number), Refusal):
             held.drain(10_000)
         for batch in held.drain(number):
             assert len(batch.data) <= 300
@@ -105,27 +108,27 @@ def test_appends_are_refused_while_ten_batches_wait() -> None:
     """R-ACC-1: whoever writes faster than the disk is told so."""
     held = accumulator(100)
     for number in range(11):
-        assert held.append([b"x" * 20], 0) == (100 + number, 100 + number)
-    answer = held.append([b"x"], 0)
+        assert held.append([b"x" * 20], 0, WALL) == (100 + number, 100 + number)
+    answer = held.append([b"x"], 0, WALL)
     assert isinstance(answer, Refusal)
     assert answer.reason == "TooManyPending"
     assert len(held.drain(0)) == 11
-    assert held.append([b"x"], 0) == (111, 111)
+    assert held.append([b"x"], 0, WALL) == (111, 111)
 
 
 @pytest.mark.parametrize("values", [[], [b"a", b""]])
 def test_empty_lists_and_values_are_errors_of_the_caller(values: list[bytes]) -> None:
     """R-FET-25: a Java follower ends on a record without value."""
     with pytest.raises(UsageError):
-        accumulator().append(values, 0)
+        accumulator().append(values, 0, WALL)
 
 
 def test_what_is_drained_continues_the_log() -> None:
     """A follower's own checks take it as it is."""
     held = accumulator(150)
-    held.append_control([CHANGE], 0)
+    held.append_control([CHANGE], 0, WALL)
     for number in range(8):
-        held.append([b"x" * 30] * (number % 2 + 1), number)
+        held.append([b"x" * 30] * (number % 2 + 1), number, WALL + number)
     drained = held.drain(50)
     fetched = read_fetched(b"".join(batch.data for batch in drained), 100, 7)
     assert fetched.problem is None

@@ -39,8 +39,8 @@ def leading(config: RaftConfig = CONFIG) -> RaftState:
     state = RaftState(config, StoredState(), random.Random(0))
     state.now = NOW
     progress = LeaderProgress(config.key, VOTERS, 10, 0, 2000)
-    progress.log_grew(20)
-    progress.own_end(15)
+    progress.note_log_end(20)
+    progress.note_durable_end(15)
     progress.record_fetch(ReplicaKey(2, b"b" * 16), 20, NOW - 100)
     progress.record_fetch(BROKER, 12, NOW - 200)
     progress.record_fetch(ReplicaKey(8), 12, NOW - 300_000)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from kraftwire.raft.effects import DeliverCommitted, Effect, LeaderChanged
+from kraftwire.raft.effects import DeliverCommitted, Effect, LeaderChanged, LoadSnapshot
 from kraftwire.raft.listeners import Listeners
+from kraftwire.raft.log_picture import LogPicture
+from kraftwire.raft.ports import LogImage, StoredSnapshot
+from kraftwire.records.offsets import OffsetAndEpoch
+
+LOG = LogPicture(LogImage(end_offset=99))
 
 
 def listeners(next_offset: int = 0) -> Listeners:
@@ -16,13 +21,13 @@ def listeners(next_offset: int = 0) -> Listeners:
 def test_committed_batches_are_delivered_one_piece_at_a_time() -> None:
     """R-LIS-3: the next delivery begins where the state machine really is."""
     told = listeners(3)
-    assert list(told.serve(-1)) == []
-    assert list(told.serve(10)) == [DeliverCommitted(7, 3, 10)]
-    assert list(told.serve(20)) == []
+    assert list(told.serve(-1, LOG)) == []
+    assert list(told.serve(10, LOG)) == [DeliverCommitted(7, 3, 10)]
+    assert list(told.serve(20, LOG)) == []
     told.consumed(7, 8)
-    assert list(told.serve(20)) == [DeliverCommitted(7, 8, 20)]
+    assert list(told.serve(20, LOG)) == [DeliverCommitted(7, 8, 20)]
     told.consumed(7, 20)
-    assert list(told.serve(20)) == []
+    assert list(told.serve(20, LOG)) == []
 
 
 def test_a_state_machine_cannot_claim_more_than_it_was_given() -> None:
@@ -30,50 +35,114 @@ def test_a_state_machine_cannot_claim_more_than_it_was_given() -> None:
     told = listeners(3)
     told.consumed(7, 99)
     told.consumed(8, 99)
-    assert list(told.serve(10)) == [DeliverCommitted(7, 3, 10)]
+    assert list(told.serve(10, LOG)) == [DeliverCommitted(7, 3, 10)]
     told.consumed(7, 99)
-    assert list(told.serve(15)) == [DeliverCommitted(7, 10, 15)]
+    assert list(told.serve(15, LOG)) == [DeliverCommitted(7, 10, 15)]
     told.consumed(7, 2)
-    assert list(told.serve(15)) == [DeliverCommitted(7, 10, 15)]
+    assert list(told.serve(15, LOG)) == [DeliverCommitted(7, 10, 15)]
 
 
 def test_registering_twice_does_nothing() -> None:
     """R-LIS-7."""
     told = listeners(3)
     told.register(7, 0)
-    assert list(told.serve(10)) == [DeliverCommitted(7, 3, 10)]
+    assert list(told.serve(10, LOG)) == [DeliverCommitted(7, 3, 10)]
 
 
 def test_followers_hear_of_a_leader_at_once_and_behind_the_batches() -> None:
     """R-LIS-6: the order within a step is batches first."""
     told = listeners()
     told.leader_changed(2, 5, 10, False)
-    assert list(told.serve(10)) == [DeliverCommitted(7, 0, 10), LeaderChanged(7, 2, 5, 10)]
-    assert list(told.serve(10)) == []
+    assert list(told.serve(10, LOG)) == [DeliverCommitted(7, 0, 10), LeaderChanged(7, 2, 5, 10)]
+    assert list(told.serve(10, LOG)) == []
 
 
 def test_a_leader_hears_of_itself_once_it_has_everything_older() -> None:
     """R-LIS-6, KAFKA-15345: its LeaderChange record at 10 must be consumed."""
     told = listeners()
-    told.leader_changed(1, 5, 10, True)
-    assert list(told.serve(-1)) == []
-    assert list(told.serve(11)) == [DeliverCommitted(7, 0, 11)]
+    told.leader_changed(1, 5, 11, True)
+    assert list(told.serve(-1, LOG, 11)) == []
+    assert list(told.serve(11, LOG, 11)) == [DeliverCommitted(7, 0, 11)]
     told.consumed(7, 10)
-    assert list(told.serve(11)) == [DeliverCommitted(7, 10, 11)]
+    assert list(told.serve(11, LOG, 11)) == [DeliverCommitted(7, 10, 11)]
     told.consumed(7, 11)
-    assert list(told.serve(11)) == [LeaderChanged(7, 1, 5, 11)]
+    assert list(told.serve(11, LOG, 11)) == [LeaderChanged(7, 1, 5, 11)]
+
+
+def test_a_leader_that_opens_with_its_voters_hears_of_itself_after_all_of_them() -> None:
+    """The first batch of a dynamic quorum has three records, and it may write after the third."""
+    told = listeners(10)
+    told.leader_changed(1, 5, 13, True)
+    told.serve(13, LOG, 13)
+    told.consumed(7, 12)
+    assert list(told.serve(13, LOG, 13)) == [DeliverCommitted(7, 12, 13)]
+    told.consumed(7, 13)
+    assert list(told.serve(13, LOG, 13)) == [LeaderChanged(7, 1, 5, 13)]
+
+
+def test_a_state_machine_that_comes_late_to_a_leader_is_told_where_its_log_ends() -> None:
+    """It writes at the offset that it is told: the end at the epoch's start was long ago."""
+    told = Listeners()
+    told.leader_changed(1, 5, 1, True)
+    told.register(7, 0, leader_end=6)
+    assert list(told.serve(6, LOG, 6)) == [DeliverCommitted(7, 0, 6)]
+    told.consumed(7, 3)
+    assert list(told.serve(6, LOG, 8)) == [DeliverCommitted(7, 3, 6)], "it lacks three records"
+    told.consumed(7, 6)
+    assert list(told.serve(6, LOG, 8)) == [LeaderChanged(7, 1, 5, 8)]
+
+
+def trimmed(*snapshots: OffsetAndEpoch) -> LogPicture:
+    """A log that begins at offset 10, and the snapshots that are there."""
+    stored = [StoredSnapshot(one, 1000) for one in snapshots]
+    return LogPicture(LogImage(start_offset=10, end_offset=99, snapshots=stored))
+
+
+def test_a_state_machine_below_the_logs_start_loads_the_newest_snapshot() -> None:
+    """R-LIS-2: then the log from there; until it is loaded it is given nothing else."""
+    log, told = trimmed(OffsetAndEpoch(10, 1), OffsetAndEpoch(20, 2)), listeners(3)
+    assert list(told.serve(-1, log)) == [], "nothing is known to be committed"
+    assert list(told.serve(30, log)) == [LoadSnapshot(7, OffsetAndEpoch(20, 2))]
+    assert list(told.serve(40, log)) == []
+    told.consumed(7, 20)
+    assert list(told.serve(40, log)) == [DeliverCommitted(7, 20, 40)]
+
+
+def test_a_snapshot_of_what_is_not_known_to_be_committed_is_not_loaded() -> None:
+    """An older one is, as the log goes on from there as well."""
+    log, told = trimmed(OffsetAndEpoch(10, 1), OffsetAndEpoch(20, 2)), listeners(3)
+    assert list(told.serve(15, log)) == [LoadSnapshot(7, OffsetAndEpoch(10, 1))]
+
+
+def test_a_state_machine_at_the_logs_start_needs_no_snapshot() -> None:
+    """It has everything before; loading would only cost time."""
+    log, told = trimmed(OffsetAndEpoch(10, 1)), listeners(10)
+    assert list(told.serve(12, log)) == [DeliverCommitted(7, 10, 12)]
+
+
+def test_a_log_that_gets_another_start_is_looked_at_again() -> None:
+    """The high watermark is the same; only the log has changed under a slow state machine."""
+    told = listeners(3)
+    assert list(told.serve(12, LOG)) == [DeliverCommitted(7, 3, 12)]
+    told.consumed(7, 5)
+    assert list(told.serve(12, trimmed(OffsetAndEpoch(10, 1)))) == [
+        LoadSnapshot(7, OffsetAndEpoch(10, 1))
+    ]
+    told.consumed(7, 3)
+    log = trimmed(OffsetAndEpoch(10, 1), OffsetAndEpoch(12, 1))
+    assert list(told.serve(12, log)) == [LoadSnapshot(7, OffsetAndEpoch(12, 1))]
 
 
 def test_nobody_hears_of_a_leadership_that_is_over() -> None:
     """R-LIS-6: as Resigned nothing is fired, even if the state machine comes to that offset."""
     told = listeners()
-    told.leader_changed(1, 5, 10, True)
-    told.serve(11)
+    told.leader_changed(1, 5, 11, True)
+    told.serve(11, LOG)
     told.resigned()
     told.consumed(7, 11)
-    assert list(told.serve(-1)) == []
+    assert list(told.serve(-1, LOG)) == []
     told.leader_changed(-1, 6, 11, False)
-    assert list(told.serve(-1)) == [LeaderChanged(7, -1, 6, 11)]
+    assert list(told.serve(-1, LOG)) == [LeaderChanged(7, -1, 6, 11)]
 
 
 def test_an_epoch_has_two_calls_at_most() -> None:
@@ -82,7 +151,7 @@ def test_an_epoch_has_two_calls_at_most() -> None:
     calls: list[Effect] = []
     for leader_id, epoch in ((-1, 4), (-1, 4), (2, 4), (2, 4), (-1, 4), (3, 3), (-1, 5), (3, 5)):
         told.leader_changed(leader_id, epoch, 0, False)
-        calls += told.serve(-1)
+        calls += told.serve(-1, LOG)
     heard = [(c.leader_id, c.epoch) for c in calls if isinstance(c, LeaderChanged)]
     assert heard == [(-1, 4), (2, 4), (-1, 5), (3, 5)]
 
@@ -93,20 +162,20 @@ def test_a_late_state_machine_hears_the_present_leader_only() -> None:
     told.leader_changed(2, 4, 0, False)
     told.leader_changed(3, 6, 9, False)
     told.register(8, 0)
-    assert list(told.serve(-1)) == [LeaderChanged(8, 3, 6, 9)]
+    assert list(told.serve(-1, LOG)) == [LeaderChanged(8, 3, 6, 9)]
 
 
 def test_an_empty_quorum_without_leader_is_not_news() -> None:
     """Epoch 0 without a leader is what everybody starts from."""
     told = listeners()
     told.leader_changed(-1, 0, 0, False)
-    assert list(told.serve(-1)) == []
+    assert list(told.serve(-1, LOG)) == []
 
 
 def test_each_state_machine_has_its_own_pace() -> None:
     """A slow one holds up nobody."""
     told = listeners()
     told.register(8, 5)
-    assert list(told.serve(9)) == [DeliverCommitted(7, 0, 9), DeliverCommitted(8, 5, 9)]
+    assert list(told.serve(9, LOG)) == [DeliverCommitted(7, 0, 9), DeliverCommitted(8, 5, 9)]
     told.consumed(8, 9)
-    assert list(told.serve(12)) == [DeliverCommitted(8, 9, 12)]
+    assert list(told.serve(12, LOG)) == [DeliverCommitted(8, 9, 12)]

@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-import pytest
-
 from kraftwire.raft.peers import Peers
+from kraftwire.raft.voters import ReplicaKey
+
+ONE, TWO = ReplicaKey(1), ReplicaKey(2)
 
 
 def test_an_unknown_peer_is_ready() -> None:
     """R-NET-4: nothing is known against it."""
     peers = Peers(20, 20)
-    assert peers.is_ready(1, 0)
-    assert not peers.any_in_flight(0)
+    assert peers.is_ready(ONE, 0)
+    assert not peers.any_in_flight()
     assert peers.next_due_ms(0) is None
 
 
 def test_a_peer_with_a_request_is_not_asked_again_before_its_answer() -> None:
     """One request in flight for each peer, and others are not concerned."""
     peers = Peers(20, 20)
-    peers.sent(1, 77, 0)
-    assert not peers.is_ready(1, 0)
-    assert peers.is_ready(2, 0)
-    assert peers.any_in_flight(0)
+    peers.sent(ONE, 77)
+    assert not peers.is_ready(ONE, 0)
+    assert peers.is_ready(TWO, 0)
+    assert peers.any_in_flight()
     assert peers.answered(77)
-    assert peers.is_ready(1, 0)
-    assert not peers.any_in_flight(0)
+    assert peers.is_ready(ONE, 0)
+    assert not peers.any_in_flight()
 
 
 def test_an_answer_counts_once_and_only_for_the_current_request() -> None:
     """R-LOOP-2: anything else is dropped unseen."""
     peers = Peers(20, 20)
-    peers.sent(1, 77, 0)
-    peers.sent(1, 78, 0)
+    peers.sent(ONE, 77)
+    peers.sent(ONE, 78)
     assert not peers.answered(77)
-    assert not peers.is_ready(1, 0)
+    assert not peers.is_ready(ONE, 0)
     assert peers.answered(78)
     assert not peers.answered(78)
     assert not peers.answered(5)
@@ -42,12 +43,12 @@ def test_an_answer_counts_once_and_only_for_the_current_request() -> None:
 def test_a_failure_makes_a_peer_wait() -> None:
     """R-RESP-9: ready again exactly when the pause is over, which is then no timer any more."""
     peers = Peers(20, 20)
-    peers.sent(1, 77, 0)
+    peers.sent(ONE, 77)
     assert peers.answered(77)
-    peers.failed(1, 5)
-    assert not peers.is_ready(1, 24)
+    peers.failed(ONE, 5)
+    assert not peers.is_ready(ONE, 24)
     assert peers.next_due_ms(24) == 25
-    assert peers.is_ready(1, 25)
+    assert peers.is_ready(ONE, 25)
     assert peers.next_due_ms(25) is None
 
 
@@ -55,39 +56,39 @@ def test_pauses_double_up_to_the_maximum_and_start_anew_after_a_success() -> Non
     """KIP-595's back-off; a peer that answered once is not punished for its past."""
     peers, now, pauses = Peers(20, 100), 0, []
     for request_id in range(5):
-        peers.sent(1, request_id, now)
+        peers.sent(ONE, request_id)
         peers.answered(request_id)
-        peers.failed(1, now)
+        peers.failed(ONE, now)
         due = peers.next_due_ms(now)
         assert due is not None
         pauses.append(due - now)
         now = due
     assert pauses == [20, 40, 80, 100, 100]
-    peers.sent(1, 10, now)
+    peers.sent(ONE, 10)
     peers.answered(10)
-    peers.sent(1, 11, now)
+    peers.sent(ONE, 11)
     peers.answered(11)
-    peers.failed(1, now)
+    peers.failed(ONE, now)
     assert peers.next_due_ms(now) == now + 20
 
 
 def test_a_failure_ends_the_request_in_flight() -> None:
     """A late answer to it must not be taken for a current one."""
     peers = Peers(20, 20)
-    peers.sent(1, 77, 0)
-    peers.failed(1, 0)
-    assert not peers.any_in_flight(0)
+    peers.sent(ONE, 77)
+    peers.failed(ONE, 0)
+    assert not peers.any_in_flight()
     assert not peers.answered(77)
 
 
 def test_a_new_role_begins_with_everybody_ready() -> None:
     """R-NET-6: answers to the old role are stale."""
     peers = Peers(20, 20)
-    peers.sent(1, 77, 0)
-    peers.failed(2, 0)
+    peers.sent(ONE, 77)
+    peers.failed(TWO, 0)
     peers.reset()
-    assert peers.is_ready(1, 0)
-    assert peers.is_ready(2, 0)
+    assert peers.is_ready(ONE, 0)
+    assert peers.is_ready(TWO, 0)
     assert not peers.answered(77)
     assert peers.next_due_ms(0) is None
 
@@ -95,9 +96,9 @@ def test_a_new_role_begins_with_everybody_ready() -> None:
 def test_the_earliest_pause_is_the_timer() -> None:
     """Whoever is ready first is asked first."""
     peers = Peers(20, 1000)
-    peers.failed(1, 0)
-    peers.failed(1, 0)
-    peers.failed(2, 10)
+    peers.failed(ONE, 0)
+    peers.failed(ONE, 0)
+    peers.failed(TWO, 10)
     assert peers.next_due_ms(10) == 30
     assert peers.next_due_ms(30) == 40
 
@@ -106,15 +107,14 @@ def test_many_failures_do_not_overflow_the_pause() -> None:
     """A peer may be away for days."""
     peers = Peers(20, 1000)
     for now in range(200):
-        peers.failed(1, now)
+        peers.failed(ONE, now)
     assert peers.next_due_ms(199) == 1199
 
 
-@pytest.mark.parametrize(("now", "waits"), [(1999, True), (2000, False)])
-def test_a_request_without_any_answer_is_given_up_if_a_time_is_set(now: int, waits: bool) -> None:
-    """R-NET-4, for a driver that might report nothing."""
-    peers = Peers(20, 20, 2000)
-    peers.sent(1, 77, 0)
-    assert peers.any_in_flight(now) is waits
-    assert peers.is_ready(1, now) is not waits
-    assert peers.next_due_ms(now) == (2000 if waits else None)
+def test_two_directories_of_one_id_are_two_peers() -> None:
+    """A voter that was replaced under its id is another node, perhaps at another address."""
+    peers = Peers(20, 20)
+    old, new = ReplicaKey(1, b"a" * 16), ReplicaKey(1, b"b" * 16)
+    peers.sent(old, 77)
+    assert not peers.is_ready(old, 0)
+    assert peers.is_ready(new, 0)

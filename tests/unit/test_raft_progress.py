@@ -223,10 +223,11 @@ def test_a_single_voter_needs_nobody() -> None:
 def test_voters_silent_for_half_a_fetch_timeout_are_reminded() -> None:
     """R-BEG-1: at once while they have never fetched, and never the leader itself."""
     progress = leader()
-    assert progress.silent_voters(0) == [2, 3]
+    two, three = ReplicaKey(2), ReplicaKey(3)
+    assert progress.silent_voters(0) == [two, three]
     progress.record_fetch(TWO, 10, 100)
-    assert progress.silent_voters(1099) == [3]
-    assert progress.silent_voters(1100) == [2, 3]
+    assert progress.silent_voters(1099) == [three]
+    assert progress.silent_voters(1100) == [two, three]
 
 
 def test_successors_are_ordered_by_what_they_have() -> None:

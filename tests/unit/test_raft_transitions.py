@@ -23,7 +23,8 @@ from kraftwire.raft.transitions import (
     transition_table,
 )
 from kraftwire.raft.voters import Endpoint, ReplicaKey
-from tests.support.raft_cluster import Cluster, directory_id
+from tests.support.raft_cluster import Cluster
+from tests.support.raft_nodes import directory_id
 
 README = Path(__file__).resolve().parents[2] / "kraftwire" / "raft" / "README.md"
 ADDRESS = (Endpoint("CONTROLLER", "node2", 9002),)

@@ -9,9 +9,13 @@ import pytest
 from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.raft import effects
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.voters import ReplicaKey
-from tests.support.raft_cluster import Cluster, directory_id
+from tests.support.raft_cluster import Cluster
+from tests.support.raft_lone import Lone, stored_log
+from tests.support.raft_nodes import directory_id
+from tests.support.raft_talk import vote
 
 TOPIC = "__cluster_metadata"
 
@@ -160,9 +164,50 @@ def test_an_older_log_gets_no_vote() -> None:
         assert outcome(found)[2] is granted
 
 
-def test_a_node_without_the_start_of_its_log_does_not_vote() -> None:
-    """It cannot judge what is committed before its log begins."""
-    cluster = lone_node()
-    cluster.core(1)._state.snapshot_needed = True
-    assert not outcome(ask_for_vote(cluster, epoch=3, pre_vote=True))[2]
-    assert not outcome(ask_for_vote(cluster, epoch=3))[2]
+@pytest.mark.parametrize(("end", "granted"), [(11, False), (12, True)])
+def test_a_log_that_begins_at_a_snapshot_votes_by_its_end(end: int, granted: bool) -> None:
+    """What is before the log was committed; only the end of a log decides (R-VOTE-5)."""
+    lone = Lone(log=stored_log((1, 12)), election=ElectionState(2), log_start=10)
+    assert outcome(lone.request(vote(2, 3, (1, end), pre_vote=True)))[2] is granted
+    assert outcome(lone.request(vote(2, 3, (1, end))))[2] is granted
+
+
+@pytest.mark.parametrize(("last", "granted"), [((1, 10), True), ((1, 9), False), ((0, 99), False)])
+def test_an_empty_log_after_a_snapshot_ends_where_the_snapshot_does(
+    last: tuple[int, int], granted: bool
+) -> None:
+    """R-START-5: a candidate needs what is in the snapshot, or it would be lost."""
+    lone = Lone(log=stored_log((1, 10)), election=ElectionState(2), log_start=10)
+    assert (lone.core.end_offset, lone.core.last_epoch) == (10, 1)
+    assert outcome(lone.request(vote(2, 3, last)))[2] is granted
+
+
+def test_another_directory_of_the_own_id_gets_no_vote() -> None:
+    """With static voters it would be this voter: the vote for itself and this one are two votes
+    of one voter, of which the file at kraft.version 0 cannot tell after a restart."""
+    lone = Lone()
+    stranger = b"another one dir."
+    assert not outcome(lone.request(vote(1, 3, directory=stranger, pre_vote=True)))[2]
+    assert outcome(lone.request(vote(1, 3, directory=stranger))) == (ErrorCode.NONE, 3, False)
+    assert lone.core.voted is None
+    assert outcome(lone.request(vote(2, 3))) == (ErrorCode.NONE, 3, True)
+
+
+def test_a_candidate_outside_the_set_gets_the_vote_that_its_log_deserves() -> None:
+    """R-VOTE-8: its set may be newer than ours, so the log alone decides."""
+    lone = Lone(log=stored_log((1, 4)), election=ElectionState(1))
+    assert outcome(lone.request(vote(9, 2, (1, 3))))[2] is False
+    assert outcome(lone.request(vote(9, 2, (1, 4))))[2] is True
+    assert lone.disk.election == ElectionState(2, -1, ReplicaKey(9, directory_id(9)))
+
+
+def test_an_observer_votes_by_the_same_rules() -> None:
+    """R-VOTE-8: it may be a voter that has not read so yet, and its vote is kept like any other."""
+    observer = Lone(4, log=stored_log((1, 4)), election=ElectionState(1))
+    assert not observer.core.is_voter
+    assert outcome(observer.request(vote(2, 2, (1, 3))))[2] is False
+    assert outcome(observer.request(vote(2, 2, (1, 4))))[2] is True
+    observer.restart()
+    assert outcome(observer.request(vote(3, 2, (1, 9))))[2] is False
+    observer.wait(60_000)
+    assert {one.new for one in observer.all_of(effects.RoleChanged)} <= {"unattached"}
