@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.mixed_quorum.kinds import JAVA, JAVA_3_9, JAVA_4_1, OURS
+from tests.support.mixed_quorum.kinds import JAVA, JAVA_3_9, JAVA_4_1, OURS, kind_under_test
 from tests.support.mixed_quorum.member import Member
 from tests.support.mixed_quorum.quorum import SNAPSHOT_KNOBS, MixedQuorum
 from tests.support.mixed_quorum.waiting import wait_until
@@ -15,5 +15,6 @@ __all__ = [
     "SNAPSHOT_KNOBS",
     "Member",
     "MixedQuorum",
+    "kind_under_test",
     "wait_until",
 ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 from tests.support.maven import KAFKA, KAFKA_3_9, KAFKA_4_1, Release
 
-__all__ = ["JAVA", "JAVA_3_9", "JAVA_4_1", "OURS", "is_java", "release_of"]
+__all__ = ["JAVA", "JAVA_3_9", "JAVA_4_1", "OURS", "is_java", "kind_under_test", "release_of"]
 
 OURS = "kraftwire"
 JAVA = "java"
@@ -23,3 +25,13 @@ def is_java(kind: str) -> bool:
 def release_of(kind: str) -> Release:
     """The release of Kafka that nodes of a kind are of; ours are formatted with the newest."""
     return _RELEASES.get(kind, KAFKA)
+
+
+def kind_under_test() -> str:
+    """The kind that a test is about: ours, unless KRAFTWIRE_TESTED_KIND names another one.
+
+    With ``java`` the same script tells what Kafka's own controllers do in it.
+    """
+    kind = os.environ.get("KRAFTWIRE_TESTED_KIND", OURS)
+    is_java(kind)
+    return kind

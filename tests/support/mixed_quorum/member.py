@@ -12,6 +12,7 @@ from pathlib import Path
 from kraftwire.cli import main as cli
 from kraftwire.messages.describe_quorum_response import PartitionData
 from kraftwire.records.batch import RecordBatch
+from kraftwire.wire.json_form import uuid_from_text
 from tests.support.kafka_process import KafkaNode
 from tests.support.mixed_quorum.complaints import java_complaints, our_complaints
 from tests.support.mixed_quorum.directory import LogFolder
@@ -94,6 +95,11 @@ class Member:
         text = (self.java.log_dir / "meta.properties").read_text()
         (found,) = re.findall(r"^directory\.id=(.+)$", text, re.MULTILINE)
         return str(found)
+
+    @property
+    def directory_uuid(self) -> bytes:
+        """The same as it stands in messages."""
+        return uuid_from_text(self.directory_id)
 
     # Life
 
