@@ -133,10 +133,11 @@ def _request(options: _Options) -> FormatRequest:
         first, second = chosen[:2]
         problem = f"argument {second.value}: not allowed with argument {first.value}"
         raise click.ClickException(problem)
+    voters = options["initial_controllers"]
     return FormatRequest(
         cluster_id=options["cluster_id"],
         quorum=chosen[0] if chosen else Quorum.UNSAID,
-        voters=options["initial_controllers"] or "",
+        voters=() if voters is None else voters,
         ignore_formatted=options["ignore_formatted"],
         release=options["release_version"],
         features=options["feature"],

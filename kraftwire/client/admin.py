@@ -210,7 +210,12 @@ class AsyncAdmin:
             raise UsageError("voters are updated through controllers, not brokers")
         epoch = (await self.describe_quorum()).leader_epoch
         message = update_request(
-            voter_id, directory_id, endpoints, kraft_versions, epoch, cluster_id
+            voter_id,
+            directory_id,
+            endpoints,
+            kraft_versions=kraft_versions,
+            leader_epoch=epoch,
+            cluster_id=cluster_id,
         )
         await self._change_voters("updating a voter", message)
 

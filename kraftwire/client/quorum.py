@@ -92,6 +92,7 @@ def update_request(
     voter_id: int,
     directory_id: str,
     endpoints: Iterable[Endpoint],
+    *,
     kraft_versions: tuple[int, int],
     leader_epoch: int,
     cluster_id: str | None,

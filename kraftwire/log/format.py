@@ -84,16 +84,16 @@ class FormatNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatRequest:
-    """What to format with, as texts of the command line.
+    """What to format with.
 
-    `voters` belong to `Quorum.INITIAL`: `id@host:port:directory`, comma-separated. `features` are
-    texts `feature=level`. `now_ms` is written into the snapshots, `date` into the comment of
-    meta.properties.
+    `voters` belong to `Quorum.INITIAL`; as a text they are `id@host:port:directory`,
+    comma-separated. `features` are texts `feature=level`. `now_ms` is written into the snapshots,
+    `date` into the comment of meta.properties.
     """
 
     cluster_id: str
     quorum: Quorum = Quorum.UNSAID
-    voters: str = ""
+    voters: str | tuple[InitialVoter, ...] = ()
     ignore_formatted: bool = False
     release: str | None = None
     features: tuple[str, ...] = ()
@@ -124,7 +124,9 @@ def format_directories(
     """
     wishes = parse_features(request.release, request.features)
     _check_static_voters(node, request)
-    voters = parse_initial_voters(request.voters) if request.quorum is Quorum.INITIAL else ()
+    voters = request.voters
+    if isinstance(voters, str):
+        voters = parse_initial_voters(voters)
     _check_flags(node, request)
     features = choose_features(wishes, is_dynamic=node.is_dynamic)
     found = _look_at_directories(files, node, request)

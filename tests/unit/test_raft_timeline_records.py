@@ -1,4 +1,4 @@
-"""The Raft view of what the log says, of voters that change and of snapshots on their way."""
+"""The Raft view of what the log says."""
 
 from __future__ import annotations
 
@@ -6,28 +6,13 @@ import io
 
 from kraftwire.decode.render.raft import write_story
 from kraftwire.decode.render.raft.model import Event, Story
-from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
-from kraftwire.messages.add_raft_voter_response import AddRaftVoterResponse
 from kraftwire.messages.config_record import ConfigRecord
-from kraftwire.messages.fetch_response import EpochEndOffset, SnapshotId
-from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
-from kraftwire.messages.fetch_snapshot_request import PartitionSnapshot as AskedSnapshot
-from kraftwire.messages.fetch_snapshot_request import SnapshotId as AskedSnapshotId
-from kraftwire.messages.fetch_snapshot_request import TopicSnapshot as AskedTopic
-from kraftwire.messages.fetch_snapshot_response import (
-    FetchSnapshotResponse,
-    PartitionSnapshot,
-    TopicSnapshot,
-)
-from kraftwire.messages.fetch_snapshot_response import SnapshotId as ToldSnapshotId
+from kraftwire.messages.fetch_response import EpochEndOffset
 from kraftwire.messages.leader_change_message import LeaderChangeMessage, Voter
-from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
-from kraftwire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.messages.voters_record import Endpoint, VotersRecord
 from kraftwire.messages.voters_record import Voter as VoterRecord
-from kraftwire.protocol.error_codes import ErrorCode
 from tests.support.quorum_talk import QuorumTalk, batch
 
 
@@ -72,52 +57,13 @@ def test_records_that_a_new_leader_replaces_are_a_truncation() -> None:
     assert lost.details == {"offset": 6, "end": 7}
 
 
-def test_a_diverging_follower_and_a_snapshot_are_told_by_the_leaders_answer() -> None:
-    """Both explain why a follower does not simply catch up."""
+def test_a_diverging_follower_is_told_by_the_leaders_answer() -> None:
+    """It explains why a follower does not simply catch up."""
     talk = QuorumTalk()
     diverging = EpochEndOffset(epoch=1, end_offset=6)
     talk.fetch(2, 1, offset=9, epoch=2, diverging_epoch=diverging)
-    talk.fetch(4, 1, offset=0, epoch=2, snapshot_id=SnapshotId(epoch=1, end_offset=5))
-    story = talk.timeline.story()
-    assert _events(story, "diverging")[0].details == {"divergingEpoch": 1, "endOffset": 6}
-    assert _events(story, "snapshot-needed")[0].text == "is told to load snapshot 5-1 first"
-
-
-def test_a_snapshot_that_comes_in_slices_is_one_event() -> None:
-    """A snapshot of many slices must not bury the rest."""
-    talk = QuorumTalk()
-    for position in (0, 60):
-        asked = AskedSnapshot(
-            snapshot_id=AskedSnapshotId(end_offset=5, epoch=1), position=position
-        )
-        told = PartitionSnapshot(
-            snapshot_id=ToldSnapshotId(end_offset=5, epoch=1), size=100, position=position,
-            unaligned_records=memoryview(bytes(min(60, 100 - position))),
-        )
-        talk.say(
-            4,
-            1,
-            FetchSnapshotRequest(replica_id=4, topics=[AskedTopic(partitions=[asked])]),
-            FetchSnapshotResponse(topics=[TopicSnapshot(partitions=[told])]),
-        )
-    (fetched,) = _events(talk.timeline.story(), "snapshot")
-    assert fetched.details["received"] == fetched.details["size"] == 100
-    assert fetched.text.startswith("fetches snapshot 5-1 from 10.0.0.1:9001 (100 B in 2 slices")
-
-
-def test_requests_to_change_the_voters_show_their_outcome() -> None:
-    """An operator wants to see that adding a voter worked and how long it took."""
-    talk = QuorumTalk()
-    talk.say(99, 1, AddRaftVoterRequest(voter_id=4), AddRaftVoterResponse())
-    refused = RemoveRaftVoterResponse(error_code=ErrorCode.VOTER_NOT_FOUND)
-    talk.say(99, 1, RemoveRaftVoterRequest(voter_id=7), refused)
-    talk.say(99, 1, AddRaftVoterRequest(voter_id=5), None)
-    story = talk.timeline.story()
-    added, missing = _events(story, "add-voter")
-    assert (added.node, added.details["error"]) == (4, "NONE")
-    assert "done after 10 ms" in added.text
-    assert _events(story, "remove-voter")[0].details["error"] == "VOTER_NOT_FOUND"
-    assert missing.text.endswith("no answer")
+    (event,) = _events(talk.timeline.story(), "diverging")
+    assert event.details == {"divergingEpoch": 1, "endOffset": 6}
 
 
 def test_secrets_in_metadata_records_are_not_quoted() -> None:

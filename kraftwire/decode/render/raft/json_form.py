@@ -14,6 +14,7 @@ from kraftwire.decode.render.raft.model import (
     LogSummary,
     Replica,
     Story,
+    VoterSet,
 )
 
 __all__ = ["story_to_json"]
@@ -28,11 +29,19 @@ def story_to_json(story: Story) -> dict[str, Any]:
         "events": [_event(each) for each in story.events],
         "leaders": [_leader(each) for each in story.leaders],
         "replicas": [_replica(each) for each in story.replicas],
-        "voterSets": [
-            {"time": each.time, "offset": each.offset, "voters": sorted(each.voters)}
-            for each in story.voters
-        ],
+        "voterSets": [_voter_set(each) for each in story.voters],
         "log": _log(story.log),
+    }
+
+
+def _voter_set(each: VoterSet) -> dict[str, Any]:
+    return {
+        "time": each.time,
+        "offset": each.offset,
+        "voters": sorted(each.voters),
+        "directories": {str(node): id or None for node, id in sorted(each.directories.items())},
+        "committed": each.committed,
+        "isUndone": each.is_undone,
     }
 
 

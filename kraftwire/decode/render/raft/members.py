@@ -1,6 +1,6 @@
-"""Who votes: voter sets of the log, requests to change them, and snapshots that newcomers fetch.
+"""Who votes: voter sets and kraft.version in the log, and requests to change them.
 
-Source: KIP-853 (dynamic quorums), KIP-630 (snapshots).
+Source: KIP-853 (dynamic quorums); rules R-VC, R-ADD, R-REM, R-UPD, R-UPG.
 """
 
 from __future__ import annotations
@@ -9,62 +9,48 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kraftwire.decode.render.raft.changes import Changes
 from kraftwire.decode.render.raft.model import Event, VoterSet
 from kraftwire.decode.render.raft.nodes import Nodes
-from kraftwire.decode.render.raft.sighting import NodeId, Sighting
-from kraftwire.decode.render.text import duration_text, listed, size_text, words
-from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
-from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
-from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
-from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
-from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
-from kraftwire.messages.voters_record import VotersRecord
-from kraftwire.protocol.error_codes import error_name
+from kraftwire.decode.render.text import duration_text, listed, words
+from kraftwire.limits import RAFT_EVENT_COUNT_MAX
+from kraftwire.messages.describe_quorum_response import ReplicaState
+from kraftwire.messages.voters_record import Voter, VotersRecord
+from kraftwire.wire.fast import ZERO_UUID
+from kraftwire.wire.json_form import uuid_to_text
 
 __all__ = ["Members"]
 
 
 @dataclass(slots=True)
-class _Download:
-    """A snapshot on its way to a replica."""
+class _Version:
+    """A level of kraft.version in the log."""
 
-    start: float
-    end: float
-    source: NodeId
-    size: int = -1
-    received: int = 0
-    slices: int = 0
-    error: int = 0
-
-
-@dataclass(slots=True)
-class _Change:
-    """A request to change the voters; without answer while `end` is None."""
-
-    start: float
-    kind: str
-    voter: int
-    text: str
-    leader: NodeId
-    end: float | None = None
-    error: int = 0
+    time: float
+    offset: int
+    level: int
+    committed: float | None = None
+    is_undone: bool = False
 
 
 class Members:
-    """Voter sets and what changed them."""
+    """Voter sets, levels of kraft.version, and what changed them."""
 
     def __init__(self, nodes: Nodes) -> None:
         self.voter_sets: list[VoterSet] = []
+        self.changes = Changes(nodes)
         self._nodes = nodes
-        self._changes: dict[tuple[str, int], _Change] = {}
-        self._done: list[_Change] = []
-        # (replica, end offset, epoch) -> download.
-        self._downloads: dict[tuple[NodeId, int, int], _Download] = {}
+        self._versions: list[_Version] = []
+        # What stands at or above the high watermark.
+        self._pending: list[VoterSet | _Version] = []
+        self._high_watermark = -1
+        self._undone: list[Event] = []
 
     @property
     def voters(self) -> frozenset[int]:
         """The voters that were told last."""
-        return frozenset(self.voter_sets[-1].voters) if self.voter_sets else frozenset()
+        latest = self._latest()
+        return frozenset(latest.voters) if latest else frozenset()
 
     def voters_at(self, time: float) -> frozenset[int]:
         """The voters at a time; before the first set is known, those of the first."""
@@ -72,135 +58,148 @@ class Members:
         found += [each for each in self.voter_sets if each.time <= time]
         return frozenset(found[-1].voters) if found else frozenset()
 
-    # -- voter sets ----------------------------------------------------------------------------
+    def _latest(self) -> VoterSet | None:
+        in_force = [each for each in self.voter_sets if not each.is_undone]
+        return in_force[-1] if in_force else None
+
+    # -- the log -------------------------------------------------------------------------------
 
     def note_record(self, record: VotersRecord, *, offset: int, time: float) -> None:
         """Note a voter set of the log."""
         endpoints = [(v.voter_id, e.host, e.port) for v in record.voters for e in v.endpoints]
         self._nodes.learn_endpoints(endpoints)
-        places = {node: f"{host}:{port}" for node, host, port in reversed(endpoints)}
-        voters = {each.voter_id: places.get(each.voter_id, "") for each in record.voters}
-        self.voter_sets.append(VoterSet(time, offset, voters))
-
-    def note_described(self, voters: Iterable[int], time: float) -> None:
-        """Note the voters of a DescribeQuorum answer, if they are news."""
-        ids = frozenset(voters)
-        if ids != self.voters:
-            self.voter_sets.append(VoterSet(time, None, dict.fromkeys(sorted(ids), "")))
-
-    # -- requests ------------------------------------------------------------------------------
-
-    def see_request(
-        self,
-        seen: Sighting,
-        body: AddRaftVoterRequest | RemoveRaftVoterRequest | UpdateRaftVoterRequest,
-    ) -> None:
-        """Somebody asks the leader to change the voters."""
-        kind = body.NAME.removesuffix("Request")
-        text = kind
-        if not isinstance(body, RemoveRaftVoterRequest) and body.listeners:
-            text += f" at {listed(f'{e.host}:{e.port}' for e in body.listeners)}"
-        change = _Change(seen.time, kind, body.voter_id, text, self._nodes.server(seen))
-        self._changes[seen.connection, seen.correlation_id] = change
-        self._done.append(change)
-
-    def see_response(self, seen: Sighting, error: int) -> None:
-        """The answer to such a request."""
-        change = self._changes.pop((seen.connection, seen.correlation_id), None)
-        if change is not None:
-            change.end, change.error = seen.time, error
-            change.leader = self._nodes.server(seen)
-
-    # -- snapshots -----------------------------------------------------------------------------
-
-    def see_fetch_snapshot(self, seen: Sighting, body: FetchSnapshotRequest) -> None:
-        """A replica asks for a slice of a snapshot."""
-        self._nodes.learn_client(seen, body.replica_id)
-        for partition in (p for topic in body.topics for p in topic.partitions):
-            id = partition.snapshot_id
-            key = (body.replica_id, id.end_offset, id.epoch)
-            if key not in self._downloads:
-                source = self._nodes.server(seen)
-                self._downloads[key] = _Download(seen.time, seen.time, source)
-
-    def see_snapshot_slice(self, seen: Sighting, body: FetchSnapshotResponse) -> None:
-        """A leader answers with a slice, or refuses."""
-        request = seen.request
-        if not isinstance(request, FetchSnapshotRequest):
+        if len(self.voter_sets) >= RAFT_EVENT_COUNT_MAX:
             return
-        for partition in (p for topic in body.topics for p in topic.partitions):
-            id = partition.snapshot_id
-            download = self._downloads.get((request.replica_id, id.end_offset, id.epoch))
-            if download is None:
-                continue
-            download.end = seen.time
-            download.error = body.error_code or partition.error_code
-            download.size = partition.size
-            download.slices += 1
-            data = partition.unaligned_records
-            download.received = max(download.received, partition.position + len(data or b""))
+        found = VoterSet(
+            time,
+            offset,
+            {each.voter_id: _place(each) for each in record.voters},
+            {each.voter_id: _directory(each.voter_directory_id) for each in record.voters},
+        )
+        self.voter_sets.append(found)
+        # What was fetched long after it was written was committed long ago.
+        if offset >= self._high_watermark:
+            self._pending.append(found)
+
+    def note_described(self, voters: Iterable[ReplicaState], time: float) -> None:
+        """Note the voters of a DescribeQuorum answer, if they are news."""
+        told = {each.replica_id: _directory(each.replica_directory_id) for each in voters}
+        latest = self._latest()
+        is_news = latest is None or _changes(latest, VoterSet(time, None, dict(told), told))
+        if is_news and len(self.voter_sets) < RAFT_EVENT_COUNT_MAX:
+            places = dict.fromkeys(sorted(told), "")
+            self.voter_sets.append(VoterSet(time, None, places, told))
+
+    def note_version(self, level: int, *, offset: int, time: float) -> None:
+        """Note a KRaftVersion record of the log."""
+        if len(self._versions) >= RAFT_EVENT_COUNT_MAX:
+            return
+        found = _Version(time, offset, level)
+        self._versions.append(found)
+        if offset >= self._high_watermark:
+            self._pending.append(found)
+
+    def note_high_watermark(self, high_watermark: int, time: float) -> None:
+        """Note what is committed."""
+        if high_watermark <= self._high_watermark:
+            return
+        self._high_watermark = high_watermark
+        pending, self._pending = self._pending, []
+        for each in pending:
+            if each.offset is not None and each.offset < high_watermark:
+                each.committed = time
+            else:
+                self._pending.append(each)
+
+    def note_truncation(self, offset: int, epoch: int, time: float) -> None:
+        """Note that a newer epoch wrote the log anew from an offset on."""
+        undone = [
+            each for each in self._pending if each.offset is not None and each.offset >= offset
+        ]
+        self._pending = [each for each in self._pending if each not in undone]
+        for each in undone:
+            each.is_undone = True
+        sets = [each for each in undone if isinstance(each, VoterSet)]
+        if sets and len(self._undone) < RAFT_EVENT_COUNT_MAX:
+            text = f"voters are {listed(sorted(self.voters))} again"
+            remarks = [f"the VotersRecord at offset {sets[0].offset} was taken back"]
+            details = {"voters": sorted(self.voters), "offset": sets[0].offset}
+            event = Event(time, "voters-undone", words(text, remarks), epoch, None, details)
+            self._undone.append(event)
 
     # -- events --------------------------------------------------------------------------------
 
     def events(self) -> Iterator[Event]:
-        """Voter sets, requests to change them, snapshots."""
-        before: frozenset[int] | None = None
+        """Voter sets, levels of kraft.version, requests to change them."""
+        before: VoterSet | None = None
+        for version in self._versions:
+            yield self._version_event(version)
         for each in self.voter_sets:
-            yield _voters_event(each, before)
-            before = frozenset(each.voters)
-        for change in self._done:
-            yield _change_event(change)
-        for (replica, end_offset, epoch), download in self._downloads.items():
-            yield _download_event(replica, (end_offset, epoch), download)
+            yield self._voters_event(each, before)
+            if not each.is_undone:
+                before = each
+        yield from self._undone
+        yield from self.changes.events()
+
+    def _voters_event(self, each: VoterSet, before: VoterSet | None) -> Event:
+        now = sorted(each.voters)
+        remarks = [] if before is None else _changes(before, each)
+        if each.offset is None:
+            remarks.append("DescribeQuorum")
+        else:
+            remarks.append(f"VotersRecord at offset {each.offset}")
+        remarks += self._fate(each)
+        details: dict[str, Any] = {
+            "voters": now,
+            "offset": each.offset,
+            "committed": each.committed,
+            "isUndone": each.is_undone,
+        }
+        text = words(f"voters are {listed(now)}", remarks)
+        return Event(each.time, "voters", text, None, None, details)
+
+    def _version_event(self, each: _Version) -> Event:
+        remarks = [f"KRaftVersionRecord at offset {each.offset}", *self._fate(each)]
+        details = {
+            "level": each.level,
+            "offset": each.offset,
+            "committed": each.committed,
+            "isUndone": each.is_undone,
+        }
+        text = words(f"kraft.version is {each.level}", remarks)
+        return Event(each.time, "kraft-version", text, None, None, details)
+
+    def _fate(self, each: VoterSet | _Version) -> Iterator[str]:
+        """Whether a record was committed, and after how long."""
+        if each.is_undone:
+            yield "taken back"
+        elif each.committed is not None:
+            yield f"committed after {duration_text(max(0.0, each.committed - each.time))}"
+        elif each.offset is not None and 0 <= self._high_watermark <= each.offset:
+            yield "not committed"
 
 
-def _voters_event(each: VoterSet, before: frozenset[int] | None) -> Event:
-    now = frozenset(each.voters)
-    text = f"voters are {listed(sorted(now))}"
-    remarks = []
-    if before is not None:
-        remarks += [f"{node} joined" for node in sorted(now - before)]
-        remarks += [f"{node} left" for node in sorted(before - now)]
-    remarks.append(
-        "DescribeQuorum" if each.offset is None else f"VotersRecord at offset {each.offset}"
-    )
-    details = {"voters": sorted(now), "offset": each.offset}
-    return Event(each.time, "voters", words(text, remarks), None, None, details)
+def _place(voter: Voter) -> str:
+    for endpoint in voter.endpoints:
+        host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+        return f"{host}:{endpoint.port}"
+    return ""
 
 
-def _change_event(change: _Change) -> Event:
-    details: dict[str, Any] = {"leader": change.leader, "error": None, "latencyMs": None}
-    if change.end is None:
-        outcome = "no answer"
-    else:
-        took = change.end - change.start
-        details |= {"error": error_name(change.error), "latencyMs": took * 1000}
-        outcome = error_name(change.error) if change.error else "done"
-        outcome += f" after {duration_text(took)}"
-    text = f"{change.text}, asked of {change.leader}: {outcome}"
-    kind = {"AddRaftVoter": "add-voter", "RemoveRaftVoter": "remove-voter"}
-    return Event(
-        change.start, kind.get(change.kind, "update-voter"), text, None, change.voter, details
-    )
+def _directory(id: bytes) -> str:
+    return "" if id == ZERO_UUID else uuid_to_text(id)
 
 
-def _download_event(replica: NodeId, id: tuple[int, int], download: _Download) -> Event:
-    name = f"{id[0]}-{id[1]}"
-    parts = [f"{size_text(download.received)} in {download.slices} slices"]
-    if download.slices == 1:
-        parts = [f"{size_text(download.received)} at once"]
-    if download.error:
-        parts.append(error_name(download.error))
-    elif download.received < download.size:
-        parts.append(f"of {size_text(download.size)}")
-    parts.append(duration_text(download.end - download.start))
-    text = words(f"fetches snapshot {name} from {download.source}", parts)
-    details = {
-        "endOffset": id[0],
-        "snapshotEpoch": id[1],
-        "size": download.size,
-        "received": download.received,
-        "slices": download.slices,
-        "error": error_name(download.error),
-    }
-    return Event(download.start, "snapshot", text, None, replica, details)
+def _changes(before: VoterSet, now: VoterSet) -> list[str]:
+    """What differs between two sets, in words."""
+    old, new = before.voters.keys(), now.voters.keys()
+    found = [f"{node} joined" for node in sorted(new - old)]
+    found += [f"{node} left" for node in sorted(old - new)]
+    for node in sorted(old & new):
+        directories = before.directories.get(node, ""), now.directories.get(node, "")
+        places = before.voters[node], now.voters[node]
+        if all(directories) and directories[0] != directories[1]:
+            found.append(f"{node} has another directory")
+        if now.offset is not None and all(places) and places[0] != places[1]:
+            found.append(f"{node} moved to {places[1]}")
+    return found

@@ -40,15 +40,21 @@ class Place:
 class MetadataLog:
     """Reads batches as they come and hands control records on.
 
-    Shape: `on_control` gets every control record of the log in order. `show_secrets` lets values
-    of secret configuration keys through.
+    `on_control` gets every control record of the log in order, `on_truncation` offset, epoch and
+    time where a newer epoch wrote the log anew. `show_secrets` lets values of secret configuration
+    keys through.
     """
 
     def __init__(
-        self, on_control: Callable[[Decoded, Place], None], *, show_secrets: bool = False
+        self,
+        on_control: Callable[[Decoded, Place], None],
+        on_truncation: Callable[[int, int, float], None] | None = None,
+        *,
+        show_secrets: bool = False,
     ) -> None:
         self.events: list[Event] = []
         self._on_control = on_control
+        self._on_truncation = on_truncation
         self._show_secrets = show_secrets
         self._counts: Counter[str] = Counter()
         self._summary = LogSummary()
@@ -129,6 +135,8 @@ class MetadataLog:
         details = {"offset": offset, "end": self._next_offset}
         if len(self.events) < RAFT_EVENT_COUNT_MAX:
             self.events.append(Event(time, "truncation", text, epoch, None, details))
+        if self._on_truncation is not None:
+            self._on_truncation(offset, epoch, time)
 
     def _note_problem(self, text: str) -> None:
         if len(self._summary.problems) < _PROBLEM_COUNT_MAX:

@@ -144,13 +144,21 @@ class Replica:
     lags: list[int | None] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class VoterSet:
-    """The voters from an offset of the log on; the offset is None where a DescribeQuorum told."""
+    """The voters from an offset of the log on; the offset is None where a DescribeQuorum told.
+
+    `voters` have their first address, `directories` the ids of their log directories, both empty
+    where nobody told. `committed` is when the high watermark passed the offset, as far as that
+    was seen; a set that is undone was taken back with the end of the log.
+    """
 
     time: float
     offset: int | None
     voters: dict[int, str]
+    directories: dict[int, str] = field(default_factory=dict)
+    committed: float | None = None
+    is_undone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,11 @@ _NAMES = frozenset(
         "ControllerRegistration",
         "DescribeQuorum",
         "EndQuorumEpoch",
+        "Envelope",
         "Fetch",
         "FetchSnapshot",
         "RemoveRaftVoter",
+        "UpdateFeatures",
         "UpdateRaftVoter",
         "Vote",
     }
@@ -37,9 +39,9 @@ NodeId = int | str
 class Sighting:
     """One frame.
 
-    Units: `time` in seconds since the epoch. Shape: `connection` is "client:port-server:port";
-    `body` is None where nobody decoded it; a response has the body of its `request`, if known, and
-    the time of it in `asked`.
+    `time` is in seconds since the epoch, `connection` "client:port-server:port". `body` is None
+    where nobody decoded it; a response has the body of its `request`, if known, and the time of it
+    in `asked`. Of an envelope the bodies are those inside, and `is_forwarded` is set.
     """
 
     time: float
@@ -50,6 +52,7 @@ class Sighting:
     correlation_id: int = 0
     request: Message | None = None
     asked: float | None = None
+    is_forwarded: bool = False
 
     @property
     def server(self) -> str:

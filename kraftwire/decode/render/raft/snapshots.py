@@ -1,11 +1,13 @@
-"""Snapshot files: which there are, how far they reach, and what is in the last one.
+"""Snapshot files: which there are, how far they reach, who wrote them, what is in the last one.
 
 A snapshot repeats the state of the log up to its offset, so its records are not counted with the
-log's; only where there is no log do they have to speak for it.
+log's; only where there is no log do they have to speak for it. Every replica writes its own
+snapshots, at its own time: files with the same bytes are one file that was fetched.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -24,14 +26,25 @@ __all__ = ["SnapshotFiles"]
 
 @dataclass(slots=True)
 class _Snapshot:
-    """One snapshot; its copies on several nodes are the same."""
+    """One file; `digest` covers the checksums of its batches.
+
+    `reached` is the time of the last record of the log that is in it, `written` when its header
+    was made.
+    """
 
     name: str
-    files: set[str] = field(default_factory=set)
-    time: float | None = None
+    file: str
+    reached: float | None = None
+    written: float | None = None
     voters: list[int] = field(default_factory=list)
     records: int = 0
     size: int = 0
+    digest: int = 0
+
+    @property
+    def folder(self) -> str:
+        """The log directory, which holds the folder of the partition."""
+        return self.file.rpartition("/")[0].rpartition("/")[0]
 
 
 class SnapshotFiles:
@@ -40,53 +53,73 @@ class SnapshotFiles:
     def __init__(self, *, show_secrets: bool = False) -> None:
         self.latest: MetadataLog | None = None
         self._show_secrets = show_secrets
-        self._by_name: dict[str, _Snapshot] = {}
+        self._files: dict[str, _Snapshot] = {}
         self._current: _Snapshot | None = None
         self._file = ""
+        self._nodes: dict[str, int] = {}
+
+    def see_directory(self, meta_properties: str, node: int) -> None:
+        """Note whose log directory it is that a meta.properties lies in."""
+        if len(self._nodes) < RAFT_EVENT_COUNT_MAX:
+            self._nodes[meta_properties.rpartition("/")[0]] = node
 
     def see_batch(self, file: str, batch: Batch) -> None:
         """Take note of a batch of a snapshot file."""
-        if file != self._file:
+        if self._file != file or batch.position == 0:
             self._begin(file)
         current = self._current
         if current is None or self.latest is None:
-            return
-        if len(current.files) == 1:
-            current.size += batch.size
-            if not batch.is_control:
-                current.records += batch.count or 0
+            return  # the same file once more, or one too many
+        current.size += batch.size
+        current.digest = zlib.crc32(batch.crc.to_bytes(4, "big"), current.digest)
+        if current.written is None:
+            current.written = batch.max_timestamp / 1000
+        if not batch.is_control:
+            current.records += batch.count or 0
         self.latest.see_batch(batch)
 
     def events(self) -> Iterator[Event]:
-        """One event per snapshot, at the time of the last record of the log that is in it."""
-        for each in self._by_name.values():
-            name = parse_file_name(each.name)
-            remarks = [count_text(each.records, "record"), size_text(each.size)]
-            if each.voters:
-                remarks.append(f"voters {listed(each.voters)}")
-            if len(each.files) > 1:
-                remarks.append(f"{len(each.files)} copies")
-            label = each.name
-            if each.name[0].isdigit():
-                label = f"snapshot {name.base_offset}-{name.epoch}"
+        """Each snapshot at the time of the last record in it, and when it was written."""
+        by_name: dict[str, list[_Snapshot]] = {}
+        for each in self._files.values():
+            by_name.setdefault(each.name, []).append(each)
+        for name, files in by_name.items():
+            yield _reached_event(name, files)
+            end_offset = parse_file_name(name).base_offset
+            if end_offset:  # the others come from formatting
+                yield from self._written_events(name, files)
+
+    def _written_events(self, name: str, files: list[_Snapshot]) -> Iterator[Event]:
+        by_digest: dict[int, list[_Snapshot]] = {}
+        for each in files:
+            by_digest.setdefault(each.digest, []).append(each)
+        for same in by_digest.values():
+            first, id = same[0], parse_file_name(name)
+            owners = [self._nodes.get(each.folder, each.folder) for each in same]
+            node = owners[0] if len(same) == 1 and isinstance(owners[0], int) else None
+            remarks = [count_text(first.records, "record"), size_text(first.size)]
+            text = f"writes {_label(name)}"
+            if node is None:
+                text = f"{_label(name)} is written"
+                what = "the same bytes in" if len(same) > 1 else "in"
+                if all(isinstance(each, int) for each in owners):
+                    what = "the same bytes on"
+                remarks.append(f"{what} {listed(owners)}")
             details = {
-                "endOffset": name.base_offset,
-                "snapshotEpoch": name.epoch,
-                "records": each.records,
-                "voters": each.voters,
-                "files": sorted(each.files),
+                "endOffset": id.base_offset,
+                "snapshotEpoch": id.epoch,
+                "owners": owners,
+                "records": first.records,
+                "size": first.size,
             }
-            text = words(f"{label} reaches to here", remarks)
-            yield Event(each.time or 0.0, "snapshot-file", text, name.epoch, None, details)
+            time = first.written or 0.0
+            yield Event(time, "snapshot-written", words(text, remarks), id.epoch, node, details)
 
     def _begin(self, file: str) -> None:
-        self._file = file
-        name = file.rpartition("/")[2]
-        self._current = self._by_name.get(name)
-        if self._current is None and len(self._by_name) < RAFT_EVENT_COUNT_MAX:
-            self._current = self._by_name[name] = _Snapshot(name)
-        if self._current is not None:
-            self._current.files.add(file)
+        self._file, self._current = file, None
+        if file in self._files or len(self._files) >= RAFT_EVENT_COUNT_MAX:
+            return
+        self._current = self._files[file] = _Snapshot(file.rpartition("/")[2], file)
         self.latest = MetadataLog(self._see_control, show_secrets=self._show_secrets)
 
     def _see_control(self, decoded: Decoded, place: Place) -> None:
@@ -96,6 +129,31 @@ class SnapshotFiles:
         if isinstance(message, SnapshotHeaderRecord):
             told = message.last_contained_log_timestamp
             # A snapshot of nothing, as formatting makes it, has no such time.
-            current.time = told / 1000 if told > 0 else place.time
+            current.reached = told / 1000 if told > 0 else place.time
         elif isinstance(message, VotersRecord):
             current.voters = sorted(each.voter_id for each in message.voters)
+
+
+def _reached_event(name: str, files: list[_Snapshot]) -> Event:
+    first, id = files[0], parse_file_name(name)
+    remarks = [count_text(first.records, "record"), size_text(first.size)]
+    if first.voters:
+        remarks.append(f"voters {listed(first.voters)}")
+    if len(files) > 1:
+        remarks.append(f"{len(files)} copies")
+    details = {
+        "endOffset": id.base_offset,
+        "snapshotEpoch": id.epoch,
+        "records": first.records,
+        "voters": first.voters,
+        "files": sorted(each.file for each in files),
+    }
+    text = words(f"{_label(name)} reaches to here", remarks)
+    return Event(first.reached or 0.0, "snapshot-file", text, id.epoch, None, details)
+
+
+def _label(name: str) -> str:
+    if not name[0].isdigit():
+        return name
+    id = parse_file_name(name)
+    return f"snapshot {id.base_offset}-{id.epoch}"

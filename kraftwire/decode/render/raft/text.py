@@ -41,6 +41,7 @@ _STYLES = {
     "silence": RED,
     "stuck": RED,
     "truncation": RED,
+    "voters-undone": RED,
 }
 _BARS = " ▁▂▃▄▅▆▇█"
 _UNKNOWN_BAR = "·"

@@ -11,6 +11,8 @@ from typing import Any
 
 from kraftwire.decode.bodies_topics import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.decode.conversations_outbox import Ending
+from kraftwire.decode.render.raft.changes import CHANGES
+from kraftwire.decode.render.raft.downloads import Downloads, SnapshotId
 from kraftwire.decode.render.raft.elections import Elections
 from kraftwire.decode.render.raft.endings import Endings
 from kraftwire.decode.render.raft.leaders import Leaders
@@ -34,8 +36,10 @@ from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.fetch_response import PartitionData as FetchedPartition
 from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kraftwire.messages.kraft_version_record import KRaftVersionRecord
 from kraftwire.messages.leader_change_message import LeaderChangeMessage
 from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraftwire.messages.update_features_request import UpdateFeaturesRequest
 from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
@@ -45,7 +49,6 @@ from kraftwire.records.reader import Batch
 
 __all__ = ["Timeline"]
 
-_VOTER_CHANGES = ("AddRaftVoterResponse", "RemoveRaftVoterResponse", "UpdateRaftVoterResponse")
 _REGISTRATIONS = {
     "BrokerHeartbeatRequest": ("broker_id", "broker"),
     "BrokerRegistrationRequest": ("broker_id", "broker"),
@@ -63,12 +66,15 @@ class Timeline:
     """
 
     def __init__(self, *, show_secrets: bool = False) -> None:
-        self._log = MetadataLog(self._see_control, show_secrets=show_secrets)
-        self._snapshots = SnapshotFiles(show_secrets=show_secrets)
         self._nodes = Nodes()
+        self._members = Members(self._nodes)
+        self._downloads = Downloads(self._nodes)
+        self._log = MetadataLog(
+            self._see_control, self._members.note_truncation, show_secrets=show_secrets
+        )
+        self._snapshots = SnapshotFiles(show_secrets=show_secrets)
         self._elections = Elections(self._nodes)
         self._leaders = Leaders(self._nodes, self._elections)
-        self._members = Members(self._nodes)
         self._progress = Progress()
         self._endings = Endings(self._nodes)
         self._events: list[Event] = []
@@ -100,6 +106,10 @@ class Timeline:
         self._note_batch(batch)
         self._snapshots.see_batch(file, batch)
 
+    def see_directory(self, meta_properties: str, node: int) -> None:
+        """Take note of whose log directory a meta.properties lies in."""
+        self._snapshots.see_directory(meta_properties, node)
+
     def _note_batch(self, batch: Batch) -> None:
         if batch.max_timestamp >= 0:
             self._note_time(batch.max_timestamp / 1000)
@@ -117,9 +127,14 @@ class Timeline:
             case EndQuorumEpochRequest():
                 self._leaders.see_end(seen, body)
             case FetchSnapshotRequest():
-                self._members.see_fetch_snapshot(seen, body)
-            case AddRaftVoterRequest() | RemoveRaftVoterRequest() | UpdateRaftVoterRequest():
-                self._members.see_request(seen, body)
+                self._downloads.see_request(seen, body)
+            case (
+                AddRaftVoterRequest()
+                | RemoveRaftVoterRequest()
+                | UpdateRaftVoterRequest()
+                | UpdateFeaturesRequest()
+            ):
+                self._members.changes.see_request(seen, body)
             case _ if body.NAME in _REGISTRATIONS:
                 attribute, kind = _REGISTRATIONS[body.NAME]
                 node = getattr(body, attribute)
@@ -147,11 +162,11 @@ class Timeline:
             case EndQuorumEpochResponse():
                 self._leaders.see_end_answer(seen, body)
             case FetchSnapshotResponse():
-                self._members.see_snapshot_slice(seen, body)
+                self._downloads.see_response(seen, body)
             case DescribeQuorumResponse():
                 self._see_described(seen, body)
-            case _ if body.NAME in _VOTER_CHANGES:
-                self._members.see_response(seen, body.error_code)
+            case _ if body.NAME.removesuffix("Response") in CHANGES:
+                self._members.changes.see_response(seen, body)
         endpoints = getattr(body, "node_endpoints", None)
         if endpoints:
             self._nodes.learn_endpoints((e.node_id, e.host, e.port) for e in endpoints)
@@ -174,6 +189,10 @@ class Timeline:
         server = self._nodes.server(seen)
         self._elections.note_fetched(_replica_id(request), server, seen.time)
         self._progress.see_leader(server, told.high_watermark, seen.time, epoch)
+        self._members.note_high_watermark(told.high_watermark, seen.time)
+        self._downloads.see_log_start(
+            server, told.log_start_offset, time=seen.time, epoch=epoch
+        )
         self._note_refusals(seen, request, told, epoch)
         if told.records:
             end = self._log.see_bytes(told.records, seen.time)
@@ -189,11 +208,18 @@ class Timeline:
             text = f"log diverges from the leader's: epoch {ended} ends at offset {end} there"
             details = {"divergingEpoch": ended, "endOffset": end}
             self._events.append(Event(seen.time, "diverging", text, epoch, replica, details))
-        if told.snapshot_id is not None and told.snapshot_id.epoch >= 0:
-            id = told.snapshot_id
-            text = f"is told to load snapshot {id.end_offset}-{id.epoch} first"
-            details = {"endOffset": id.end_offset, "snapshotEpoch": id.epoch}
-            self._events.append(Event(seen.time, "snapshot-needed", text, epoch, replica, details))
+        asked = _asked_partition(request)
+        if told.snapshot_id is not None and told.snapshot_id.epoch >= 0 and asked is not None:
+            self._downloads.see_instruction(
+                replica,
+                SnapshotId(told.snapshot_id.end_offset, told.snapshot_id.epoch),
+                time=seen.time,
+                epoch=epoch,
+                offset=asked.fetch_offset,
+                log_start=told.log_start_offset,
+            )
+        else:
+            self._downloads.see_records(replica)
 
     def _see_described(self, seen: Sighting, body: DescribeQuorumResponse) -> None:
         for topic in body.topics:
@@ -203,8 +229,7 @@ class Timeline:
                 self._leaders.note(
                     partition.leader_epoch, partition.leader_id, seen.time, "DescribeQuorum"
                 )
-                voters = (each.replica_id for each in partition.current_voters)
-                self._members.note_described(voters, seen.time)
+                self._members.note_described(partition.current_voters, seen.time)
         listeners = ((n.node_id, each) for n in body.nodes or () for each in n.listeners)
         self._nodes.learn_endpoints((node, each.host, each.port) for node, each in listeners)
 
@@ -216,6 +241,9 @@ class Timeline:
             )
         elif isinstance(message, VotersRecord):
             self._members.note_record(message, offset=place.offset, time=place.time)
+        elif isinstance(message, KRaftVersionRecord):
+            level = message.kraft_version
+            self._members.note_version(level, offset=place.offset, time=place.time)
 
     # -- the end -------------------------------------------------------------------------------
 
@@ -230,6 +258,7 @@ class Timeline:
             *self._elections.events(),
             *self._leaders.events(self._elections.rounds),
             *self._members.events(),
+            *self._downloads.events(self._end),
             *self._progress.events(),
             *self._log.events,
             *self._snapshots.events(),
