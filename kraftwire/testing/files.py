@@ -68,7 +68,7 @@ class NodeFiles:
         data = str(self.data(number))
         shutil.rmtree(data, ignore_errors=True)
         kind = Quorum.UNSAID
-        voters: str | None = None
+        voters: str | tuple[()] = ()
         if self._is_dynamic and initial is None:
             kind = Quorum.NONE
         elif self._is_dynamic and initial is not None:

@@ -79,7 +79,7 @@ def test_a_batch_behind_a_gap_is_not_appended() -> None:
     70,
     "KAFKA-18723",
     "R-FET-23",
-    Edit(_HEADER_PROBLEM, "if length < _LENGTH_MIN:", "if False:"),
+    Edit(_HEADER_PROBLEM, "if length < LENGTH_MIN:", "if False:"),
     red="no batch begins here",
     fails_with=WireError,
 )
