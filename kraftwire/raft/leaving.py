@@ -14,7 +14,7 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.changes import probe_request
 from kraftwire.raft.config import Handover
 from kraftwire.raft.effects import ShutdownFinished
-from kraftwire.raft.roles import Follower, Leader, Resigned
+from kraftwire.raft.roles import Follower, Leader, Resigned, Role
 from kraftwire.raft.serving import fail_parked
 from kraftwire.raft.state import Purpose, RaftState, Sent
 from kraftwire.raft.voters import ReplicaKey
@@ -30,6 +30,9 @@ __all__ = [
 
 # A voter that does not answer is asked again after so long: it may be starting.
 _PROBE_INTERVAL_MS = 250
+
+# A voter that is started again at this moment does not answer the first request.
+_ATTEMPTS = 5
 
 
 def reason_to_resign(state: RaftState, leader: Leader) -> str:
@@ -123,16 +126,27 @@ def finish_shutdown(state: RaftState) -> bool:
     """Stop once the quorum can do without this node, or time is up (R-SHUT-2).
 
     Differs from Kafka, where a voter that knows no leader waits for its time to be over. One that
-    has resigned stays, because the others may need its vote.
+    has resigned stays, because the others may need its vote; but not if none of them is there.
     """
     deadline = state.shutdown_deadline_ms
     if deadline is None:
         return False
     role = state.role
     graceful = not state.is_voter or len(state.voters) == 1 or type(role) is not Resigned
-    if type(role) is Leader or not (graceful or state.now >= deadline):
+    is_over = graceful or state.now >= deadline or _is_left_alone(state, role)
+    if type(role) is Leader or not is_over:
         return False
     fail_parked(state, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     state.is_stopped = True
     state.emit(ShutdownFinished(graceful))
     return True
+
+
+def _is_left_alone(state: RaftState, role: Role) -> bool:
+    """Whether no other voter was reached since this node resigned, in several attempts each."""
+    if type(role) is not Resigned:
+        return False
+    others = [voter.key for voter in state.voters if voter.key.id != state.config.key.id]
+    return all(
+        key in role.unacknowledged and state.peers.failures(key) >= _ATTEMPTS for key in others
+    )

@@ -89,6 +89,11 @@ class Peers:
         peer.is_settled = False
         self._backing_off[key] = now_ms + wait
 
+    def failures(self, key: ReplicaKey) -> int:
+        """How often in a row requests to a peer have failed, up to now."""
+        peer = self._peers.get(key)
+        return peer.failures if peer is not None and not peer.is_settled else 0
+
     def reset(self) -> None:
         """Forget requests and failures: a new role begins with everybody ready (R-NET-6)."""
         self._peers.clear()

@@ -167,6 +167,36 @@ def test_sigint_stops_a_node_as_sigterm_does(tmp_path: Path) -> None:
         assert node.wait() == 0
 
 
+def seconds(line: str) -> float:
+    """When a line was written, in seconds of that day."""
+    hours, minutes, rest = line.split("T")[1].split("Z")[0].split(":")
+    return 3600 * int(hours) + 60 * int(minutes) + float(rest)
+
+
+def test_ctrl_c_on_a_node_without_a_leader_ends_it_at_once(tmp_path: Path) -> None:
+    """The first node of a quorum that is being set up has nobody to wait for."""
+    with NodeQuorum(tmp_path) as quorum:
+        node = quorum.start(1)
+        node.wait_for("event=role old=unattached new=prospective")
+        node.send(signal.SIGINT)
+        assert node.wait() == 0
+        took = seconds(node.wait_for("event=stopped")) - seconds(node.wait_for("event=stopping"))
+        assert took % 86_400 < 2.5, "half the time that leaving may take"
+
+
+def test_timers_of_no_time_do_not_end_a_node(tmp_path: Path) -> None:
+    """Kafka allows 0 for both; a round takes a moment all the same."""
+    timers = ("controller.quorum.election.timeout.ms=0", "controller.quorum.retry.backoff.ms=0")
+    with NodeQuorum(tmp_path, 3, *timers) as quorum:
+        quorum.start_all()
+        first = elected(quorum, 1, 2, 3)
+        before = marks(quorum)
+        quorum.nodes[first].kill()
+        survivors = [i for i in (1, 2, 3) if i != first]
+        elected(quorum, *survivors, since=before)
+        assert [quorum.nodes[i].stop() for i in survivors] == [0, 0]
+
+
 def test_garbage_on_a_port_ends_that_connection_only(tmp_path: Path) -> None:
     """Scanners and misdirected clients reach every port sooner or later."""
     with NodeQuorum(tmp_path, 1) as quorum:
