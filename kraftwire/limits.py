@@ -7,6 +7,7 @@ __all__ = [
     "BUFFERED_BYTES_MAX",
     "CAPTURE_READ_BYTES",
     "CLIENT_FETCH_BYTES_MAX",
+    "CLOCK_LEAD_MAX_MS",
     "CLOSED_CONNECTIONS_MAX",
     "CLUES_MAX",
     "CONNECTIONS_MAX",
@@ -276,6 +277,9 @@ DELIVERY_BYTES = 256 * 1024
 # The values of a snapshot are written in pieces of this size: after each the writer looks whether
 # the node is being stopped.
 SNAPSHOT_WRITE_BYTES = 256 * 1024
+
+# Records of a leader whose clock is further ahead than this do not push on the time of later ones.
+CLOCK_LEAD_MAX_MS = 3_600_000
 
 # The core handles so many events before other tasks get a turn.
 EVENTS_PER_TURN = 256

@@ -108,6 +108,11 @@ class MetadataLog:
         """Bytes of all segments, without their indexes."""
         return sum(segment.size for segment in self._segments)
 
+    @property
+    def newest_timestamp(self) -> int:
+        """The largest timestamp of all batches, -1 without any."""
+        return max(segment.max_timestamp for segment in self._segments)
+
     def batches(self) -> Sequence[OffsetAndEpoch]:
         """Base offset and leader epoch of every batch in order.
 

@@ -50,6 +50,7 @@ _HEADER = fields(
     "crc",
     "attributes",
     "last_offset_delta",
+    "max_timestamp",
     "count",
 ).unpack_from
 _LENGTH = fields("batch_length").unpack_from
@@ -64,6 +65,7 @@ class FetchedBatches(NamedTuple):
     Shape: `data` holds the accepted whole batches, `batches` their (base offset, epoch), `control`
     the (base offset, bytes) of the control batches among them; `end_offset` is the log end offset
     afterwards. `problem` says why the next batch was refused, None if nothing was.
+    `newest_timestamp` is the largest among them, -1 without any.
     """
 
     data: bytes | memoryview
@@ -71,6 +73,7 @@ class FetchedBatches(NamedTuple):
     end_offset: int
     control: list[tuple[int, bytes]]
     problem: str | None
+    newest_timestamp: int = -1
 
 
 def read_fetched(
@@ -94,13 +97,14 @@ def read_fetched(
     batches: list[OffsetAndEpoch] = []
     control: list[tuple[int, bytes]] = []
     problem = None
+    newest = -1
     position = 0
     while position < size:
         if size - position < HEADER_SIZE:
             problem = _cut_header(view, position)
             break
         header = _HEADER(data, position)
-        base, length, batch_epoch, _, crc, attributes, last_delta, _ = header
+        base, length, batch_epoch, _, crc, attributes, last_delta, timestamp, _ = header
         end = position + LOG_OVERHEAD + length
         if end > size and length >= LENGTH_MIN:
             break
@@ -112,20 +116,22 @@ def read_fetched(
         batches.append(OffsetAndEpoch(base, batch_epoch))
         if attributes & CONTROL:
             control.append((base, bytes(view[position:end])))
+        if timestamp > newest:
+            newest = timestamp
         last_epoch = batch_epoch
         next_offset = base + last_delta + 1
         position = end
     if not batches and problem is None:
         problem = f"{size} bytes hold no whole batch"
     good = data if position == size else view[:position]
-    return FetchedBatches(good, batches, next_offset, control, problem)
+    return FetchedBatches(good, batches, next_offset, control, problem, newest)
 
 
 def _header_problem(
     header: tuple[int, ...], next_offset: int, last_epoch: int, epoch: int
 ) -> str | None:
     """What is wrong with a batch's header: None for nothing."""
-    base, length, batch_epoch, magic, _, _, last_delta, count = header
+    base, length, batch_epoch, magic, _, _, last_delta, _, count = header
     if length < LENGTH_MIN:
         return f"a batch's length is {length}, expected {LENGTH_MIN} or more"
     if magic != MAGIC:

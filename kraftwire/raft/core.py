@@ -99,6 +99,7 @@ class RaftCore(RaftView):
         """Take up the role that the stored state implies (R-START-6, R-START-7)."""
         state = self._state
         state.begin_step(now_ms, wall_ms)
+        state.saw_timestamp(self._stored.log.newest_timestamp)
         state.role = first_role(state, self._stored)
         persist(state, state.role)
         if type(state.role) is not Resigned:

@@ -209,6 +209,7 @@ def _append(state: RaftState, records: bytes | memoryview, sent: Sent) -> None:
     base = log.end_offset
     state.emit(AppendToLog(base, fetched.end_offset, fetched.data))
     log.append(fetched.batches, fetched.end_offset)
+    state.saw_timestamp(fetched.newest_timestamp)
     was_voter, has_changed = state.is_voter, False
     for offset, batch in fetched.control:
         has_changed |= state.history.observe(offset, batch)

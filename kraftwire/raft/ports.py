@@ -31,7 +31,7 @@ class LogImage:
 
     `batches` are the base offset and leader epoch of every batch in order; `control` are (base
     offset, bytes) of the control batches among them; `snapshots` are ascending, the bootstrap
-    checkpoint 0-0 included.
+    checkpoint 0-0 included. `newest_timestamp` is the largest of all batches, -1 without any.
     """
 
     start_offset: int = 0
@@ -39,6 +39,7 @@ class LogImage:
     batches: Sequence[OffsetAndEpoch] = ()
     control: Sequence[tuple[int, bytes]] = ()
     snapshots: Sequence[StoredSnapshot] = ()
+    newest_timestamp: int = -1
 
 
 @dataclass(frozen=True, slots=True)

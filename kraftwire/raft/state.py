@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from random import Random
 
+from kraftwire.limits import CLOCK_LEAD_MAX_MS
 from kraftwire.raft.config import Handover, RaftConfig
 from kraftwire.raft.effects import (
     Destination,
@@ -239,6 +240,15 @@ class RaftState:
         """The time for records that are written now: never earlier than that of records before."""
         self.newest_timestamp = max(self.newest_timestamp, self.now + self.wall_offset_ms)
         return self.newest_timestamp
+
+    def saw_timestamp(self, timestamp: int) -> None:
+        """Records of this time are in the log: none that is written later is to be older.
+
+        One that is far ahead of the wall clock comes of a clock that is wrong, and would have all
+        later records be wrong: it does not count.
+        """
+        if self.newest_timestamp < timestamp <= self.wall_time(self.now) + CLOCK_LEAD_MAX_MS:
+            self.newest_timestamp = timestamp
 
     def random_timeout(self) -> int:
         """A time in [T, 2T) from now, T being the election timeout: the jitter of elections."""

@@ -137,6 +137,7 @@ class Storage:
         image = LogImage(
             start_offset=log.start_offset,
             end_offset=log.end_offset,
+            newest_timestamp=log.newest_timestamp,
             batches=log.batches(),
             control=log.control(),
             snapshots=[

@@ -23,10 +23,11 @@ from kraftwire.replica.ports import Work
 from kraftwire.replica.runner import Runner
 from kraftwire.replica.storage import Directories, Storage
 from kraftwire.sim.disk import SimFiles
+from kraftwire.wire.message import Message
 
-__all__ = ["LoneReplica"]
+__all__ = ["WALL_MS", "LoneReplica"]
 
-_WALL_MS = 1_700_000_000_000
+WALL_MS = 1_700_000_000_000
 _ENDPOINT = Endpoint("CONTROLLER", "node1", 9093)
 
 
@@ -38,7 +39,9 @@ class LoneReplica:
         files: SimFiles,
         machine: StateMachine,
         settings: SnapshotSettings,
+        *,
         segment_bytes: int = 2000,
+        wall_ms: int = WALL_MS,
     ) -> None:
         directories = Directories(
             node_id=1,
@@ -56,11 +59,12 @@ class LoneReplica:
         )
         self.core = RaftCore(config, self.storage.stored_state(), Random(1))
         self.now_ms = 0
-        self.wall_ms = _WALL_MS
+        self.wall_ms = wall_ms
         self.is_busy = False
         self.lock: AbstractContextManager[object] = nullcontext()
         self.notes: list[str] = []
         self.accepted: dict[int, fx.AppendAccepted | fx.AppendRefused] = {}
+        self._replies: dict[int, Message] = {}
         self._queue: deque[ev.Event] = deque()
         self._jobs: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
         self._token = 0
@@ -98,6 +102,13 @@ class LoneReplica:
         self.wait(30)
         return self.accepted.pop(self._token)
 
+    def ask(self, message: Message, version: int) -> Message:
+        """The answer to a request that is answered at once."""
+        self._token += 1
+        self.submit(ev.RequestReceived(self._token, version, message))
+        self.settle()
+        return self._replies.pop(self._token)
+
     def _at(self, now_ms: int) -> None:
         self.wall_ms += now_ms - self.now_ms
         self.now_ms = now_ms
@@ -118,9 +129,13 @@ class LoneReplica:
         self._queue.append(ev.RequestFailed(request.request_id, 8))
 
     def wants_reply(self, token: int) -> bool:
-        """Nobody asks."""
+        """Somebody always waits."""
         del token
-        return False
+        return True
+
+    def reply(self, token: int, message: Message) -> None:
+        """Keep the answer."""
+        self._replies[token] = message
 
     def decided(self, effect: Any) -> None:
         """Keep the answer."""
@@ -133,4 +148,4 @@ class LoneReplica:
     def ignore(self, *_: object) -> None:
         """Nobody wants to know."""
 
-    reply = reset_connections = committed = role_changed = voters_changed = shut_down = ignore
+    reset_connections = committed = role_changed = voters_changed = shut_down = ignore
