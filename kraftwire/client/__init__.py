@@ -9,6 +9,7 @@ from kraftwire.client.admin import AsyncAdmin
 from kraftwire.client.results import (
     ClusterInfo,
     FeatureInfo,
+    LogInfo,
     NodeInfo,
     PartitionInfo,
     QuorumInfo,
@@ -25,6 +26,7 @@ __all__ = [
     "ClusterInfo",
     "Endpoint",
     "FeatureInfo",
+    "LogInfo",
     "NodeInfo",
     "PartitionInfo",
     "QuorumInfo",

@@ -14,6 +14,7 @@ from kraftwire.client.addresses import parse_addresses
 from kraftwire.client.attempts import Attempts, RetrySettings
 from kraftwire.client.cluster import ENDPOINT_BROKER, ClusterSettings, cluster_info
 from kraftwire.client.features import check_features_updated, feature_info, features_request
+from kraftwire.client.metadata_log import log_info, log_request
 from kraftwire.client.quorum import (
     add_request,
     check_voters_changed,
@@ -22,7 +23,7 @@ from kraftwire.client.quorum import (
     remove_request,
     update_request,
 )
-from kraftwire.client.results import ClusterInfo, FeatureInfo, QuorumInfo, TopicInfo
+from kraftwire.client.results import ClusterInfo, FeatureInfo, LogInfo, QuorumInfo, TopicInfo
 from kraftwire.client.topics import topic_infos, topics_request
 from kraftwire.errors import ApiError, UsageError
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
@@ -114,6 +115,17 @@ class AsyncAdmin:
         return await self._attempts.until_done(
             "describing the quorum", lambda: self._attempts.ask_leader(describe_request(), read)
         )
+
+    async def describe_log(self, quorum: QuorumInfo) -> LogInfo:
+        """The leader's metadata log and its newest snapshot; asked once, of the quorum's leader.
+
+        Raises: UsageError through brokers, which do not serve the topic; ApiError if the node does
+        not lead that epoch any more, among others.
+        """
+        if not self._attempts.is_controllers:
+            raise UsageError("the metadata log is served by controllers, not brokers")
+        request = log_request(quorum.leader_epoch)
+        return log_info(await self._attempts.ask_one(request, quorum.leader_id))
 
     async def describe_cluster(self) -> ClusterInfo:
         """The cluster's id and its nodes: brokers, fenced ones too, or controllers."""

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kraftwire.raft.voters import Endpoint
+from kraftwire.records.offsets import OffsetAndEpoch
 
 __all__ = [
     "NO_DIRECTORY_ID",
     "ClusterInfo",
     "FeatureInfo",
+    "LogInfo",
     "NodeInfo",
     "PartitionInfo",
     "QuorumInfo",
@@ -106,6 +108,20 @@ class QuorumInfo:
         if mine is None or replica.last_caught_up_ms is None:
             return None
         return mine - replica.last_caught_up_ms
+
+
+@dataclass(frozen=True, slots=True)
+class LogInfo:
+    """The leader's metadata log and its newest snapshot.
+
+    `start_offset` is the first offset that it still has. `snapshot` are the offset behind the last
+    record of the snapshot and that record's epoch, None if there is no snapshot but that of the
+    formatting.
+    """
+
+    start_offset: int
+    high_watermark: int
+    snapshot: OffsetAndEpoch | None
 
 
 @dataclass(frozen=True, slots=True)

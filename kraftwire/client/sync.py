@@ -12,7 +12,7 @@ from typing import TypeVar
 import trio
 
 from kraftwire.client.admin import CONNECT_TIMEOUT_S, REQUEST_TIMEOUT_S, AsyncAdmin
-from kraftwire.client.results import ClusterInfo, FeatureInfo, QuorumInfo, TopicInfo
+from kraftwire.client.results import ClusterInfo, FeatureInfo, LogInfo, QuorumInfo, TopicInfo
 from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.message import Message
 
@@ -62,6 +62,10 @@ class Admin:
     def describe_quorum(self) -> QuorumInfo:
         """As `AsyncAdmin.describe_quorum`."""
         return self._run(lambda admin: admin.describe_quorum())
+
+    def describe_log(self, quorum: QuorumInfo) -> LogInfo:
+        """As `AsyncAdmin.describe_log`."""
+        return self._run(lambda admin: admin.describe_log(quorum))
 
     def describe_cluster(self) -> ClusterInfo:
         """As `AsyncAdmin.describe_cluster`."""

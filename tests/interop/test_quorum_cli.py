@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -270,6 +271,26 @@ def test_the_client_describes_nodes_features_and_topics(kafka: Kafka) -> None:
     for admin in (through_brokers, through_controllers):
         assert admin.describe_features().finalized["kraft.version"] == 1
     assert through_brokers.list_topics() == []
+
+
+def test_watch_tells_of_the_leaders_snapshot_and_log(tmp_path: Path) -> None:
+    """DescribeQuorum does not; a Fetch that the leader does not count does."""
+    node = KafkaNode(
+        1,
+        tmp_path,
+        {"CONTROLLER": free_ports(1)[0]},
+        {"metadata.log.max.snapshot.interval.ms": 1000, "metadata.max.idle.interval.ms": 100},
+    )
+    with KafkaCluster([node], is_dynamic=True) as cluster:
+        connection = ["--bootstrap-controller", cluster.bootstrap_controllers]
+        # Nothing else ends the wait for the snapshot than the snapshot itself.
+        deadline = time.monotonic() + 60
+        while not list((node.log_dir / "__cluster_metadata-0").glob("*[1-9]*.checkpoint")):
+            assert time.monotonic() < deadline, node.last_lines()
+            time.sleep(0.1)
+        watched = ours(*connection, "watch", "--count", "1")
+    assert watched.returncode == 0, watched.stderr
+    assert re.search(r"; log from 0, snapshot \d+-1$", watched.stdout.rstrip())
 
 
 def test_a_static_quorum_looks_the_same_in_both_tools(tmp_path: Path) -> None:

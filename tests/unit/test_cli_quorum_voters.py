@@ -1,0 +1,124 @@
+"""`kraftwire quorum add-controller` and `remove-controller`: what they read, send and refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftwire.cli.main import main
+from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
+from kraftwire.messages.add_raft_voter_response import AddRaftVoterResponse
+from kraftwire.wire.json_form import uuid_from_text
+from tests.support.fake_node import ADD_RAFT_VOTER, METADATA, FakeNode, metadata
+
+DIRECTORY_ID = "l6CpXS7PU8WM8TMz3NcI7w"
+
+
+def say(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Run the command; exit code, standard output, standard error."""
+    code = main(["quorum", *arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def controller_config(folder: Path, **changes: str) -> Path:
+    """The properties file of a formatted controller; a change to nothing leaves a key out."""
+    (folder / "data").mkdir(exist_ok=True)
+    (folder / "data" / "meta.properties").write_text(f"version=1\ndirectory.id={DIRECTORY_ID}\n")
+    properties = {
+        "process.roles": "controller",
+        "node.id": "4",
+        "log.dirs": f"{folder / 'data'},elsewhere",
+        "listeners": "CONTROLLER://0.0.0.0:9004,INSIDE://:9005",
+        "advertised.listeners": "CONTROLLER://127.0.0.1:9004",
+        "controller.listener.names": "CONTROLLER, inside",
+    }
+    properties |= {key.replace("_", "."): value for key, value in changes.items()}
+    path = folder / "controller.properties"
+    path.write_text("".join(f"{key}={value}\n" for key, value in properties.items() if value))
+    return path
+
+
+def test_a_controller_is_added_as_its_files_describe_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Advertised addresses win over those it listens at; all controller listeners are told."""
+    with FakeNode() as broker:
+        broker.answers[METADATA] = lambda _: metadata({1: broker})
+        broker.answers[ADD_RAFT_VOTER] = lambda _: AddRaftVoterResponse()
+        arguments = [
+            "add-controller", "--bootstrap-server", broker.address,
+            "--command-config", str(controller_config(tmp_path)),
+        ]
+        expected = (
+            f"controller 4 with directory id {DIRECTORY_ID} and endpoints: "
+            "CONTROLLER://127.0.0.1:9004, INSIDE://localhost:9005\n"
+        )
+        assert say(capsys, *arguments, "--dry-run") == (0, f"DRY RUN of adding {expected}", "")
+        assert broker.asked == []
+        assert say(capsys, *arguments) == (0, f"Added {expected}", "")
+        request = broker.asked[-1]
+        assert isinstance(request, AddRaftVoterRequest)
+        assert (request.voter_id, request.voter_directory_id) == (4, uuid_from_text(DIRECTORY_ID))
+        assert [(each.name, each.host, each.port) for each in request.listeners] == [
+            ("CONTROLLER", "127.0.0.1", 9004), ("INSIDE", "localhost", 9005),
+        ]
+
+
+def test_the_controllers_properties_may_stand_apart_from_the_clients(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Kafka's tool reads both from one file, which few people have."""
+    client = tmp_path / "client.properties"
+    client.write_text("client.id = me\n")
+    code, out, _ = say(
+        capsys, "add-controller", "--dry-run", "--bootstrap-controller", "127.0.0.1:1",
+        "--command-config", str(client), "--config", str(controller_config(tmp_path)),
+    )
+    assert (code, out.startswith("DRY RUN of adding controller 4 ")) == (0, True)
+
+
+def test_a_directory_id_that_is_none_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A voter under it could never be matched, or removed."""
+    config = controller_config(tmp_path)
+    (tmp_path / "data/meta.properties").write_text("version=1\ndirectory.id=short\n")
+    through = ["--bootstrap-controller", "127.0.0.1:1"]
+    code, _, err = say(
+        capsys, "add-controller", "--dry-run", *through, "--command-config", str(config)
+    )
+    assert code == 1
+    assert f"Unable to read meta.properties from {tmp_path}/data: expected a uuid" in err
+    code, _, err = say(
+        capsys, "remove-controller", "-i", "4", "-d", "short", "--dry-run", *through
+    )
+    assert (code, "Failed to parse --controller-directory-id: short" in err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"node_id": ""}, "node.id not found in configuration file"),
+        ({"node_id": "-4"}, "node.id was negative"),
+        ({"node_id": "four"}, "node.id is no number"),
+        ({"process_roles": "broker"}, "process.roles did not contain 'controller'"),
+        ({"log_dirs": ""}, "Neither metadata.log.dir nor log.dirs were found"),
+        ({"log_dirs": "nowhere"}, "Unable to read meta.properties from nowhere"),
+        ({"controller_listener_names": ""}, "controller.listener.names was not found"),
+        ({"controller_listener_names": "X"}, "controller listener name: X"),
+        ({"listeners": "CONTROLLER"}, "expected NAME://host:port, found 'CONTROLLER'"),
+    ],
+)
+def test_a_file_that_describes_no_controller_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, changes: dict[str, str], text: str
+) -> None:
+    """A voter that cannot be reached takes part in every majority all the same."""
+    config = controller_config(tmp_path, **changes)
+    code, out, err = say(
+        capsys, "add-controller", "--dry-run", "--bootstrap-server", "127.0.0.1:1",
+        "--command-config", str(config),
+    )
+    assert (code, out) == (1, "")
+    assert text in err
