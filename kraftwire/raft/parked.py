@@ -51,10 +51,6 @@ class ParkedFetches:
         """Take out those that wait for what a log with this end offset has."""
         return self._take([fetch.offset <= end_offset for fetch in self._parked])
 
-    def wake_below(self, start_offset: int) -> list[ParkedFetch]:
-        """Take out those that wait for what is before a log's start."""
-        return self._take([fetch.offset < start_offset for fetch in self._parked])
-
     def wake_all(self) -> list[ParkedFetch]:
         """Take out all."""
         woken = self._parked

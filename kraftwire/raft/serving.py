@@ -32,7 +32,6 @@ __all__ = [
     "fail_parked",
     "handle_fetch_request",
     "wake_after_append",
-    "wake_below_start",
 ]
 
 # From this version on an answer says where the leader is (R-FET-17).
@@ -160,12 +159,6 @@ def advance_high_watermark(state: RaftState, leader: Leader) -> None:
 def wake_after_append(state: RaftState) -> None:
     """Answer those who wait for what was just appended."""
     for parked in state.parked.wake_at_or_below(state.log.end_offset):
-        _answer(state, parked.event)
-
-
-def wake_below_start(state: RaftState) -> None:
-    """Send those to the snapshot who wait for what the log does not have any more."""
-    for parked in state.parked.wake_below(state.log.start_offset):
         _answer(state, parked.event)
 
 

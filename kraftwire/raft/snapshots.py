@@ -22,7 +22,6 @@ from kraftwire.raft.events import (
     SnapshotWanted,
     SnapshotWritten,
 )
-from kraftwire.raft.serving import wake_below_start
 from kraftwire.raft.state import RaftState
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.offsets import OffsetAndEpoch
@@ -99,7 +98,6 @@ def handle_log_start(state: RaftState, event: LogStartProposed) -> None:
     log.raise_start(start.offset)
     log.forget_snapshots(older)
     state.note(f"the log starts at {start.offset} now, with snapshot {start}", key="log-start")
-    wake_below_start(state)
 
 
 # ---- serving -------------------------------------------------------------------------------------

@@ -63,8 +63,11 @@ class Cluster:
     """Nodes, the messages between them, and virtual time. Units: milliseconds.
 
     `trace` collects a line for every change of role or voters and, with `verbose`, every message.
-    With `dynamic` the voters are those that a bootstrap checkpoint states, at kraft.version 1.
+    With `dynamic` the voters are those that a bootstrap checkpoint states, at kraft.version 1;
+    nodes of a class with `joins` become voters by themselves.
     """
+
+    joins = False
 
     def __init__(
         self,
@@ -127,6 +130,7 @@ class Cluster:
             cluster_id="cluster",
             voters=VoterSet() if self.dynamic else voter_set(self.voters),
             bootstrap_servers=servers,
+            auto_join=self.joins,
             endpoints=(endpoint(node_id),),
             timers=self.timers,
             handover=Handover.AUTO if is_ours else Handover.NEVER,

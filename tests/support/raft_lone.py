@@ -57,19 +57,21 @@ class Lone:
         seed: int = 1,
         log_start: int = 0,
         is_dynamic: bool = False,
+        is_slow: bool = False,
         **config: Any,
     ) -> None:
         """Start the core from this disk.
 
         With `log_start` what is before that offset is in a snapshot only. With `is_dynamic` a
-        bootstrap checkpoint states the voters, at kraft.version 1.
+        bootstrap checkpoint states the voters, at kraft.version 1. With `is_slow` flushes are left
+        to the test.
         """
         self.id = node_id
         self.now = 1_000_000
         self.wall_offset_ms: int | None = None
         self.disk = Disk(list(log), len(log), election or ElectionState())
         self.effects: list[effects.Effect] = []
-        self.is_slow = False
+        self.is_slow = is_slow
         self._token = 0
         self._seed = seed
         if log_start:
@@ -167,6 +169,12 @@ class Lone:
     def last_asked(self) -> effects.SendRequest:
         """The newest request."""
         return self.asked[-1]
+
+    def epoch_before(self, offset: int) -> int:
+        """The epoch of the record before an offset of the log, 0 at its start."""
+        before = (RecordBatch(one) for one in reversed(self.disk.batches))
+        epochs = [one.partition_leader_epoch for one in before if one.base_offset < offset]
+        return next(iter(epochs), 0)
 
     # ---- ways to get somewhere
 

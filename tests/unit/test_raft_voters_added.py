@@ -1,0 +1,320 @@
+"""AddRaftVoter: the checks in Kafka's order, the probe of the new voter, and the record."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kraftwire.raft import effects, events
+from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter
+from tests.support.raft_lone import Lone
+from tests.support.raft_nodes import LISTENER, directory_id, endpoint, features
+from tests.support.raft_quorums import caught_up, fetches, keys, leading, replies
+from tests.support.raft_talk import add_voter, remove_voter
+
+ZERO = bytes(16)
+
+
+def asked(lone: Lone, request: Any) -> tuple[int, str]:
+    """What a leader answers at once: error and message."""
+    answer = lone.request(request)
+    assert answer is not None, "nothing was wrong with it"
+    return answer.error_code, answer.error_message or ""
+
+
+# ---- the order of the checks ---------------------------------------------------------------------
+
+
+def follower() -> Lone:
+    """Node 1 follows node 2."""
+    lone = Lone(is_dynamic=True)
+    lone.follow(2, 1)
+    return lone
+
+
+def uncommitted_leader(*, is_dynamic: bool = True) -> Lone:
+    """Node 1 leads, and nothing is committed yet."""
+    lone = Lone(is_dynamic=is_dynamic)
+    lone.lead()
+    return lone
+
+
+def pending() -> Lone:
+    """Node 1 leads, and a voter is being removed."""
+    lone = leading((1, 2, 3, 5))
+    assert lone.request(remove_voter(5)) is None
+    return lone
+
+
+def unsettled() -> Lone:
+    """Node 1 leads; a change took too long, and its record is still not committed."""
+    lone = pending()
+    lone.wait(lone.config.timers.request_timeout_ms)
+    assert lone.core.role == "leader"
+    return lone
+
+
+# What stands against any change, in the order in which it is looked at.
+STATES: dict[str, Callable[[], Lone]] = {
+    "not the leader": follower,
+    "another change is pending": pending,
+    "not committed anything": uncommitted_leader,
+    "not committed anything, static": lambda: uncommitted_leader(is_dynamic=False),
+    "voters can change from kraft.version 1 on": lambda: leading(is_dynamic=False),
+    "the last change of the voters is not committed": unsettled,
+    "": leading,
+}
+CODES = {
+    "the cluster is": 104,
+    "not the leader": 6,
+    "needs an id and a directory id": 42,
+    "no usable address": 42,
+    "another change is pending": 7,
+    "not committed anything": 7,
+    "voters can change from kraft.version 1 on": 35,
+    "the last change of the voters is not committed": 7,
+    "is in the set already": 126,
+}
+FAULTS: dict[str, dict[str, Any]] = {
+    "the cluster is": {"cluster_id": "foreign"},
+    "needs an id and a directory id": {"directory": ZERO},
+    "no usable address": {"listeners": ("OTHER",)},
+    "is in the set already": {"node_id": 2},
+    "": {},
+}
+
+
+def first_of(*texts: str) -> str:
+    """The fault that Kafka finds first."""
+    return min((one for one in texts if one), key=list(CODES).index, default="")
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_the_first_of_several_faults_is_told(state: str) -> None:
+    """R-ADD-1: two faults at once, in every pair, with every state of the leader."""
+    for first, second in itertools.combinations_with_replacement(FAULTS, 2):
+        wanted = first_of(state.removesuffix(", static"), first, second)
+        if not wanted:
+            continue
+        fields = {"node_id": 4, **FAULTS[second], **FAULTS[first]}
+        found = asked(STATES[state](), add_voter(fields.pop("node_id"), **fields))
+        assert found[0] == CODES[wanted], (first, second)
+        assert wanted in found[1], (first, second)
+
+
+@pytest.mark.parametrize("port", [0, -1, 65536])
+def test_an_address_that_cannot_be_is_none(port: int) -> None:
+    """The voter would be in the set, and nobody could reach it."""
+    assert asked(leading(), add_voter(4, port=port))[0] == 42
+
+
+def test_a_negative_id_is_invalid() -> None:
+    """R-ADD-1: -1 is what consumers have."""
+    assert asked(leading(), add_voter(-1, directory=b"d" * 16))[0] == 42
+
+
+def test_the_same_id_with_another_directory_is_a_duplicate() -> None:
+    """R-ADD-1: at most one entry for an id; the old directory has to be removed first."""
+    code, text = asked(leading(), add_voter(2, directory=b"another one dir."))
+    assert code == 126
+    assert ReplicaKey(2, directory_id(2)).directory_text in text
+
+
+def test_a_voter_that_has_just_failed_is_not_asked_again_at_once() -> None:
+    """R-ADD-1: the last check is that of the connection."""
+    lone = leading()
+    caught_up(lone, 4)
+    assert lone.request(add_voter(4)) is None
+    [refused] = replies(lone.fail(probe(lone)))
+    assert refused.error_code == 7
+    assert asked(lone, add_voter(4)) == (7, "the connection to 4 is busy, or has just failed")
+    lone.wait(lone.config.timers.retry_backoff_ms)
+    assert lone.request(add_voter(4)) is None
+
+
+# ---- the probe -----------------------------------------------------------------------------------
+
+
+def probe(lone: Lone) -> effects.SendRequest:
+    """The request that asks the new voter what it is."""
+    found = lone.last_asked
+    assert found.message.NAME == "ApiVersionsRequest"
+    return found
+
+
+def probing(replica: int = 4, *, waits: bool = True) -> Lone:
+    """Node 1 leads, and asks a new voter that is caught up."""
+    lone = leading()
+    caught_up(lone, replica)
+    assert lone.request(add_voter(replica, waits=waits)) is None
+    return lone
+
+
+def test_a_new_voter_is_asked_at_the_address_that_it_will_have() -> None:
+    """R-ADD-1: who cannot be reached by the leader could not be asked for votes either."""
+    sent = probe(probing())
+    place = sent.destination
+    assert (place.id, place.directory_id) == (4, directory_id(4))
+    assert (place.host, place.port) == ("node4", 9004)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "text"),
+    [
+        (features(["metadata.version"]), 42, "supports kraft.version 0 to 0, not 1"),
+        (features(kraft=(0, 0)), 42, "supports kraft.version 0 to 0, not 1"),
+        (features(kraft=(2, 3)), 42, "supports kraft.version 2 to 3, not 1"),
+    ],
+)
+def test_a_voter_that_does_not_know_the_version_is_not_added(
+    answer: Any, error: int, text: str
+) -> None:
+    """R-ADD-4: it could not read the voters that the log holds."""
+    lone = probing()
+    [refused] = replies(lone.answer(probe(lone), answer))
+    assert (refused.error_code, text in refused.error_message) == (error, True)
+    assert keys(lone.core.voters) == keys(leading().core.voters)
+
+
+@pytest.mark.parametrize("error", [35, 58, -1])
+def test_a_voter_that_refuses_to_be_asked_is_not_added(error: int) -> None:
+    """R-ADD-3: as if it were not there, and left alone for the back-off."""
+    lone = probing()
+    answer = features()
+    answer.error_code = error
+    [refused] = replies(lone.answer(probe(lone), answer))
+    assert refused.error_code == 7
+    assert asked(lone, add_voter(4))[0] == 7
+
+
+def test_a_voter_that_is_not_caught_up_is_not_added() -> None:
+    """R-ADD-5: commits would have to wait until it is."""
+    lone = leading()
+    fetches(lone, 4, 0)
+    assert lone.request(add_voter(4)) is None
+    [refused] = replies(lone.answer(probe(lone), features()))
+    assert refused.error_code == 7
+    assert "has not fetched the whole log" in refused.error_message
+
+
+def test_only_the_exact_directory_is_caught_up() -> None:
+    """R-REP-7: the progress of another disk under this id proves nothing."""
+    lone = leading()
+    fetches(lone, 4, directory=b"another one dir.")
+    assert lone.request(add_voter(4)) is None
+    [refused] = replies(lone.answer(probe(lone), features()))
+    assert refused.error_code == 7
+
+
+def test_who_was_caught_up_an_hour_ago_is_not_any_more() -> None:
+    """R-REP-7: Kafka's hour, counted from the last fetch."""
+    lone = probing()
+    lone.answer(probe(lone), features(["metadata.version"]))
+    for _ in range(2 * 3600):
+        lone.wait(500)
+        fetches(lone, 2)
+        fetches(lone, 3)
+    assert lone.request(add_voter(4)) is None
+    [refused] = replies(lone.answer(probe(lone), features()))
+    assert "has not fetched the whole log" in refused.error_message
+
+
+def test_an_answer_that_comes_too_late_adds_nobody() -> None:
+    """R-ADD-2, R-ADD-3: the request has its answer, a time-out, so nothing may follow."""
+    lone = probing()
+    sent = probe(lone)
+    before = len(lone.effects)
+    lone.wait(lone.config.timers.request_timeout_ms)
+    [refused] = replies(lone.effects[before:])
+    assert refused.error_code == 7
+    found = lone.answer(sent, features())
+    assert not [one for one in found if isinstance(one, effects.AppendToLog | effects.SendReply)]
+    assert lone.core.voters.get(4) is None
+
+
+def test_an_answer_for_another_directory_is_not_for_this_change() -> None:
+    """The second attempt is about another disk than the one that was asked first."""
+    lone = probing()
+    first = probe(lone)
+    lone.wait(lone.config.timers.request_timeout_ms)
+    other = b"another one dir."
+    fetches(lone, 4, directory=other)
+    assert lone.request(add_voter(4, directory=other)) is None
+    assert not replies(lone.answer(first, features()))
+    assert lone.core.voters.get(4) is None
+    lone.answer(probe(lone), features())
+    assert ReplicaKey(4, other) in keys(lone.core.voters)
+
+
+# ---- the record ----------------------------------------------------------------------------------
+
+
+def test_the_new_voter_counts_from_the_append_on() -> None:
+    """R-ADD-6, R-VC-2: one record, alone in its batch, with what request and probe told."""
+    lone = probing()
+    end, mark = lone.core.end_offset, lone.core.high_watermark
+    found = lone.answer(probe(lone), features(kraft=(0, 5)))
+    [appended] = [one for one in found if isinstance(one, effects.AppendToLog)]
+    assert (appended.base_offset, appended.end_offset) == (end, end + 1)
+    added = Voter(ReplicaKey(4, directory_id(4)), (endpoint(4),), 0, 5)
+    assert lone.core.voters.get(4) == added
+    assert lone.core.voters_offset == end
+    # Two of four are no majority any more.
+    fetches(lone, 2)
+    assert lone.core.high_watermark == mark
+    fetches(lone, 4)
+    assert lone.core.high_watermark == end + 1
+
+
+def test_the_answer_waits_for_the_commit() -> None:
+    """R-ADD-8, R-ADD-9."""
+    lone = probing()
+    assert not replies(lone.answer(probe(lone), features()))
+    before = len(lone.effects)
+    fetches(lone, 2)
+    fetches(lone, 3)
+    [answer] = replies_to_add(lone, before)
+    assert answer.error_code == 0
+
+
+def replies_to_add(lone: Lone, since: int = 0) -> list[Any]:
+    """The answers to AddRaftVoter."""
+    return [one for one in replies(lone.effects[since:]) if one.NAME == "AddRaftVoterResponse"]
+
+
+def test_the_answer_may_come_with_the_append() -> None:
+    """R-ADD-7: but the change is pending until it is committed."""
+    lone = probing(waits=False)
+    [answer] = replies(lone.answer(probe(lone), features()))
+    assert answer.error_code == 0
+    assert "another change is pending: add voter 4" in asked(lone, add_voter(5))[1]
+    fetches(lone, 2)
+    fetches(lone, 3)
+    assert len(replies_to_add(lone)) == 2
+    caught_up(lone, 5)
+    assert lone.request(add_voter(5)) is None
+
+
+def test_all_listeners_of_the_request_are_kept() -> None:
+    """R-ID-4: names in upper case; brokers ask under others than controllers do."""
+    lone = leading()
+    caught_up(lone, 4)
+    lone.request(add_voter(4, listeners=("controller", "External")))
+    lone.answer(probe(lone), features())
+    entry = lone.core.voters.get(4)
+    assert entry is not None
+    names = [LISTENER, "EXTERNAL"]
+    assert entry.endpoints == tuple(Endpoint(name, "node4", 9004) for name in names)
+
+
+def test_a_leader_that_resigned_adds_nobody() -> None:
+    """R-ADD-3: the answer of the probe belongs to the old role."""
+    lone = probing()
+    sent = probe(lone)
+    [refused] = replies(lone.handle(events.ResignRequested(lone.core.epoch)))
+    assert refused.error_code == 6
+    assert not replies(lone.answer(sent, features()))
+    assert lone.core.voters.get(4) is None

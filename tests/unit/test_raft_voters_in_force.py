@@ -1,0 +1,192 @@
+"""Which voters count: leaders, majorities and marks while sets change, and replaced disks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftwire.raft import effects
+from kraftwire.raft.batches import control_batch
+from kraftwire.raft.histories import voters_record
+from kraftwire.raft.voters import ReplicaKey, VoterSet
+from kraftwire.records.control import ControlType
+from tests.support.raft_lone import Lone
+from tests.support.raft_nodes import directory_id, dynamic_set, features, voter
+from tests.support.raft_quorums import append, caught_up, fetches, leading
+from tests.support.raft_talk import add_voter, begin, fetched, remove_voter, voted
+
+OTHER = b"another one dir."
+
+
+def record(lone: Lone, voters: VoterSet) -> bytes:
+    """The batch that states a set, to be fetched next."""
+    records = [(ControlType.KRAFT_VOTERS, voters_record(voters))]
+    return control_batch(lone.core.end_offset, lone.core.epoch, 0, records)
+
+
+def following(**config: Any) -> Lone:
+    """Node 1 follows node 2 in epoch 1."""
+    lone = Lone(is_dynamic=True, **config)
+    lone.follow(2, 1)
+    return lone
+
+
+def gets(lone: Lone, voters: VoterSet) -> list[effects.Effect]:
+    """Let the follower fetch a set."""
+    return lone.fetch_gets(fetched(2, 1, record(lone, voters)))
+
+
+# ---- followers -----------------------------------------------------------------------------------
+
+
+def test_a_follower_goes_by_a_set_that_is_not_committed() -> None:
+    """R-VC-2: it may never be, but a majority of the old set alone must not decide any more."""
+    lone = following()
+    found = gets(lone, dynamic_set([1, 2, 3, 4, 5]))
+    [changed] = [one for one in found if isinstance(one, effects.VotersChanged)]
+    assert (changed.offset, changed.kraft_version, len(changed.voters)) == (0, 1, 5)
+    lone.fail(lone.last_asked)
+    before = len(lone.asked)
+    lone.wait(5000)
+    assert lone.core.role in ("prospective", "follower")
+    votes = [one for one in lone.asked[before:] if one.message.NAME == "VoteRequest"]
+    assert {one.destination.id for one in votes} == {2, 3, 4, 5}
+
+
+def test_a_follower_that_left_the_set_does_not_stand() -> None:
+    """S17: it goes on fetching, as an observer does."""
+    lone = following()
+    found = gets(lone, dynamic_set([2, 3]))
+    [note] = [one for one in found if isinstance(one, effects.Note) and one.key == "voter"]
+    assert note.text == "this node is not a voter any more; the voters are 2, 3"
+    lone.wait(60_000)
+    assert lone.core.role == "follower"
+
+
+def test_an_observer_that_enters_the_set_stands_when_the_leader_is_gone() -> None:
+    """From the record on it is a voter like any other."""
+    lone = Lone(4, is_dynamic=True)
+    lone.request(begin(2, 1))
+    lone.fetch_gets(fetched(2, 1, record(lone, dynamic_set([1, 2, 3, 4]))))
+    assert lone.core.is_voter
+    lone.wait(10_000)
+    assert "prospective" in {one.new for one in lone.all_of(effects.RoleChanged)}
+
+
+def test_a_candidate_that_wins_counts_those_that_it_asked() -> None:
+    """R-VOTE-11: answers are those of keys; the vote of another directory is none."""
+    lone = Lone(is_dynamic=True)
+    lone.wait(2000)
+    asked = {one.destination.id: one for one in lone.asked if one.message.NAME == "VoteRequest"}
+    for sent in asked.values():
+        assert sent.destination.directory_id == directory_id(sent.destination.id)
+        partition = sent.message.topics[0].partitions[0]  # type: ignore[attr-defined]
+        assert partition.voter_directory_id == sent.destination.directory_id
+    lone.answer(asked[2], voted(0, is_granted=True))
+    assert lone.core.role == "candidate"
+
+
+def test_a_node_of_another_directory_than_the_voters_does_not_stand() -> None:
+    """S18, R-ID-2: the bootstrap checkpoint names the disk that is gone."""
+    lone = Lone(key=ReplicaKey(1, OTHER), is_dynamic=True)
+    lone.wait(60_000)
+    assert {one.new for one in lone.all_of(effects.RoleChanged)} <= {"unattached"}
+
+
+# ---- the high watermark --------------------------------------------------------------------------
+
+
+def lagging(*voters: int) -> Lone:
+    """Node 1 leads, and has committed a record with node 2, which the others lack."""
+    lone = leading(voters)
+    append(lone, b"x")
+    for one in voters[1 : len(voters) // 2 + 1]:
+        fetches(lone, one)
+    assert lone.core.high_watermark == lone.core.end_offset
+    return lone
+
+
+def test_the_high_watermark_does_not_fall_when_the_set_shrinks() -> None:
+    """S8: of the two that stay only the leader has what is committed."""
+    lone = lagging(1, 2, 3)
+    mark = lone.core.high_watermark
+    lone.request(remove_voter(2))
+    assert lone.core.high_watermark == mark
+    fetches(lone, 3, mark - 1)
+    assert lone.core.high_watermark == mark
+    fetches(lone, 3)
+    assert lone.core.high_watermark == mark + 1
+
+
+def test_the_high_watermark_does_not_fall_when_the_set_grows() -> None:
+    """S8: a third of four is needed from now on, for new records only."""
+    lone = leading()
+    caught_up(lone, 4)
+    append(lone, b"x")
+    fetches(lone, 2)
+    mark = lone.core.high_watermark
+    lone.request(add_voter(4))
+    lone.answer(lone.last_asked, features())
+    fetches(lone, 4, mark - 1)
+    assert lone.core.high_watermark == mark
+    fetches(lone, 2)
+    assert lone.core.high_watermark == mark
+    fetches(lone, 4)
+    assert lone.core.high_watermark == mark + 1
+
+
+def test_a_marks_advances_are_told_once_each() -> None:
+    """S8 as listeners see it: strictly rising, over changes of the set as well."""
+    lone = lagging(1, 2, 3)
+    lone.request(remove_voter(2))
+    fetches(lone, 3)
+    lone.request(remove_voter(3))
+    marks = [one.offset for one in lone.all_of(effects.HighWatermarkAdvanced)]
+    assert marks == sorted(set(marks))
+    assert lone.core.high_watermark == lone.core.end_offset
+
+
+# ---- a replaced disk -----------------------------------------------------------------------------
+
+
+def test_the_wiped_disk_of_a_voter_does_not_count() -> None:
+    """S17: with its log it lost what it acknowledged; under its id it is an observer."""
+    lone = leading()
+    append(lone, b"x")
+    mark = lone.core.high_watermark
+    fetches(lone, 2, directory=OTHER)
+    assert lone.core.high_watermark == mark
+    # Nor does it keep the leader.
+    for _ in range(8):
+        lone.wait(500)
+        fetches(lone, 2, directory=OTHER)
+    assert lone.core.role == "resigned"
+
+
+def test_a_voter_is_replaced_under_its_id_in_two_steps() -> None:
+    """The old directory is removed, the new one is added once it is caught up."""
+    lone = leading()
+    fetches(lone, 3, directory=OTHER)
+    assert lone.request(remove_voter(3)) is None
+    fetches(lone, 2)
+    fetches(lone, 3, directory=OTHER)
+    assert lone.request(add_voter(3, directory=OTHER)) is None
+    lone.answer(lone.last_asked, features())
+    assert lone.core.voters.get(3) == voter(3, OTHER)
+    mark = lone.core.high_watermark
+    fetches(lone, 3)
+    assert lone.core.high_watermark == mark, "counted the disk that is gone"
+    fetches(lone, 3, directory=OTHER)
+    assert lone.core.high_watermark == mark + 1
+
+
+def test_a_replaced_disk_refuses_what_is_meant_for_the_one_before() -> None:
+    """S17, R-VOTE-13: the request names the directory, and the error is no vote against anybody."""
+    lone = Lone(is_dynamic=True)
+    lone.wait(2000)
+    asked = {one.destination.id: one for one in lone.asked if one.message.NAME == "VoteRequest"}
+    wiped = Lone(3, is_dynamic=True, key=ReplicaKey(3, OTHER))
+    answer = wiped.request(asked[3].message)
+    partition = answer.topics[0].partitions[0]
+    assert (partition.error_code, partition.vote_granted) == (125, False)
+    lone.answer(asked[3], answer)
+    assert lone.core.role == "prospective"
