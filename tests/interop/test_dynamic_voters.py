@@ -136,7 +136,8 @@ def test_a_leader_of_ours_is_removed_and_comes_back(three: MixedQuorum) -> None:
     former = three.depose(3)
     assert three.leader() == 3
     three.start(former)
-    three.wait_commit(three.status().high_watermark)
+    # Among Java's controllers ours writes nothing as a leader.
+    three.wait_commit(three.status().high_watermark - 1)
 
     remove(three, 3)
     assert three.leader() in (1, 2)

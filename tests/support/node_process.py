@@ -76,10 +76,12 @@ def _read(connection: socket.socket, count: int) -> bytes:
 
 
 class NodeProcess:
-    """One `kraftwire node start`. Shape: `lines` are those of its standard error so far."""
+    """One `kraftwire node start`. `lines` are those of its standard error so far."""
 
-    def __init__(self, config: Path, *overrides: str) -> None:
+    def __init__(self, config: Path, *overrides: str, copy: Path | None = None) -> None:
+        """Start it. `copy` is a file that gets the lines as well, for people to read."""
         self.lines: list[str] = []
+        self._copy = copy
         self._changed = threading.Condition()
         command = [sys.executable, "-m", "kraftwire", "node", "start", "--config", str(config)]
         for override in overrides:
@@ -146,10 +148,15 @@ class NodeProcess:
 
     def _read_lines(self) -> None:
         assert self._process.stderr is not None
-        for line in self._process.stderr:
-            with self._changed:
-                self.lines.append(line.rstrip("\n"))
-                self._changed.notify_all()
+        with contextlib.ExitStack() as stack:
+            copy = stack.enter_context(self._copy.open("a")) if self._copy is not None else None
+            for line in self._process.stderr:
+                if copy is not None:
+                    copy.write(line)
+                    copy.flush()
+                with self._changed:
+                    self.lines.append(line.rstrip("\n"))
+                    self._changed.notify_all()
         with self._changed:
             self._changed.notify_all()
 

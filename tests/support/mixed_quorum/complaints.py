@@ -10,9 +10,11 @@ from pathlib import Path
 __all__ = ["error_kinds", "java_complaints", "our_complaints"]
 
 # What a Java node prints when something is wrong. Lost connections are warnings; that there is no
-# active controller is an error to those who ask for one, and they ask again.
+# active controller is an error to those who ask for one, and they ask again. How long a commit took
+# says something of the machine, or of voters that are down.
 _JAVA = re.compile(
-    r" FATAL | ERROR (?!\[Controller(Apis|RegistrationManager))|Encountered .*fault"
+    r" FATAL | ERROR (?!\[Controller(Apis|RegistrationManager)|.*\(EventPerformanceMonitor\))"
+    r"|Encountered .*fault"
     r"|Illegal(State|Argument)Exception"
 )
 _JAVA_ERROR = re.compile(r" (?:FATAL|ERROR) (.*)")

@@ -126,7 +126,8 @@ class Member:
         if self.is_java:
             self.java.start()
         else:
-            self.ours = NodeProcess(self.config, *overrides)
+            copy = self.java.folder / "kraftwire.log"
+            self.ours = NodeProcess(self.config, *overrides, copy=copy)
 
     def wait_ready(self) -> None:
         """Return once it accepts connections."""

@@ -236,7 +236,7 @@ class MixedQuorum:
         """
         former = self.leader()
         assert former != node_id
-        (other,) = {one.node_id for one in self.controllers} - {former, node_id}
+        (other,) = set(self.voters()) - {former, node_id}
         late, early = self.members[other], self.members[node_id]
         late.pause()
         # One answer may wait in its socket; whoever sleeps gets no more.

@@ -16,8 +16,10 @@ _FEATURES = "org.apache.kafka.tools.FeatureCommand"
 _TOPICS = "org.apache.kafka.tools.TopicCommand"
 
 # What Kafka answers while a change before is not committed, a new voter is not caught up yet, or
-# the leader has just changed: the tool is to be run again.
-_AGAIN = re.compile(r"TimeoutException|NotLeaderOrFollower|NotController|Disconnect")
+# the leader has just changed or the very first records are not there: the tool is to be run again.
+_AGAIN = re.compile(
+    r"TimeoutException|NotLeaderOrFollower|NotController|Disconnect|Direct-to-controller"
+)
 
 _Result = subprocess.CompletedProcess[str]
 
