@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kraftwire.messages.leader_change_message import LeaderChangeMessage
 from kraftwire.raft.batches import (
+    FetchedBatches,
     control_batch,
     control_records,
     data_batch,
@@ -90,7 +91,8 @@ def test_a_batch_cut_off_with_nothing_before_it_is_a_problem() -> None:
 
 def test_no_records_are_no_problem() -> None:
     """The usual answer of a long poll, null in some clients' messages."""
-    assert read_fetched(b"", 5, 3) == read_fetched(None, 5, 3) == (b"", [], 5, [], None)
+    nothing = FetchedBatches(b"", [], 5, [], None)
+    assert read_fetched(b"", 5, 3) == read_fetched(None, 5, 3) == nothing
 
 
 @pytest.mark.parametrize(
