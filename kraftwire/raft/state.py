@@ -77,7 +77,8 @@ class RaftState:
     """The memory of one replica.
 
     `high_watermark` is what the present role knows (-1 unknown), `committed` the highest one that
-    this run ever knew, below which nothing is truncated (S11).
+    this run ever knew, below which nothing is truncated (S11). `is_removed` says that a later set
+    than one with this replica has it no more: somebody wanted that.
     """
 
     def __init__(self, config: RaftConfig, stored: StoredState, random: Random) -> None:
@@ -101,6 +102,8 @@ class RaftState:
         self.persisted: ElectionState | None = None
         self._judged: VoterSet | None = None  # the voter set that `_is_voter` was found out for
         self._is_voter = self._is_only_voter = False
+        self.is_removed = False
+        self._voters_offset = self.history.last_voters_offset
         self._located: VoterSet | None = None  # the voter set that `_destinations` are those of
         self._destinations: dict[ReplicaKey, Destination | None] = {}
         self.high_watermark = -1
@@ -158,7 +161,10 @@ class RaftState:
         self._foreign = {
             voter.key: self._foreign[voter.key] for voter in current if voter.key in self._foreign
         }
-        where = self.history.last_voters_offset
+        where, before = self.history.last_voters_offset, self._voters_offset
+        self._voters_offset = where
+        is_later = where is not None and (before is None or where > before)
+        self.is_removed = not self.is_voter and (self.is_removed or (was_voter and is_later))
         self.emit(
             VotersChanged(
                 current,

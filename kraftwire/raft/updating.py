@@ -54,7 +54,8 @@ def own_voter(state: RaftState) -> Voter:
 def poll_update(state: RaftState, role: Follower, leader: Destination) -> bool:
     """Tell the leader about this voter, or ask to become one, once it is time.
 
-    Returns: whether a request went out; then the next fetch waits for its answer.
+    A replica that was removed does not ask: it would undo at once what somebody wanted
+    (KAFKA-19850). Returns: whether a request went out; then the next fetch waits for its answer.
     """
     if state.now < role.update_due_ms or not state.config.can_be_voter:
         return False
@@ -64,7 +65,7 @@ def poll_update(state: RaftState, role: Follower, leader: Destination) -> bool:
             return False
         state.send(leader, _update_request(state), Purpose.UPDATE)
         return True
-    if not state.config.auto_join or state.history.kraft_version == 0:
+    if not state.config.auto_join or state.history.kraft_version == 0 or state.is_removed:
         return False
     state.send(leader, _join_request(state), Purpose.JOIN)
     return True
