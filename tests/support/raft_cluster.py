@@ -285,7 +285,8 @@ class Cluster:
             case effects.LoadSnapshot():
                 self._answer_later(replica.id, lambda: machine.load(disk, effect))
             case effects.WriteSnapshot():
-                self._answer_later(replica.id, lambda: machine.write(disk, effect))
+                data = machine.freeze(effect)
+                self._answer_later(replica.id, lambda: disk.keep(effect.id, data))
 
     def _answer_later(self, node_id: int, work: Callable[[], events.Event]) -> None:
         """Do something that takes time, and hand the event that says so to the node."""

@@ -180,6 +180,11 @@ class Disk:
             case effects.DropLogPrefix(start_offset, snapshots):
                 self.drop_prefix(start_offset, snapshots)
 
+    def keep(self, snapshot: OffsetAndEpoch, data: bytes) -> events.SnapshotWritten:
+        """Give a snapshot its name: carries out `WriteSnapshot`."""
+        self.snapshots[snapshot] = data
+        return events.SnapshotWritten(snapshot, len(data))
+
     def finish(self, snapshot: OffsetAndEpoch) -> events.SnapshotFinished | events.SnapshotRejected:
         """Check a downloaded snapshot: carries out `FinishSnapshot`."""
         data = bytes(self.parts.pop(snapshot, b""))
@@ -217,9 +222,7 @@ class Machine:
         self.loads += 1
         return events.ListenerConsumed(effect.listener_id, self.offset)
 
-    def write(self, disk: Disk, effect: effects.WriteSnapshot) -> events.SnapshotWritten:
-        """Carry out `WriteSnapshot`."""
+    def freeze(self, effect: effects.WriteSnapshot) -> bytes:
+        """The snapshot of the state as it is now, which `WriteSnapshot` asks for."""
         assert effect.id.offset == self.offset, f"snapshot {effect.id} of a state at {self.offset}"
-        data = snapshot_bytes(effect.id, effect.control, self.values)
-        disk.snapshots[effect.id] = data
-        return events.SnapshotWritten(effect.id, len(data))
+        return snapshot_bytes(effect.id, effect.control, self.values)
