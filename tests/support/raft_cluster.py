@@ -102,6 +102,7 @@ class Cluster:
         self.notes: list[tuple[int, str]] = []
         self.flush_delay_ms = 0
         self.work_ms = 0
+        self.chunk = 1 << 20
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = 0
         self._runs: dict[int, int] = {}
@@ -131,6 +132,7 @@ class Cluster:
             voters=VoterSet() if self.dynamic else voter_set(self.voters),
             bootstrap_servers=servers,
             auto_join=self.joins,
+            fetch_snapshot_max_bytes=self.chunk,
             endpoints=(endpoint(node_id),),
             timers=self.timers,
             handover=Handover.AUTO if is_ours else Handover.NEVER,
