@@ -14,11 +14,9 @@ from random import Random
 
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.raft import effects, events
-from kraftwire.raft.batches import control_records
 from kraftwire.raft.config import Handover, RaftConfig, RaftTimers
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.voters import ReplicaKey, VoterSet
-from kraftwire.records import RecordBatch
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
 from kraftwire.wire.message import Message
 from tests.support.raft_disk import Disk, Machine, snapshot_bytes
@@ -391,13 +389,4 @@ class Cluster:
 
     def log_of(self, node_id: int) -> list[tuple[int, int, str]]:
         """(Base offset, epoch, what) of every batch of a node's log."""
-        found = []
-        for data in self.disks[node_id].batches:
-            batch = RecordBatch(data)
-            if batch.is_control:
-                kinds = [kind for _, kind, _ in control_records(data)]
-                what = ",".join(getattr(kind, "name", str(kind)) for kind in kinds)
-            else:
-                what = ",".join((one.value or b"").decode() for one in batch.records())
-            found.append((batch.base_offset, batch.partition_leader_epoch, what))
-        return found
+        return self.disks[node_id].described()

@@ -136,6 +136,19 @@ class Disk:
         """The values of the data records in a part of the log."""
         return _values(self.read(effects.LogSlice(start_offset, 1 << 40, end_offset)))
 
+    def described(self) -> list[tuple[int, int, str]]:
+        """(Base offset, epoch, what) of every batch of the log."""
+        found = []
+        for data in self.batches:
+            batch = RecordBatch(data)
+            if batch.is_control:
+                kinds = [kind for _, kind, _ in control_records(data)]
+                what = ",".join(getattr(kind, "name", str(kind)) for kind in kinds)
+            else:
+                what = ",".join((one.value or b"").decode() for one in batch.records())
+            found.append((batch.base_offset, batch.partition_leader_epoch, what))
+        return found
+
     # ---- a core
 
     def image(self) -> LogImage:
