@@ -306,6 +306,8 @@ def _poll_resigned(state: RaftState, role: Resigned) -> None:
 def _poll_leader(state: RaftState, leader: Leader) -> None:
     """In Kafka's order: resign, write, announce (R-LEAD-4)."""
     reason = leaving.reason_to_resign(state, leader)
+    if not reason and leaving.poll_handover(state, leader):
+        reason = leaving.reason_to_resign(state, leader)
     if reason:
         preferred = leaving.successors(state, leader)
         state.resign_asked = ""
@@ -316,7 +318,6 @@ def _poll_leader(state: RaftState, leader: Leader) -> None:
         appending.drain(state, leader)
     changes.expire_change(state, leader)
     announcing.poll_announcements(state, leader)
-    leaving.poll_handover(state, leader)
 
 
 def _serve_listeners(state: RaftState) -> None:

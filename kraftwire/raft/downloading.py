@@ -18,7 +18,6 @@ from kraftwire.raft import answers
 from kraftwire.raft.effects import (
     AppendToSnapshot,
     Destination,
-    DiscardSnapshot,
     DropLogPrefix,
     FinishSnapshot,
     HighWatermarkAdvanced,
@@ -32,7 +31,6 @@ from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 
 __all__ = [
     "begin_download",
-    "drop_download",
     "handle_fetch_snapshot_response",
     "handle_finished",
     "handle_rejected",
@@ -70,22 +68,13 @@ def _open(state: RaftState, role: Follower, snapshot: OffsetAndEpoch) -> None:
     wanted = (snapshot, role.leader_id, role.epoch)
     if current is not None and (current.id, current.leader_id, current.epoch) == wanted:
         return
-    drop_download(state)
+    state.drop_download()
     state.download = Download(snapshot, role.leader_id, role.epoch)
     state.note(
         f"the leader's log begins after offset {state.log.end_offset}: "
         f"fetches snapshot {snapshot} from {role.leader_id}",
         key="snapshot-begun",
     )
-
-
-def drop_download(state: RaftState) -> None:
-    """Give up what is not finished; a file that is being checked answers for itself."""
-    current = state.download
-    if current is not None and not current.is_finishing:
-        if current.position:
-            state.emit(DiscardSnapshot(current.id))
-        state.download = None
 
 
 def poll_download(state: RaftState, role: Follower, leader: Destination) -> bool:
@@ -99,7 +88,7 @@ def poll_download(state: RaftState, role: Follower, leader: Destination) -> bool
     if current.is_finishing:
         return True
     if (current.leader_id, current.epoch) != (role.leader_id, role.epoch):
-        drop_download(state)
+        state.drop_download()
         return False
     state.send(leader, _request(state, current), Purpose.FETCH_SNAPSHOT)
     return True
@@ -126,7 +115,7 @@ def handle_fetch_snapshot_response(
 ) -> None:
     """Keep a part of the snapshot, or fetch anew (R-FSN-4)."""
     if response.error_code in _GONE:
-        drop_download(state)
+        state.drop_download()
     if not settle_top_level(state, sent, response.error_code):
         return
     part = _only_partition(state, response)
@@ -148,7 +137,9 @@ def handle_fetch_snapshot_response(
     if is_gone:
         text = f"the leader has snapshot {state.download and state.download.id} no longer"
         state.note(text, key="snapshot-gone")
-        drop_download(state)
+        state.drop_download()
+        # What the leader named a moment ago is gone: it may name it again, and again.
+        state.failed(sent)
     elif not _take(state, part, sent):
         return
     role.fetch_deadline_ms = state.now + role.patience_ms
@@ -188,7 +179,7 @@ def _take(state: RaftState, part: PartitionSnapshot, sent: Sent) -> bool:
         return True
     text = f"{sent.destination.name} {problem}, asked for {current.id} at {current.position}"
     state.note(text, "warning", key="snapshot-part")
-    drop_download(state)
+    state.drop_download()
     state.failed(sent)
     return False
 
@@ -210,11 +201,15 @@ def handle_finished(state: RaftState, event: SnapshotFinished) -> None:
         state.download = None
     snapshot = event.id
     log = state.log
-    if type(state.role) is Leader or snapshot.offset <= log.start_offset:
-        # What a majority voted for is never behind a snapshot: the file is of no use.
+    if log.snapshot_size(snapshot) is not None:
+        return
+    is_committed = snapshot.offset <= state.committed
+    is_needless = type(state.role) is Leader or snapshot.offset <= log.start_offset
+    if is_needless or (is_committed and log.epoch_before(snapshot.offset) != snapshot.epoch):
+        # What a majority voted for needs no snapshot, and the log knows better what is committed.
         state.emit(DropLogPrefix(log.start_offset, (snapshot,)))
         return
-    if snapshot.offset <= state.committed:
+    if is_committed:
         log.add_snapshot(snapshot, event.size)
         return
     was_voter = state.is_voter

@@ -18,7 +18,7 @@ from kraftwire.messages.fetch_response import EpochEndOffset, FetchResponse, Par
 from kraftwire.raft import answers
 from kraftwire.raft.appending import flush
 from kraftwire.raft.batches import read_fetched
-from kraftwire.raft.downloading import begin_download, drop_download, poll_download
+from kraftwire.raft.downloading import begin_download, poll_download
 from kraftwire.raft.effects import (
     AppendToLog,
     Destination,
@@ -148,7 +148,7 @@ def _take(state: RaftState, role: Follower, data: PartitionData, sent: Sent) -> 
         return _truncate(state, diverging, sent)
     if snapshot is not None and (snapshot.epoch >= 0 or snapshot.end_offset >= 0):
         return begin_download(state, role, snapshot, sent)
-    drop_download(state)
+    state.drop_download()
     if data.records:
         _append(state, data.records, sent)
     _follow_high_watermark(state, data.high_watermark)

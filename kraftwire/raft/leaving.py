@@ -44,7 +44,7 @@ def reason_to_resign(state: RaftState, leader: Leader) -> str:
     deadline = leader.progress.quorum_deadline_ms
     if deadline is not None and state.now >= deadline:
         return "no majority fetched within 1.5 fetch timeouts"
-    if leader.successor is not None and leader.successor in _ready_voters(state, leader):
+    if leader.successor is not None:
         return f"hands over to {leader.successor.id}, which can be the active controller"
     return ""
 
@@ -58,18 +58,26 @@ def _ready_voters(state: RaftState, leader: Leader) -> list[ReplicaKey]:
     ]
 
 
-def poll_handover(state: RaftState, leader: Leader) -> None:
-    """Look for a voter that should lead instead, once the epoch is established."""
+def poll_handover(state: RaftState, leader: Leader) -> bool:
+    """Look for a voter that should lead instead, once the epoch is established.
+
+    Returns: whether one was found at once; who has to be asked first answers later.
+    """
     policy = state.config.handover
     if policy is Handover.NEVER or leader.successor is not None:
-        return
+        return False
     if state.high_watermark <= leader.epoch_start_offset or state.now < leader.probe_due_ms:
-        return
+        return False
     ready = _ready_voters(state, leader)
     if policy is Handover.ALWAYS:
         leader.successor = next(iter(ready), None)
-        return
-    claiming = [key for key in ready if state.is_foreign(key)]
+        return leader.successor is not None
+    asked = {
+        sent.destination.key
+        for sent in state.in_flight.values()
+        if sent.purpose is Purpose.PROBE_SUCCESSOR
+    }
+    claiming = [key for key in ready if state.is_foreign(key) and key not in asked]
     if claiming:
         # One at a time, each in turn: one that is silent must not keep others from being asked.
         destination = state.voter_destination(claiming[leader.probe_count % len(claiming)])
@@ -77,6 +85,7 @@ def poll_handover(state: RaftState, leader: Leader) -> None:
         leader.probe_due_ms = state.now + _PROBE_INTERVAL_MS
         if destination is not None:
             state.send(destination, probe_request(), Purpose.PROBE_SUCCESSOR)
+    return False
 
 
 def ask_for_software(state: RaftState, role: Follower) -> None:
@@ -109,7 +118,8 @@ def handle_successor_probe(
         longer = state.random_patience() - role.patience_ms
         role.patience_ms += longer
         role.fetch_deadline_ms += longer
-    if leader is not None and is_foreign and any(voter.key == key for voter in state.voters):
+    # One that has fallen behind meanwhile is asked again once it has caught up.
+    if leader is not None and is_foreign and key in _ready_voters(state, leader):
         leader.successor = key
 
 

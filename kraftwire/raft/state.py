@@ -13,6 +13,7 @@ from kraftwire.limits import CLOCK_LEAD_MAX_MS
 from kraftwire.raft.config import Handover, RaftConfig
 from kraftwire.raft.effects import (
     Destination,
+    DiscardSnapshot,
     Effect,
     ElectionState,
     Note,
@@ -77,8 +78,9 @@ class RaftState:
     """The memory of one replica.
 
     `high_watermark` is what the present role knows (-1 unknown), `committed` the highest one that
-    this run ever knew, below which nothing is truncated (S11). `is_removed` says that a later set
-    than one with this replica has it no more: somebody wanted that.
+    this run ever knew, below which nothing is truncated (S11): a snapshot holds only what is.
+    `is_removed` says that a later set than one with this replica has it no more: somebody wanted
+    that.
     """
 
     def __init__(self, config: RaftConfig, stored: StoredState, random: Random) -> None:
@@ -107,7 +109,8 @@ class RaftState:
         self._located: VoterSet | None = None  # the voter set that `_destinations` are those of
         self._destinations: dict[ReplicaKey, Destination | None] = {}
         self.high_watermark = -1
-        self.committed = -1
+        latest = self.log.latest_snapshot
+        self.committed = latest.offset if latest is not None else -1
         self.in_flight: dict[int, Sent] = {}
         self.next_request_id = 1
         self.flush_generation = 0
@@ -235,6 +238,14 @@ class RaftState:
     def note(self, text: str, level: str = "info", *, key: str = "") -> None:
         """Say something for the log. `key` names the kind of line, whatever its text says."""
         self.effects.append(Note(level, text, key))
+
+    def drop_download(self) -> None:
+        """Give up what is not finished; a file that is being checked answers for itself."""
+        current = self.download
+        if current is not None and not current.is_finishing:
+            if current.position:
+                self.effects.append(DiscardSnapshot(current.id))
+            self.download = None
 
     # ---- time
 

@@ -226,6 +226,7 @@ def to_leader(state: RaftState, reason: str) -> None:
     )
     state.high_watermark = -1
     _become(state, new, reason)
+    state.drop_download()
     state.log.register_epoch(role.epoch, start)
 
 

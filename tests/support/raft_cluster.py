@@ -14,11 +14,9 @@ from random import Random
 
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.raft import effects, events
-from kraftwire.raft.batches import control_records
 from kraftwire.raft.config import Handover, RaftConfig, RaftTimers
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.voters import ReplicaKey, VoterSet
-from kraftwire.records import RecordBatch
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
 from kraftwire.wire.message import Message
 from tests.support.raft_disk import Disk, Machine, snapshot_bytes
@@ -102,6 +100,7 @@ class Cluster:
         self.notes: list[tuple[int, str]] = []
         self.flush_delay_ms = 0
         self.work_ms = 0
+        self.chunk = 1 << 20
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = 0
         self._runs: dict[int, int] = {}
@@ -131,6 +130,7 @@ class Cluster:
             voters=VoterSet() if self.dynamic else voter_set(self.voters),
             bootstrap_servers=servers,
             auto_join=self.joins,
+            fetch_snapshot_max_bytes=self.chunk,
             endpoints=(endpoint(node_id),),
             timers=self.timers,
             handover=Handover.AUTO if is_ours else Handover.NEVER,
@@ -285,7 +285,8 @@ class Cluster:
             case effects.LoadSnapshot():
                 self._answer_later(replica.id, lambda: machine.load(disk, effect))
             case effects.WriteSnapshot():
-                self._answer_later(replica.id, lambda: machine.write(disk, effect))
+                data = machine.freeze(effect)
+                self._answer_later(replica.id, lambda: disk.keep(effect.id, data))
 
     def _answer_later(self, node_id: int, work: Callable[[], events.Event]) -> None:
         """Do something that takes time, and hand the event that says so to the node."""
@@ -388,13 +389,4 @@ class Cluster:
 
     def log_of(self, node_id: int) -> list[tuple[int, int, str]]:
         """(Base offset, epoch, what) of every batch of a node's log."""
-        found = []
-        for data in self.disks[node_id].batches:
-            batch = RecordBatch(data)
-            if batch.is_control:
-                kinds = [kind for _, kind, _ in control_records(data)]
-                what = ",".join(getattr(kind, "name", str(kind)) for kind in kinds)
-            else:
-                what = ",".join((one.value or b"").decode() for one in batch.records())
-            found.append((batch.base_offset, batch.partition_leader_epoch, what))
-        return found
+        return self.disks[node_id].described()

@@ -136,6 +136,19 @@ class Disk:
         """The values of the data records in a part of the log."""
         return _values(self.read(effects.LogSlice(start_offset, 1 << 40, end_offset)))
 
+    def described(self) -> list[tuple[int, int, str]]:
+        """(Base offset, epoch, what) of every batch of the log."""
+        found = []
+        for data in self.batches:
+            batch = RecordBatch(data)
+            if batch.is_control:
+                kinds = [kind for _, kind, _ in control_records(data)]
+                what = ",".join(getattr(kind, "name", str(kind)) for kind in kinds)
+            else:
+                what = ",".join((one.value or b"").decode() for one in batch.records())
+            found.append((batch.base_offset, batch.partition_leader_epoch, what))
+        return found
+
     # ---- a core
 
     def image(self) -> LogImage:
@@ -180,6 +193,11 @@ class Disk:
             case effects.DropLogPrefix(start_offset, snapshots):
                 self.drop_prefix(start_offset, snapshots)
 
+    def keep(self, snapshot: OffsetAndEpoch, data: bytes) -> events.SnapshotWritten:
+        """Give a snapshot its name: carries out `WriteSnapshot`."""
+        self.snapshots[snapshot] = data
+        return events.SnapshotWritten(snapshot, len(data))
+
     def finish(self, snapshot: OffsetAndEpoch) -> events.SnapshotFinished | events.SnapshotRejected:
         """Check a downloaded snapshot: carries out `FinishSnapshot`."""
         data = bytes(self.parts.pop(snapshot, b""))
@@ -217,9 +235,7 @@ class Machine:
         self.loads += 1
         return events.ListenerConsumed(effect.listener_id, self.offset)
 
-    def write(self, disk: Disk, effect: effects.WriteSnapshot) -> events.SnapshotWritten:
-        """Carry out `WriteSnapshot`."""
+    def freeze(self, effect: effects.WriteSnapshot) -> bytes:
+        """The snapshot of the state as it is now, which `WriteSnapshot` asks for."""
         assert effect.id.offset == self.offset, f"snapshot {effect.id} of a state at {self.offset}"
-        data = snapshot_bytes(effect.id, effect.control, self.values)
-        disk.snapshots[effect.id] = data
-        return events.SnapshotWritten(effect.id, len(data))
+        return snapshot_bytes(effect.id, effect.control, self.values)

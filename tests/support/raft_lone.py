@@ -171,9 +171,10 @@ class Lone:
         return self.asked[-1]
 
     def epoch_before(self, offset: int) -> int:
-        """The epoch of the record before an offset of the log, 0 at its start."""
-        before = (RecordBatch(one) for one in reversed(self.disk.batches))
-        epochs = [one.partition_leader_epoch for one in before if one.base_offset < offset]
+        """The epoch of the record before an offset of the log, 0 where there is none."""
+        batches = (RecordBatch(one) for one in reversed(self.disk.batches))
+        epochs = [one.partition_leader_epoch for one in batches if one.base_offset < offset]
+        epochs += [one.epoch for one in sorted(self.disk.snapshots) if one.offset == offset]
         return next(iter(epochs), 0)
 
     # ---- ways to get somewhere

@@ -1,0 +1,291 @@
+"""A follower fetches its leader's snapshot: part by part, over failures, and as a whole or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftwire.messages.fetch_response import NodeEndpoint
+from kraftwire.raft import effects, events
+from kraftwire.raft.batches import data_batch
+from kraftwire.raft.config import METADATA_TOPIC
+from tests.support.raft_downloads import (
+    EPOCH,
+    LEADER,
+    NEWER,
+    SNAPSHOT,
+    behind,
+    checking,
+    file_of,
+    half_way,
+    kinds,
+    names_asked,
+    next_part,
+    part_asked_for,
+    sent_to,
+    serve,
+    take,
+)
+from tests.support.raft_nodes import directory_id, endpoint
+from tests.support.raft_talk import begin, fetched, updated, vote, voted
+
+# ---- part by part --------------------------------------------------------------------------------
+
+
+def test_a_follower_that_lacks_too_much_asks_for_the_snapshot() -> None:
+    """R-FSN-1: from its beginning, in the present epoch."""
+    lone = behind(fetch_snapshot_max_bytes=77)
+    sent_to(lone)
+    assert part_asked_for(lone) == (SNAPSHOT, 0)
+    message: Any = lone.last_asked.message
+    assert (message.cluster_id, message.replica_id, message.max_bytes) == ("cluster", 1, 77)
+    assert message.topics[0].name == METADATA_TOPIC
+    [partition] = message.topics[0].partitions
+    assert (partition.current_leader_epoch, partition.partition) == (EPOCH, 0)
+    assert partition.replica_directory_id == directory_id(1)
+    assert lone.core.high_watermark == -1
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 100, 1 << 20])
+def test_the_parts_are_put_together_whatever_their_size(chunk: int) -> None:
+    """R-FSN-4: each at its position, then the file is checked, and nothing more is asked for."""
+    lone, data = behind(), file_of()
+    sent_to(lone)
+    while not lone.all_of(effects.FinishSnapshot):
+        serve(lone, data, chunk)
+    written = lone.all_of(effects.AppendToSnapshot)
+    assert [one.position for one in written] == list(range(0, len(data), chunk))
+    assert b"".join(bytes(one.data) for one in written) == data
+    before = len(lone.asked)
+    lone.wait(1000)
+    assert len(lone.asked) == before
+    assert lone.core.end_offset == 4
+
+
+def test_the_log_begins_where_the_snapshot_ends() -> None:
+    """R-FSN-4, trap 12: start, end, epoch, high watermark, and what the next fetch says."""
+    lone = behind()
+    sent_to(lone)
+    found = take(lone, file_of())
+    assert kinds(found) == ["ResetLog"]
+    core = lone.core
+    assert (core.start_offset, core.end_offset, core.flushed_offset) == (10, 10, 10)
+    assert (core.last_epoch, core.high_watermark, core.snapshots) == (2, 10, [SNAPSHOT])
+    assert [one.offset for one in lone.all_of(effects.HighWatermarkAdvanced)] == [10]
+    message: Any = lone.last_asked.message
+    [partition] = message.topics[0].partitions
+    assert (partition.fetch_offset, partition.last_fetched_epoch) == (10, 2)
+    assert partition.high_watermark == 10
+    order = [type(one) for one in found]
+    assert order.index(effects.ResetLog) < order.index(effects.SendRequest)
+
+
+def test_the_log_goes_on_after_the_snapshot() -> None:
+    """The first record after it continues both."""
+    lone = behind()
+    sent_to(lone)
+    take(lone, file_of())
+
+    lone.fetch_gets(fetched(LEADER, EPOCH, data_batch(10, 3, 0, [b"x"]), high_watermark=11))
+    assert (lone.core.end_offset, lone.core.last_epoch) == (11, 3)
+    lone.restart()
+    assert (lone.core.start_offset, lone.core.end_offset) == (10, 11)
+
+
+def test_parts_keep_a_voter_from_standing_for_election() -> None:
+    """R-FET-5: a leader that hands out a large snapshot is alive."""
+    lone, data = behind(), file_of()
+    sent_to(lone)
+    for _ in range(10):
+        lone.wait(1500)
+        if lone.last_asked.message.NAME == "UpdateRaftVoterRequest":
+            lone.answer(lone.last_asked, updated(LEADER, EPOCH))
+        serve(lone, data, 1)
+    assert [one.new for one in lone.all_of(effects.RoleChanged)] == ["follower"]
+
+
+def test_a_flush_of_the_log_before_does_not_count_for_the_log_after() -> None:
+    """D2: it is an answer about bytes that are gone."""
+    lone = behind()
+    sent_to(lone)
+    stale = events.LogFlushed(12, 0)
+    take(lone, file_of())
+    lone.handle(stale)
+    assert lone.core.flushed_offset == 10
+
+
+def test_an_observer_comes_back_the_same_way() -> None:
+    """A broker that was away while two snapshots passed."""
+    lone = behind(node_id=4, can_be_voter=False)
+    sent_to(lone)
+    take(lone, file_of(), 50)
+    assert (lone.core.start_offset, lone.core.high_watermark) == (10, 10)
+
+
+# ---- over failures -------------------------------------------------------------------------------
+
+
+def test_a_download_goes_on_where_it_broke_off() -> None:
+    """The same leader, the same epoch: the bytes that are there stay."""
+    lone, data = half_way()
+    lone.fail(lone.last_asked)
+    assert names_asked(lone)[-1] == "Fetch", "somebody else may know another leader"
+    assert next_part(lone) == (SNAPSHOT, 7)
+    assert not lone.all_of(effects.DiscardSnapshot)
+    take(lone, data)
+    assert lone.core.start_offset == 10
+
+
+def test_a_download_goes_on_after_an_election_in_vain() -> None:
+    """Differs from R-FSN-5: as long as leader and epoch are the same, so is the file."""
+    lone, data = half_way()
+    lone.wait(3000)
+    roles = [one.new for one in lone.all_of(effects.RoleChanged)]
+    assert roles[1] == "prospective"
+    for sent in list(lone.asked):
+        if sent.message.NAME == "VoteRequest":
+
+            lone.answer(sent, voted(EPOCH, leader=LEADER))
+    assert (lone.core.role, lone.core.leader_id) == ("follower", LEADER)
+    assert part_asked_for(lone) == (SNAPSHOT, 7)
+    take(lone, data)
+    assert lone.core.start_offset == 10
+
+
+def test_another_leader_begins_anew() -> None:
+    """Its file of the same name may have other bytes: snapshots are not equal, states are."""
+    lone, _ = half_way()
+    lone.request(begin(3, EPOCH + 1))
+    assert effects.DiscardSnapshot(SNAPSHOT) in lone.effects
+    assert lone.last_asked.message.NAME == "FetchRequest"
+    sent_to(lone, leader=3, epoch=EPOCH + 1)
+    assert part_asked_for(lone) == (SNAPSHOT, 0)
+    take(lone, file_of(values=[b"other", b"bytes"]), 50, leader=3, epoch=EPOCH + 1)
+    assert lone.core.start_offset == 10
+
+
+def test_the_same_leader_in_another_epoch_begins_anew() -> None:
+    """It was started again in between, and may have written another one."""
+    lone, _ = half_way()
+    lone.request(begin(LEADER, EPOCH + 2))
+    sent_to(lone, epoch=EPOCH + 2)
+    assert part_asked_for(lone) == (SNAPSHOT, 0)
+
+
+def test_another_snapshot_begins_anew() -> None:
+    """The leader has a newer one by now, which is what it says to a fetch."""
+    lone, _ = half_way()
+    lone.fail(lone.last_asked)
+    found = sent_to(lone, NEWER)
+    assert effects.DiscardSnapshot(SNAPSHOT) in found
+    assert next_part(lone) == (NEWER, 0)
+    take(lone, file_of(NEWER))
+    assert (lone.core.start_offset, lone.core.last_epoch) == (20, 3)
+
+
+def test_a_restart_begins_anew() -> None:
+    """Half a file is deleted at the start (R-START-2)."""
+    lone, data = half_way()
+    lone.restart()
+    lone.follow(LEADER, EPOCH + 1)
+    sent_to(lone, epoch=EPOCH + 1)
+    take(lone, data, epoch=EPOCH + 1)
+    assert lone.core.start_offset == 10
+
+
+def test_records_instead_of_the_snapshot_end_the_download() -> None:
+    """The leader's log reaches back far enough after all."""
+    lone, _ = half_way()
+    lone.fail(lone.last_asked)
+    found = lone.fetch_gets(fetched(LEADER, EPOCH))
+    assert effects.DiscardSnapshot(SNAPSHOT) in found
+
+
+# ---- other roles in the midst --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ["unattached", "prospective", "candidate"])
+def test_a_file_that_is_right_counts_in_every_role_but_one(role: str) -> None:
+    """What a snapshot holds is committed, whoever leads now."""
+    lone = checking()
+    if role == "unattached":
+        lone.request(vote(3, EPOCH + 1, (1, 4)))
+    else:
+        lone.wait(3000)
+    if role == "candidate":
+        sent = next(one for one in lone.asked if one.message.NAME == "VoteRequest")
+        lone.answer(sent, voted(EPOCH, is_granted=True))
+    assert lone.core.role == role
+    lone.finish_snapshot()
+    assert (lone.core.start_offset, lone.core.high_watermark) == (10, 10)
+
+
+def test_a_leader_does_not_load_a_snapshot() -> None:
+    """S15: a majority voted for the log that it has. The file is deleted."""
+    lone = checking()
+    lone.lead()
+    end = lone.core.end_offset
+    found = lone.finish_snapshot()
+    assert effects.DropLogPrefix(0, (SNAPSHOT,)) in found
+    assert (lone.core.role, lone.core.start_offset, lone.core.end_offset) == ("leader", 0, end)
+    assert lone.core.snapshots == []
+
+
+def test_who_wins_an_election_in_the_midst_throws_the_rest_away() -> None:
+    """S15: a leader has everything; half a file would take its place on the disk for ever."""
+    lone, _ = half_way()
+    lone.lead()
+    assert lone.all_of(effects.DiscardSnapshot) == [effects.DiscardSnapshot(SNAPSHOT)]
+    lone.handle(events.ResignRequested(lone.core.epoch))
+    lone.request(begin(3, 9))
+    assert lone.last_asked.message.NAME == "FetchRequest"
+
+
+def test_a_check_that_takes_long_costs_no_epoch() -> None:
+    """Nobody votes against a leader that others hear of, and then the check goes on."""
+    lone = checking()
+    lone.wait(10_000)
+    assert lone.core.epoch == EPOCH
+    lone.finish_snapshot()
+    assert lone.core.start_offset == 10
+
+
+def test_another_leader_may_send_the_records_while_the_file_is_checked() -> None:
+    """Then nothing is replaced: the snapshot is one more that can be served."""
+    lone = checking(bootstrap_servers=(endpoint(3),))
+    lone.request(vote(3, EPOCH + 1, (1, 4)))
+    batches = [data_batch(4, 2, 0, [b"x"] * 6), data_batch(10, EPOCH + 1, 0, [b"y"])]
+    lone.fetch_gets(fetched(-1, EPOCH + 1, error=6))
+    lone.wait(20)
+    answer = fetched(3, EPOCH + 1, b"".join(batches), high_watermark=11)
+    answer.node_endpoints = [NodeEndpoint(node_id=3, host="node3", port=9003)]
+    lone.fetch_gets(answer)
+    assert (lone.core.role, lone.core.high_watermark) == ("follower", 11)
+    found = lone.finish_snapshot()
+    assert "ResetLog" not in kinds(found)
+    assert (lone.core.start_offset, lone.core.end_offset) == (0, 11)
+    assert lone.core.snapshots == [SNAPSHOT]
+
+
+def test_a_snapshot_that_contradicts_what_is_committed_is_deleted() -> None:
+    """Only a leader that lies has it; it must not be served to others."""
+    lone = checking(bootstrap_servers=(endpoint(3),))
+    lone.request(vote(3, EPOCH + 1, (1, 4)))
+    lone.fetch_gets(fetched(-1, EPOCH + 1, error=6))
+    lone.wait(20)
+    answer = fetched(3, EPOCH + 1, data_batch(4, 3, 0, [b"x"] * 6), high_watermark=10)
+    answer.node_endpoints = [NodeEndpoint(node_id=3, host="node3", port=9003)]
+    lone.fetch_gets(answer)
+    found = lone.finish_snapshot()
+    assert effects.DropLogPrefix(0, (SNAPSHOT,)) in found
+    assert lone.core.snapshots == []
+
+
+def test_a_snapshot_that_is_known_by_then_stays_as_it_is() -> None:
+    """The own file of the same name must not be deleted."""
+    lone = checking()
+    lone.handle(events.SnapshotWritten(SNAPSHOT, 10))
+    found = lone.finish_snapshot()
+    assert kinds(found) == []
+    assert lone.core.snapshots == [SNAPSHOT]
