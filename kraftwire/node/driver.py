@@ -40,10 +40,15 @@ T = TypeVar("T")
 
 
 class Network(Protocol):
-    """How requests leave; answers come back as events."""
+    """How requests leave."""
 
-    def send(self, request: fx.SendRequest) -> None:
-        """Send a request some time soon."""
+    def send(
+        self,
+        request: fx.SendRequest,
+        tell: Callable[[ev.ResponseReceived | ev.RequestFailed | ev.FeaturesHeard], None],
+    ) -> None:
+        """Send a request some time soon; `tell` gets the answer, unless `reset` comes first, and
+        before it what the other side is like where a connection had to be made."""
 
     def reset(self) -> None:
         """Nobody wants the answers to what was sent so far."""
@@ -276,7 +281,7 @@ class Driver:
 
     def send(self, request: fx.SendRequest) -> None:
         """Send a request."""
-        self._network.send(request)
+        self._network.send(request, self.submit)
 
     def reset_connections(self, _: fx.ResetConnections) -> None:
         """Forget the requests in flight."""

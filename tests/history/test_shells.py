@@ -69,17 +69,16 @@ class _Store(Disk):
 class _Voters:
     """A network in which everybody votes for this node and says nothing else."""
 
-    def __init__(self) -> None:
-        self.driver: Driver | None = None
+    def __init__(self, core: RaftCore) -> None:
+        self._core = core
 
-    def send(self, request: effects.SendRequest) -> None:
+    def send(
+        self, request: effects.SendRequest, answered: Callable[[events.ResponseReceived], None]
+    ) -> None:
         """Answer requests for votes."""
-        driver = self.driver
-        assert driver is not None
         if request.message.NAME == "VoteRequest":
-            epoch = driver.core.epoch  # type: ignore[attr-defined]
-            answer = voted(epoch, is_granted=True)
-            driver.submit(events.ResponseReceived(request.request_id, answer))
+            answer = voted(self._core.epoch, is_granted=True)
+            answered(events.ResponseReceived(request.request_id, answer))
 
     def reset(self) -> None:
         """Nothing is remembered."""
@@ -93,10 +92,8 @@ def _driver(persist: Persist) -> Driver:
         voters=voter_set([1, 2, 3]),
         endpoints=(endpoint(1),),
     )
-    network = _Voters()
     core = RaftCore(config, StoredState(), Random(1))
-    driver = network.driver = Driver(core, _Store(persist), network)  # type: ignore[arg-type]
-    return driver
+    return Driver(core, _Store(persist), _Voters(core))  # type: ignore[arg-type]
 
 
 def _play(story: Callable[[], Awaitable[None]]) -> None:
