@@ -22,6 +22,7 @@ import trio
 from kraftwire.errors import ApiError
 from kraftwire.limits import EVENTS_PER_TURN, FLUSH_INLINE_SECONDS
 from kraftwire.log.settings import SnapshotSettings
+from kraftwire.node.context import Request
 from kraftwire.node.logs import RateLimit, log
 from kraftwire.node.waiting import CommitWaiters, Outcome
 from kraftwire.protocol.error_codes import ErrorCode
@@ -148,12 +149,12 @@ class Driver:
         if self._wake is not None:
             self._wake.set()
 
-    async def request(
-        self, message: Message, version: int, *, listener: str = "", software: str = ""
-    ) -> Message:
+    async def request(self, request: Request) -> Message:
         """Let the core answer a raft request."""
         token = self._take_token()
         outcome = self._replies[token] = Outcome[Message]()
+        version, message = request.version, request.message
+        listener, software = request.listener, request.software
         self.submit(ev.RequestReceived(token, version, message, listener, software))
         try:
             return await outcome.wait()

@@ -130,12 +130,7 @@ class NodeContext:
 
     async def raft_request(self, request: Request) -> Message:
         """Let the core answer a raft request."""
-        return await self._driver.request(
-            request.message,
-            request.version,
-            listener=request.listener,
-            software=request.software,
-        )
+        return await self._driver.request(request)
 
     async def forward(self, message: Message, version: int | None = None) -> Message:
         """Let the quorum leader answer, wherever it is. Raises: ApiError."""

@@ -29,6 +29,7 @@ from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.metadata import encode_metadata
 from tests.history.putting_back import Edit, history
+from tests.support.node_stub import request_of
 from tests.support.raft_disk import Disk
 from tests.support.raft_nodes import directory_id, endpoint, voter_set
 from tests.support.raft_talk import CLUSTER_ID, voted
@@ -158,7 +159,7 @@ def test_a_leader_that_was_stopped_for_a_while_does_not_answer_as_one() -> None:
             assert isinstance(clock, MockClock)
             clock.jump(20)
             topic = TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData()])
-            answer = await driver.request(DescribeQuorumRequest(topics=[topic]), 2)
+            answer = await driver.request(request_of(DescribeQuorumRequest(topics=[topic]), 2))
             error = answer.topics[0].partitions[0].error_code  # type: ignore[attr-defined]
             nursery.cancel_scope.cancel()
         assert error == 6, "answered as the leader that it was"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from kraftwire.raft.events import FeaturesHeard
 from kraftwire.raft.values import Destination
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
-from tests.support.raft_cluster import directory_id, endpoint
-from tests.support.raft_lone import Lone, fetch
+from tests.support.raft_lone import Lone
+from tests.support.raft_nodes import directory_id, endpoint
+from tests.support.raft_talk import fetch
 
 OURS = frozenset({"kraft.version", "metadata.version"})
 THEIRS = OURS | {"group.version"}
