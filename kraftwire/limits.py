@@ -45,6 +45,7 @@ __all__ = [
     "PARKED_PACKETS_MAX",
     "PARKED_RESPONSES_MAX",
     "PARTIAL_BYTES_MAX",
+    "PEERS_MAX",
     "PEER_QUEUE_MAX",
     "PENDING_REQUESTS_MAX",
     "PERF_APPEND_BYTES",
@@ -299,6 +300,10 @@ REQUESTS_BUFFERED_MAX = 256 * 1024 * 1024
 # Requests to one peer that wait for its connection. The core has one in flight; more come only
 # when its requests in flight are forgotten, and then only the newest matters.
 PEER_QUEUE_MAX = 16
+
+# Replicas and addresses that the core's connections are kept for. Quorums have a handful; who leads
+# and where is what others say.
+PEERS_MAX = 100
 
 # A consumer's Fetch of the quorum's topic is answered with at most this much: a whole batch of the
 # largest size that the leader writes, while Kafka's fetch.max.bytes would let a node keep 55 MiB

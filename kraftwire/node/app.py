@@ -9,42 +9,30 @@ Source: Kafka's `KafkaRaftServer` and `ControllerServer`.
 
 from __future__ import annotations
 
-import random
-import secrets
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
 import trio
 
 from kraftwire import __version__
-from kraftwire.errors import KraftwireError, UsageError
+from kraftwire.errors import KraftwireError, UsageError, check
 from kraftwire.log.files import Files, LocalFiles
 from kraftwire.log.settings import LogSettings
-from kraftwire.node import handlers
-from kraftwire.node.bootstrap import new_cluster_id, read_bootstrap
+from kraftwire.node.assembly import Assembly, Metadata, assemble
 from kraftwire.node.capture import CaptureFile
 from kraftwire.node.config import ConnectionLimits, Listener, NodeConfig
 from kraftwire.node.connection import Connection, ConnectionStats, Service
-from kraftwire.node.context import Request
-from kraftwire.node.controller import Controller
 from kraftwire.node.driver import Driver
-from kraftwire.node.handlers.versions import SUPPORTED_FEATURES, offered
+from kraftwire.node.handlers.versions import offered
 from kraftwire.node.link import Link, LinkStats
 from kraftwire.node.listener import Acceptor, bind
 from kraftwire.node.logs import RateLimit, log, set_up
 from kraftwire.node.metrics import Sample, raft_samples, render, serve_http
-from kraftwire.node.peers import Peers
-from kraftwire.node.registration import Registration
-from kraftwire.node.services import Forwarder, NodeContext, replica_of
-from kraftwire.raft.config import Handover, RaftConfig
-from kraftwire.raft.core import RaftCore
-from kraftwire.raft.events import ClusterIdKnown, ShutdownRequested
-from kraftwire.raft.voters import Endpoint, ReplicaKey
-from kraftwire.records.batch import RecordBatch
-from kraftwire.replica import SnapshotReader, StateMachine
+from kraftwire.raft.events import ShutdownRequested
+from kraftwire.raft.voters import Endpoint
+from kraftwire.replica import StateMachine
 from kraftwire.replica.storage import Directories, Storage
-from kraftwire.wire.message import Message
 
 __all__ = ["Node", "run", "run_node"]
 
@@ -120,16 +108,19 @@ class Node:
     ) -> None:
         self.config = config
         self.ready = trio.Event()
-        self.core: RaftCore
-        self.driver: Driver
-        self.context: NodeContext
-        self.endpoints: tuple[Endpoint, ...] = ()
+        self._parts: Assembly | None = None
         self._files = files or LocalFiles()
         self._state_machines = state_machines
         self._has_controller = has_controller
         self._connection_stats = ConnectionStats()
         self._link_stats = LinkStats()
         self._capture: CaptureFile | None = None
+
+    @property
+    def driver(self) -> Driver:
+        """The task that owns the core. Order: once `ready` is set."""
+        check(self._parts is not None, "the node does not run yet")
+        return self._parts.driver  # type: ignore[union-attr]
 
     async def run(self, stop: trio.Event) -> None:
         """Be a node until `stop` is set. Raises: UsageError, StorageError, InvariantError."""
@@ -145,96 +136,53 @@ class Node:
                 (listener, await bind(listener, config.limits.backlog))
                 for listener in config.listeners
             ]
-            self.endpoints = _bound(config, sockets)
-            self._build(storage)
-            await self._serve(sockets, stop)
-            self.driver.close()
+            endpoints = _bound(config, sockets)
+            parts = self._parts = assemble(
+                config, storage, endpoints, self._make_link, self._link_stats
+            )
+            if self._has_controller:
+                machine = Metadata(parts.controller, parts.driver, storage)
+                parts.driver.add_state_machine(machine, writes_snapshots=True)
+            for other in self._state_machines:
+                parts.driver.add_state_machine(other)
+            await self._serve(sockets, parts, stop)
+            parts.driver.close()
         finally:
             storage.close()
             if self._capture:
                 self._capture.close()
-        log("info", "stopped", graceful=self.driver.was_graceful)
+        log("info", "stopped", graceful=parts.driver.was_graceful)
 
-    def _build(self, storage: Storage) -> None:
-        """The core, the task that drives it, and what looks at both."""
-        config = self.config
-        key = ReplicaKey(config.node_id, storage.directory_id)
-        self.core = RaftCore(
-            self._raft_config(key, storage.cluster_id), storage.stored_state(), random.Random()
-        )
-        self._peers = Peers(
-            self._link_maker(f"raft-client-{config.node_id}"),
-            lambda answer: self.driver.submit(answer),
-            self._link_stats,
-            lambda peer_id, features: self.context.raft.note_features(peer_id, features),
-        )
-        self.driver = Driver(self.core, storage, self._peers, settings=config.snapshots)
-        forwarder = Forwarder(self._link_maker(str(config.node_id)), config.request_timeout_ms)
-        self.context = NodeContext(config, key, self.core, self.driver, forwarder)
-        self.context.endpoints = self.endpoints
-        self.context.answer = self._answer
-        self.context.controller = Controller(
-            self.context,
-            bootstrap=read_bootstrap(config.metadata_log_dir),
-            new_cluster_id=new_cluster_id if config.is_raft_readme else None,
-        )
-        self._registration = Registration(self.context, secrets.token_bytes(16))
-        if self._has_controller:
-            self.driver.add_state_machine(_Metadata(self.context, self.driver, storage))
-        for machine in self._state_machines:
-            self.driver.add_state_machine(machine)
-
-    def _raft_config(self, key: ReplicaKey, cluster_id: str | None) -> RaftConfig:
-        config = self.config
-        own = [e for e in self.endpoints if e.listener in config.controller_listeners]
-        return RaftConfig(
-            key=key,
-            cluster_id=cluster_id,
-            voters=config.voters,
-            topic=config.topic,
-            listener=config.listener_name,
-            endpoints=tuple(own) if config.is_controller else (),
-            bootstrap_servers=config.bootstrap_servers,
-            timers=config.timers,
-            fetch_max_bytes=config.fetch_max_bytes,
-            fetch_snapshot_max_bytes=config.fetch_snapshot_max_bytes,
-            batch_max_bytes=config.batch_max_bytes,
-            can_be_voter=config.is_controller,
-            auto_join=config.auto_join,
-            features=frozenset(SUPPORTED_FEATURES),
-            handover=Handover(config.handover),
-            describe_leader_last_fetch=config.describe_leader_last_fetch,
-        )
-
-    def _link_maker(self, client_id: str) -> Callable[[], Link]:
+    def _make_link(self, client_id: str) -> Link:
         tap = self._capture.tap if self._capture else None
-        return lambda: Link(client_id, stats=self._link_stats, garbage=self._garbage, tap=tap)
+        return Link(client_id, stats=self._link_stats, garbage=self._garbage, tap=tap)
 
     async def _serve(
         self,
         sockets: list[tuple[Listener, list[trio.SocketListener]]],
+        parts: Assembly,
         stop: trio.Event,
     ) -> None:
         """Run all tasks until the node has left the quorum."""
         config = self.config
         acceptor = self._acceptor(config.limits)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._peers.run)
-            nursery.start_soon(self.driver.run)
+            nursery.start_soon(parts.peers.run)
+            nursery.start_soon(parts.driver.run)
             if self._has_controller:
-                nursery.start_soon(self.context.controller.run)
-                nursery.start_soon(self._registration.run)
+                nursery.start_soon(parts.controller.run)
+                nursery.start_soon(parts.registration.run)
             for listener, listening in sockets:
                 versions = offered(
                     is_controller=listener.is_controller, is_client=listener.is_client
                 )
-                service = Service(listener, versions, self._answer)
+                service = Service(listener, versions, parts.context.answer)
                 nursery.start_soon(acceptor.run, listening, self._server_of(service))
             if config.prometheus is not None:
-                await self._start_metrics(nursery, *config.prometheus)
-            self._announce()
+                await self._start_metrics(nursery, parts, *config.prometheus)
+            self._announce(parts.context.endpoints)
             await stop.wait()
-            await self._leave()
+            await self._leave(parts)
             nursery.cancel_scope.cancel()
 
     def _acceptor(self, limits: ConnectionLimits) -> Acceptor:
@@ -266,44 +214,40 @@ class Node:
 
         return serve
 
-    async def _answer(self, request: Request) -> Message | None:
-        """Let the right handler answer a request."""
-        if request.from_controller_listener and request.software:
-            self.context.raft.note_software(replica_of(request.message), request.software)
-        handler = handlers.route(request)
-        return None if handler is None else await handler(request, self.context)
-
-    def _announce(self) -> None:
+    def _announce(self, endpoints: tuple[Endpoint, ...]) -> None:
         """A line per listener tells whoever started the node that it can be connected to."""
-        for endpoint in self.endpoints:
+        for endpoint in endpoints:
             address = f"{endpoint.host}:{endpoint.port}"
             text = f"ready node={self.config.node_id} listener={endpoint.listener}"
             print(f"{text} address={address}", file=sys.stderr, flush=True)
         self.ready.set()
 
-    async def _leave(self) -> None:
+    async def _leave(self, parts: Assembly) -> None:
         """Let the core leave the quorum, for as long as it may take."""
-        await self._registration.leave()
-        self.driver.submit(ShutdownRequested())
+        await parts.registration.leave()
+        driver = parts.driver
+        driver.submit(ShutdownRequested())
         patience = self.config.timers.shutdown_timeout_ms / 1000 + SHUTDOWN_GRACE_SECONDS
         with trio.move_on_after(patience) as scope:
-            await self.driver.has_left.wait()
+            await driver.has_left.wait()
         if scope.cancelled_caught:
-            self.driver.was_graceful = False
+            driver.was_graceful = False
 
-    async def _start_metrics(self, nursery: trio.Nursery, host: str, port: int) -> None:
+    async def _start_metrics(
+        self, nursery: trio.Nursery, parts: Assembly, host: str, port: int
+    ) -> None:
         place = Listener("kraftwire.prometheus.listener", host, port, False, False)
         for listening in await bind(place, self.config.limits.backlog):
 
             async def serve(stream: trio.SocketStream) -> None:
-                await serve_http(stream, lambda: render(self.samples()))
+                await serve_http(stream, lambda: render(self._samples(parts)))
 
             nursery.start_soon(trio.serve_listeners, serve, [listening])
         log("info", "metrics", address=f"{host}:{port}")
 
-    def samples(self) -> Iterator[Sample]:
+    def _samples(self, parts: Assembly) -> Iterator[Sample]:
         """All counters and gauges, as they are now."""
-        yield from raft_samples(self.core.metrics())
+        yield from raft_samples(parts.core.metrics())
         stats = self._connection_stats
         yield _gauge("connections", "Connections that peers and clients have open", stats.open)
         yield _counter("connections_accepted", "Connections accepted", stats.accepted)
@@ -322,34 +266,7 @@ class Node:
         )
         yield _counter("peer_timeouts", "Requests without an answer in time", links.timeouts)
         yield _counter("peer_bad_answers", "Answers that cannot be read", links.bad_answers)
-        yield _counter("log_flushes", "Flushes of the log", self.driver.flush_count)
-
-
-class _Metadata:
-    """The controller as a state machine, and the cluster id where the log tells it (raft-README
-    mode)."""
-
-    def __init__(self, context: NodeContext, driver: Driver, storage: Storage) -> None:
-        self._context = context
-        self._driver = driver
-        self._storage = storage
-
-    def apply(self, batches: Sequence[RecordBatch]) -> None:
-        self._context.controller.handle_commit(batches)
-        cluster_id = self._context.image.cluster_id
-        if cluster_id is not None and self._storage.cluster_id is None:
-            self._storage.keep_cluster_id(cluster_id)
-            self._driver.submit(ClusterIdKnown(cluster_id))
-            log("info", "cluster-id", cluster_id=cluster_id)
-
-    def load(self, snapshot: SnapshotReader) -> None:
-        raise UsageError(f"snapshot {snapshot.id} cannot be loaded by this controller")
-
-    def freeze(self) -> Iterable[bytes]:
-        raise UsageError("this controller does not write snapshots")
-
-    def leadership(self, leader_id: int, epoch: int, end_offset: int) -> None:
-        self._context.controller.handle_leader_change(leader_id, epoch, end_offset)
+        yield _counter("log_flushes", "Flushes of the log", parts.driver.flush_count)
 
 
 def _directories(config: NodeConfig) -> Directories:

@@ -31,7 +31,7 @@ from kraftwire.node.link import Stream, Tap, close_now
 from kraftwire.node.logs import RateLimit, log
 from kraftwire.protocol.envelope import encode_response
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.protocol.headers import decode_request_header, peek_request
+from kraftwire.protocol.headers import decode_request_header
 from kraftwire.protocol.versions import API_VERSIONS_KEY
 from kraftwire.wire.frame import FrameBuffer, frame
 from kraftwire.wire.message import Message
@@ -175,10 +175,10 @@ class Connection:
     async def _answer(self, payload: bytes) -> bytes:
         """The frame that answers a request. Raises: _Close if there is nothing to answer."""
         try:
-            api_key, version = peek_request(payload)
             header, position = decode_request_header(payload)
         except WireError as error:
             raise _Close("bad-request", str(error)) from error
+        api_key, version = header.request_api_key, header.request_api_version
         name = messages.API_NAMES.get(api_key, "unknown")
         low, high = self._service.versions.get(api_key, (0, -1))
         if not low <= version <= high:

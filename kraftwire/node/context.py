@@ -1,23 +1,25 @@
-"""What a handler of requests sees of the node that it runs in.
+"""What the parts of a node see of each other: handlers of the node, the controller of the quorum.
 
-Owns no behaviour: the shell (`app`, `driver`) provides it, handlers and tests rely on it.
+Owns no behaviour: `services` provides it, handlers, the controller and tests rely on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
+from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
+from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftwire.node.config import NodeConfig
-from kraftwire.raft.voters import Endpoint, ReplicaKey, VoterSet
+from kraftwire.node.image import MetadataImage
+from kraftwire.raft.view import RaftView
+from kraftwire.raft.voters import Endpoint, ReplicaKey
 from kraftwire.wire.message import Message
 
-if TYPE_CHECKING:
-    from kraftwire.node.controller import Controller
-    from kraftwire.node.image import MetadataImage
-
-__all__ = ["Context", "Handler", "RaftView", "Request"]
+__all__ = ["ActiveController", "Context", "Handler", "Quorum", "Request"]
 
 
 @dataclass(slots=True)
@@ -39,68 +41,65 @@ class Request:
     from_client_listener: bool = True
 
 
-class RaftView(Protocol):
-    """What may be looked at of the Raft core, as it is at this moment.
+class ActiveController(Protocol):
+    """What the leader of the quorum does beyond replication.
 
-    Shape: as the properties of the same names of `RaftCore`; -1 stands for an unknown id or
-    offset.
+    Each call waits until what it decides is committed. Raises: ApiError NOT_CONTROLLER (41) on
+    every node that is not the active controller, or ceases to be it meanwhile.
     """
 
     @property
-    def role(self) -> str:
-        """Name of the role, as in the metric `current-state` without `observer`."""
+    def is_active(self) -> bool:
+        """Whether this node is the active controller."""
+
+    async def register_controller(self, request: ControllerRegistrationRequest) -> Message:
+        """Register a controller."""
+
+    async def register_broker(self, request: BrokerRegistrationRequest) -> Message:
+        """Register a broker."""
+
+    async def heartbeat(self, request: BrokerHeartbeatRequest) -> Message:
+        """Take a broker's heartbeat."""
+
+    async def unregister_broker(self, request: UnregisterBrokerRequest) -> Message:
+        """Forget a broker."""
+
+
+class Quorum(Protocol):
+    """The quorum, to a state machine that writes where it leads."""
 
     @property
-    def epoch(self) -> int:
-        """The leader epoch."""
+    def key(self) -> ReplicaKey:
+        """This node's id and directory id."""
 
     @property
-    def leader_id(self) -> int:
-        """Who leads."""
+    def raft(self) -> RaftView:
+        """The Raft core, to look at."""
 
-    @property
-    def leader_endpoint(self) -> Endpoint | None:
-        """Where the leader's first controller listener is."""
+    def now_ms(self) -> int:
+        """The clock of all timers: milliseconds that never go back, from no particular moment."""
 
-    @property
-    def high_watermark(self) -> int:
-        """Everything below is committed."""
+    async def append(
+        self, values: Sequence[bytes], *, epoch: int, expected_end_offset: int | None = None
+    ) -> int:
+        """Append records as the leader of `epoch`; returns the last one's offset.
 
-    @property
-    def start_offset(self) -> int:
-        """The log start offset."""
+        Raises: ApiError NOT_CONTROLLER if this node does not lead that epoch or the end offset
+        differs, MESSAGE_TOO_LARGE or THROTTLING_QUOTA_EXCEEDED as the core refuses.
+        """
 
-    @property
-    def end_offset(self) -> int:
-        """The log end offset."""
+    async def committed(self, offset: int, *, epoch: int) -> None:
+        """Wait until the record at `offset`, appended in `epoch`, is committed.
 
-    @property
-    def epoch_start_offset(self) -> int:
-        """Where a leader's epoch begins."""
+        Raises: ApiError NOT_CONTROLLER if the leadership ends before.
+        """
 
-    @property
-    def voters(self) -> VoterSet:
-        """The voters in force."""
-
-    @property
-    def is_voter(self) -> bool:
-        """Whether this node is one of them."""
-
-    @property
-    def kraft_version(self) -> int:
-        """The finalized kraft.version."""
-
-    @property
-    def cluster_id(self) -> str | None:
-        """The cluster's id, None while it is unknown."""
-
-    @property
-    def foreign_voters(self) -> frozenset[int]:
-        """The voters whose requests named another ClientSoftwareName than ours."""
+    def resign(self, epoch: int) -> None:
+        """Give up the leadership of this epoch."""
 
 
 class Context(Protocol):
-    """The node, for handlers and the controller."""
+    """The node, for handlers and for its registration."""
 
     @property
     def config(self) -> NodeConfig:
@@ -119,8 +118,8 @@ class Context(Protocol):
         """What the committed records say."""
 
     @property
-    def controller(self) -> Controller:
-        """What the leader of the quorum does beyond replication; inactive on other nodes."""
+    def controller(self) -> ActiveController:
+        """The active controller, where this node is it."""
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -146,26 +145,15 @@ class Context(Protocol):
         Shape: at least one batch if there is one, whatever its size; empty at the high watermark.
         """
 
-    async def append(
-        self, values: Sequence[bytes], *, epoch: int, expected_end_offset: int | None = None
-    ) -> int:
-        """Append records as the leader of `epoch`; returns the last one's offset.
-
-        Raises: ApiError NOT_CONTROLLER if this node does not lead that epoch or the end offset
-        differs, MESSAGE_TOO_LARGE or THROTTLING_QUOTA_EXCEEDED as the core refuses.
-        """
-
-    async def committed(self, offset: int, *, epoch: int) -> None:
-        """Wait until the record at `offset`, appended in `epoch`, is committed.
-
-        Raises: ApiError NOT_CONTROLLER if the leadership ends before.
-        """
-
     async def wait_high_watermark(self, above: int, timeout_ms: int) -> int:
         """The high watermark, as soon as it is greater than `above` or the time is over."""
 
-    def resign(self, epoch: int) -> None:
-        """Give up the leadership of this epoch."""
+    async def upgrade_kraft_version(self, version: int, *, validate_only: bool) -> None:
+        """Raise kraft.version as the leader, and wait until that is committed.
+
+        With `validate_only` nothing is written. Raises: ApiError NOT_CONTROLLER, or as the core
+        refuses (R-UPG-1).
+        """
 
 
 Handler = Callable[[Request, Context], Awaitable[Message | None]]

@@ -11,7 +11,7 @@ Source: Kafka's `QuorumController`; KAFKA-20839 for a bootstrap that was cut sho
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import trio
 
@@ -23,16 +23,21 @@ from kraftwire.messages.controller_registration_request import ControllerRegistr
 from kraftwire.messages.no_op_record import NoOpRecord
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftwire.node import controller_steps as steps
-from kraftwire.node.context import Context
+from kraftwire.node.config import NodeConfig
+from kraftwire.node.context import Quorum
 from kraftwire.node.controller_steps import Result, VersionedRecord
+from kraftwire.node.image import MetadataImage
 from kraftwire.node.logs import log
 from kraftwire.node.waiting import Outcome
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.metadata import encode_metadata
+from kraftwire.replica.state_machine import SnapshotReader
 from kraftwire.wire.message import Message
 
 __all__ = ["Controller"]
+
+_LOOK_AGAIN_MS = 500
 
 # Decides with the image as it is when its turn comes.
 Step = Callable[[], Result]
@@ -44,27 +49,30 @@ def _not_active() -> ApiError:
 
 
 class Controller:
-    """A commit listener that follows the log everywhere and writes where it leads.
+    """A state machine that follows the log everywhere and writes where it leads.
 
-    Order: the driver feeds `handle_commit` and `handle_leader_change`; `run` is a task beside it.
+    Order: it is added to the driver; `run` is a task next to it.
     """
 
     def __init__(
         self,
-        context: Context,
+        config: NodeConfig,
+        quorum: Quorum,
         *,
         bootstrap: Sequence[VersionedRecord],
         new_cluster_id: Callable[[], str] | None = None,
     ) -> None:
-        """Follow the image of a context.
+        """Start with an empty image.
 
         Shape: `bootstrap` is what the log of a new cluster begins with. `new_cluster_id` is given
         where the log is to tell the cluster's id, and makes one if nobody has any.
         """
-        self._context = context
+        self._quorum = quorum
+        self._idle_ms = config.idle_interval_ms
+        self._image = MetadataImage()
         self._bootstrap = bootstrap
         self._new_cluster_id = new_cluster_id
-        self._sessions = steps.Sessions(context.config.session_timeout_ms)
+        self._sessions = steps.Sessions(config.session_timeout_ms)
         self._epoch: int | None = None
         self._queue: deque[Waiting] = deque()
         self._wake = trio.Event()
@@ -72,51 +80,66 @@ class Controller:
     @property
     def is_active(self) -> bool:
         """Whether this node leads the quorum and no voter of another make is there."""
-        return self._epoch is not None and not self._context.raft.foreign_voters
+        return self._epoch is not None and not self._quorum.raft.foreign_voters
 
-    def handle_commit(self, batches: Sequence[RecordBatch]) -> None:
+    @property
+    def image(self) -> MetadataImage:
+        """What the committed records say."""
+        return self._image
+
+    def apply(self, batches: Sequence[RecordBatch]) -> None:
         """Replay committed batches."""
+        image = self._image
+        was_complete = not image.problem
         for batch in batches:
-            self._context.image.replay(batch)
+            image.replay(batch)
+        if image.problem and was_complete:
+            log("error", "image-incomplete", reason=image.problem)
         self._notify()
 
-    def handle_leader_change(self, leader_id: int, epoch: int, end_offset: int) -> None:
-        """Take up or lay down the role. Shape: nothing was committed at or above `end_offset`."""
-        is_leader = leader_id == self._context.key.id
+    def load(self, snapshot: SnapshotReader) -> None:
+        """Take the image that a snapshot holds, in a thread; it is looked at once it is whole."""
+        self._image = MetadataImage.load(snapshot.id, snapshot)
+
+    def freeze(self) -> Iterable[bytes]:
+        """The image for a snapshot. Raises: IncompleteImageError if something would be lost."""
+        return self._image.freeze()
+
+    def leadership(self, leader_id: int, epoch: int, end_offset: int) -> None:
+        """Take up or lay down the role."""
+        is_leader = leader_id == self._quorum.key.id
         self._epoch = epoch if is_leader else None
         log("info", "leader-change", leader=leader_id, epoch=epoch, end_offset=end_offset)
         self._notify()
 
     async def register_controller(self, request: ControllerRegistrationRequest) -> Message:
         """Register a controller. Raises: ApiError NOT_CONTROLLER, as all that follow."""
-        return await self._ask(
-            lambda: steps.register_controller(self._context.image, request)
-        )
+        return await self._ask(lambda: steps.register_controller(self._image, request))
 
     async def register_broker(self, request: BrokerRegistrationRequest) -> Message:
         """Register a broker."""
-        context = self._context
+        quorum = self._quorum
         return await self._ask(
             lambda: steps.register_broker(
-                context.image,
+                self._image,
                 self._sessions,
                 request,
-                cluster_id=context.raft.cluster_id,
-                next_offset=context.raft.end_offset,
-                now_ms=context.now_ms(),
+                cluster_id=quorum.raft.cluster_id,
+                next_offset=quorum.raft.end_offset,
+                now_ms=quorum.now_ms(),
             )
         )
 
     async def heartbeat(self, request: BrokerHeartbeatRequest) -> Message:
         """Take a broker's heartbeat."""
-        context = self._context
+        now_ms = self._quorum.now_ms
         return await self._ask(
-            lambda: steps.heartbeat(context.image, self._sessions, request, context.now_ms())
+            lambda: steps.heartbeat(self._image, self._sessions, request, now_ms())
         )
 
     async def unregister_broker(self, request: UnregisterBrokerRequest) -> Message:
         """Forget a broker."""
-        return await self._ask(lambda: steps.unregister_broker(self._context.image, request))
+        return await self._ask(lambda: steps.unregister_broker(self._image, request))
 
     async def run(self) -> None:
         """Write what there is to write, one change after the other, while the node runs."""
@@ -124,7 +147,9 @@ class Controller:
             epoch = self._epoch
             if epoch is None or not self.is_active:
                 self._refuse_all()
-                await self._wait(None)
+                # What is known of the voters' software changes without a word.
+                until = None if epoch is None else self._quorum.now_ms() + _LOOK_AGAIN_MS
+                await self._wait(until)
                 continue
             try:
                 await self._lead(epoch)
@@ -134,7 +159,7 @@ class Controller:
                 self._refuse_all()
                 if self._epoch == epoch:
                     # As in Kafka, whoever cannot write gives way to somebody who may.
-                    self._context.resign(epoch)
+                    self._quorum.resign(epoch)
                     self._epoch = None
 
     async def _ask(self, step: Step) -> Message:
@@ -153,38 +178,38 @@ class Controller:
 
     async def _lead(self, epoch: int) -> None:
         """Be the active controller of an epoch until it is over."""
-        context = self._context
+        quorum = self._quorum
         await self._activate(epoch)
-        self._sessions.renew_all(context.image, context.now_ms())
-        idle_ms = context.config.idle_interval_ms
-        idle_due_ms = context.now_ms() + idle_ms
+        self._sessions.renew_all(self._image, quorum.now_ms())
+        idle_ms = self._idle_ms
+        idle_due_ms = quorum.now_ms() + idle_ms
         while self._epoch == epoch and self.is_active:
-            now_ms = context.now_ms()
+            now_ms = quorum.now_ms()
             if self._queue:
                 await self._serve(epoch)
-            elif expired := steps.expire(context.image, self._sessions, now_ms):
+            elif expired := steps.expire(self._image, self._sessions, now_ms):
                 ids = [record.broker_id for record, _ in expired]  # type: ignore[attr-defined]
                 log("info", "brokers-fenced", brokers=ids)
                 await self._write(epoch, expired)
             elif idle_ms and now_ms >= idle_due_ms:
                 await self._write(epoch, [(NoOpRecord(), 0)])
-                idle_due_ms = max(idle_due_ms + idle_ms, context.now_ms())
+                idle_due_ms = max(idle_due_ms + idle_ms, quorum.now_ms())
             else:
-                expiry_ms = self._sessions.next_expiry_ms(context.image)
+                expiry_ms = self._sessions.next_expiry_ms(self._image)
                 due = [idle_due_ms] if idle_ms else []
                 due += [] if expiry_ms is None else [expiry_ms]
                 await self._wait(min(due, default=None))
 
     async def _activate(self, epoch: int) -> None:
         """Write what a log needs before anything else is decided."""
-        context = self._context
+        quorum = self._quorum
         cluster_id = None
-        if self._new_cluster_id is not None and context.image.cluster_id is None:
-            cluster_id = context.raft.cluster_id or self._new_cluster_id()
-        records = steps.activate(context.image, self._bootstrap, cluster_id)
+        if self._new_cluster_id is not None and self._image.cluster_id is None:
+            cluster_id = quorum.raft.cluster_id or self._new_cluster_id()
+        records = steps.activate(self._image, self._bootstrap, cluster_id)
         if records:
             log("info", "bootstrap", epoch=epoch, records=len(records))
-            await self._write(epoch, records, base_offset=context.raft.end_offset)
+            await self._write(epoch, records, base_offset=quorum.raft.end_offset)
         log("info", "controller-active", epoch=epoch)
 
     async def _serve(self, epoch: int) -> None:
@@ -214,10 +239,10 @@ class Controller:
         Raises: ApiError NOT_CONTROLLER if the leadership ends before.
         """
         values = [encode_metadata(record, version) for record, version in records]
-        context = self._context
-        last = await context.append(values, epoch=epoch, expected_end_offset=base_offset)
-        await context.committed(last, epoch=epoch)
-        while context.image.highest_offset < last:
+        quorum = self._quorum
+        last = await quorum.append(values, epoch=epoch, expected_end_offset=base_offset)
+        await quorum.committed(last, epoch=epoch)
+        while self._image.highest_offset < last:
             if self._epoch != epoch:
                 raise _not_active()
             await self._wait(None)
@@ -236,5 +261,5 @@ class Controller:
         if until_ms is None:
             await self._wake.wait()
             return
-        with trio.move_on_after(max(0, until_ms - self._context.now_ms()) / 1000):
+        with trio.move_on_after(max(0, until_ms - self._quorum.now_ms()) / 1000):
             await self._wake.wait()

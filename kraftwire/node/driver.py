@@ -22,6 +22,7 @@ import trio
 from kraftwire.errors import ApiError
 from kraftwire.limits import EVENTS_PER_TURN, FLUSH_INLINE_SECONDS
 from kraftwire.log.settings import SnapshotSettings
+from kraftwire.node.context import Request
 from kraftwire.node.logs import RateLimit, log
 from kraftwire.node.waiting import CommitWaiters, Outcome
 from kraftwire.protocol.error_codes import ErrorCode
@@ -40,10 +41,15 @@ T = TypeVar("T")
 
 
 class Network(Protocol):
-    """How requests leave; answers come back as events."""
+    """How requests leave."""
 
-    def send(self, request: fx.SendRequest) -> None:
-        """Send a request some time soon."""
+    def send(
+        self,
+        request: fx.SendRequest,
+        tell: Callable[[ev.ResponseReceived | ev.RequestFailed | ev.FeaturesHeard], None],
+    ) -> None:
+        """Send a request some time soon; `tell` gets the answer, unless `reset` comes first, and
+        before it what the other side is like where a connection had to be made."""
 
     def reset(self) -> None:
         """Nobody wants the answers to what was sent so far."""
@@ -143,12 +149,12 @@ class Driver:
         if self._wake is not None:
             self._wake.set()
 
-    async def request(
-        self, message: Message, version: int, *, listener: str = "", software: str = ""
-    ) -> Message:
+    async def request(self, request: Request) -> Message:
         """Let the core answer a raft request."""
         token = self._take_token()
         outcome = self._replies[token] = Outcome[Message]()
+        version, message = request.version, request.message
+        listener, software = request.listener, request.software
         self.submit(ev.RequestReceived(token, version, message, listener, software))
         try:
             return await outcome.wait()
@@ -276,7 +282,7 @@ class Driver:
 
     def send(self, request: fx.SendRequest) -> None:
         """Send a request."""
-        self._network.send(request)
+        self._network.send(request, self.submit)
 
     def reset_connections(self, _: fx.ResetConnections) -> None:
         """Forget the requests in flight."""

@@ -15,6 +15,7 @@ from typing import Protocol
 import trio
 
 from kraftwire.errors import ApiError, WireError
+from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.node.logs import RateLimit, log
 from kraftwire.protocol.session import ClientSession
 from kraftwire.wire.message import Message
@@ -84,8 +85,8 @@ async def open_stream(host: str, port: int) -> Stream:
 class Link:
     """The way to one address.
 
-    Shape: `connect` opens streams, for tests to replace; `on_negotiated` is told the names of the
-    features that the other side supports. Order: one `exchange` at a time.
+    Shape: `connect` opens streams, for tests to replace. Order: one `exchange` or `probe` at a
+    time.
     """
 
     def __init__(
@@ -98,7 +99,6 @@ class Link:
         connect: Callable[[str, int], Awaitable[Stream]] | None = None,
     ) -> None:
         self.address = ("", 0)
-        self.on_negotiated: Callable[[frozenset[str]], None] | None = None
         self._client_id = client_id
         self._stats = stats
         self._garbage = garbage
@@ -109,6 +109,11 @@ class Link:
         self._tap: Tap | None = None
         self._failures = 0
         self._retry_at = 0.0
+
+    @property
+    def api_versions(self) -> ApiVersionsResponse | None:
+        """What the other side of the present connection says of itself."""
+        return None if self._session is None else self._session.api_versions
 
     def retarget(self, host: str, port: int) -> None:
         """From now on talk to this address; a connection to another one is given up."""
@@ -135,17 +140,26 @@ class Link:
         except ApiError:
             is_usable = self._session is not None and self._session.is_ready
             raise
-        except WireError as error:
-            self._stats.bad_answers += 1
-            host, port = self.address
-            self._garbage.log("answer", "bad-answer", peer=f"{host}:{port}", problem=error)
-            raise LinkDown(str(error)) from error
-        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
-            self._stats.disconnects += 1
-            raise LinkDown(str(error)) from error
+        except (WireError, OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            raise self._lost(error) from error
         finally:
             if not is_usable:
                 self._drop()
+
+    async def probe(self) -> ApiVersionsResponse:
+        """What the other side says of itself now, on a connection made for the purpose.
+
+        Raises: as `exchange`.
+        """
+        self._drop()
+        try:
+            session, _ = await self._ready()
+        except (WireError, OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            raise self._lost(error) from error
+        finally:
+            self._drop()
+        assert session.api_versions is not None
+        return session.api_versions
 
     def close(self) -> None:
         """Give the connection up."""
@@ -174,9 +188,6 @@ class Link:
             self._back_off()
             raise
         self._failures = 0
-        if self.on_negotiated is not None and session.api_versions is not None:
-            features = session.api_versions.supported_features
-            self.on_negotiated(frozenset(feature.name for feature in features))
         return session, stream
 
     async def _open(self) -> Stream:
@@ -222,6 +233,16 @@ class Link:
         if output:
             await self._send(stream, output)
         return answers
+
+    def _lost(self, error: Exception) -> LinkDown:
+        """Count how a connection ended."""
+        if isinstance(error, WireError):
+            self._stats.bad_answers += 1
+            host, port = self.address
+            self._garbage.log("answer", "bad-answer", peer=f"{host}:{port}", problem=error)
+        else:
+            self._stats.disconnects += 1
+        return LinkDown(str(error))
 
     def _back_off(self) -> None:
         """Wait longer after each failure in a row, from 50 to 500 ms."""

@@ -3,28 +3,35 @@
 Owns the time-outs and what an attempt that failed is called (R-NET-3). Requests whose answers
 nobody wants any more, after `reset`, keep their connection only until something else has to be
 sent: a Fetch that a former leader has parked must not hold up a vote.
+
+A destination is a replica at an address. What asks another node only what it is like, ApiVersions,
+gets a connection of its own, whose negotiation is the answer: it says that the listener is open
+now, and neither waits for a parked Fetch nor holds up a vote.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
 
 import trio
 
 from kraftwire.errors import ApiError
-from kraftwire.limits import PEER_QUEUE_MAX
+from kraftwire.limits import PEER_QUEUE_MAX, PEERS_MAX
+from kraftwire.messages.api_versions_request import ApiVersionsRequest
+from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.node.link import Link, LinkDown, LinkStats
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.effects import SendRequest
-from kraftwire.raft.events import RequestFailed, ResponseReceived
+from kraftwire.raft.events import FeaturesHeard, RequestFailed, ResponseReceived
+from kraftwire.raft.values import Destination
+from kraftwire.wire.message import Message
 
 __all__ = ["Peers"]
 
-Answered = Callable[[ResponseReceived | RequestFailed], None]
-Negotiated = Callable[[int, frozenset[str]], None]
+Tell = Callable[[ResponseReceived | RequestFailed | FeaturesHeard], None]
+Exchange = Callable[[Link, SendRequest], Awaitable[Message]]
 
 
 @dataclass(slots=True)
@@ -32,6 +39,7 @@ class _Job:
     """A request on its way."""
 
     request: SendRequest
+    tell: Tell
     deadline: float
     is_wanted: bool = True
 
@@ -39,34 +47,28 @@ class _Job:
 class Peers:
     """Sends the core's requests. Order: `run` has to be running for anything to happen."""
 
-    def __init__(
-        self,
-        make_link: Callable[[], Link],
-        answered: Answered,
-        stats: LinkStats,
-        negotiated: Negotiated = lambda _, __: None,
-    ) -> None:
-        """Send through links. Shape: `negotiated` is told what each peer calls its features."""
+    def __init__(self, make_link: Callable[[], Link], stats: LinkStats) -> None:
+        """Send through links."""
         self._make_link = make_link
-        self._answered = answered
         self._stats = stats
-        self._negotiated = negotiated
-        self._peers: dict[int, _Peer] = {}
+        # Least recently used first: requests, and questions what a node is like.
+        self._peers: dict[tuple[Destination, bool], _Peer] = {}
         self._started: trio.MemorySendChannel[_Peer]
         self._to_start: trio.MemoryReceiveChannel[_Peer]
         self._started, self._to_start = trio.open_memory_channel(float("inf"))
 
-    def send(self, request: SendRequest) -> None:
-        """Send a request as soon as the connection is free; exactly one answer follows, unless
-        `reset` comes first."""
-        destination = request.destination
-        peer = self._peers.get(destination.id)
+    def send(self, request: SendRequest, tell: Tell) -> None:
+        """Send a request as soon as the connection is free; `tell` gets exactly one answer, unless
+        `reset` comes first, and before it what the other side of a new connection supports."""
+        is_probe = isinstance(request.message, ApiVersionsRequest)
+        key = request.destination, is_probe
+        peer = self._peers.pop(key, None)
         if peer is None:
-            link = self._make_link()
-            link.on_negotiated = partial(self._negotiated, destination.id)
-            peer = self._peers[destination.id] = _Peer(link, self._answered, self._stats)
+            self._forget_others(request.destination, is_probe)
+            peer = _Peer(self._make_link(), self._stats, _probe if is_probe else _exchange)
             self._started.send_nowait(peer)
-        peer.add(_Job(request, trio.current_time() + request.timeout_ms / 1000))
+        self._peers[key] = peer
+        peer.add(_Job(request, tell, trio.current_time() + request.timeout_ms / 1000))
 
     def reset(self) -> None:
         """Forget everything that has been sent or waits to be sent (R-NET-6)."""
@@ -79,43 +81,86 @@ class Peers:
             async for peer in self._to_start:
                 nursery.start_soon(peer.run)
 
+    def _forget_others(self, destination: Destination, is_probe: bool) -> None:
+        """Let connections go that a new one takes the place of.
+
+        A replica that is at another address now is not at the old one. Ids and addresses are
+        what peers say: so many as nobody has are bounded by number.
+        """
+        old = [
+            key
+            for key in self._peers
+            if key[0].key == destination.key and key[1] is is_probe
+        ]
+        old += list(self._peers)[: max(0, len(self._peers) - PEERS_MAX + 1)]
+        for key in dict.fromkeys(old):
+            self._peers.pop(key).retire()
+
+
+async def _exchange(link: Link, request: SendRequest) -> Message:
+    return await link.exchange(request.message)
+
+
+async def _probe(link: Link, _: SendRequest) -> Message:
+    return await link.probe()
+
 
 class _Peer:
     """The task of one destination."""
 
-    def __init__(self, link: Link, answered: Answered, stats: LinkStats) -> None:
+    def __init__(self, link: Link, stats: LinkStats, exchange: Exchange) -> None:
         self._link = link
-        self._answered = answered
         self._stats = stats
+        self._exchange_with = exchange
         self._queue: deque[_Job] = deque(maxlen=PEER_QUEUE_MAX)
         self._wake = trio.Event()
         self._current: _Job | None = None
         self._scope: trio.CancelScope | None = None
+        self._is_retired = False
+        self._said: ApiVersionsResponse | None = None
 
     def add(self, job: _Job) -> None:
+        """Send this as soon as there is nothing before it."""
         self._queue.append(job)
         self._wake.set()
         if self._current is not None and not self._current.is_wanted and self._scope is not None:
             self._scope.cancel()
 
     def forget(self) -> None:
+        """Nobody wants the answers."""
         self._queue.clear()
         if self._current is not None:
             self._current.is_wanted = False
 
+    def retire(self) -> None:
+        """Nothing will be added any more: answer what there is, and end."""
+        self._is_retired = True
+        self._wake.set()
+
     async def run(self) -> None:
+        """Serve until retired or cancelled."""
         try:
-            while True:
-                while not self._queue:
+            while self._queue or not self._is_retired:
+                if not self._queue:
                     self._wake = trio.Event()
                     await self._wake.wait()
+                    continue
                 job = self._current = self._queue.popleft()
                 answer = await self._exchange(job)
                 self._current = None
+                self._tell_features(job)
                 if job.is_wanted:
-                    self._answered(answer)
+                    job.tell(answer)
         finally:
             self._link.close()
+
+    def _tell_features(self, job: _Job) -> None:
+        """Pass on once what the other side of each connection says that it supports."""
+        said = self._link.api_versions
+        if said is not None and said is not self._said:
+            self._said = said
+            features = frozenset(feature.name for feature in said.supported_features)
+            job.tell(FeaturesHeard(job.request.destination, features))
 
     async def _exchange(self, job: _Job) -> ResponseReceived | RequestFailed:
         """Carry out one request within its time; every way it can fail is an answer too."""
@@ -124,7 +169,7 @@ class _Peer:
         with trio.CancelScope(deadline=job.deadline) as self._scope:
             try:
                 self._link.retarget(request.destination.host, request.destination.port)
-                message = await self._link.exchange(request.message)
+                message = await self._exchange_with(self._link, request)
                 return ResponseReceived(request.request_id, message)
             except LinkDown:
                 await trio.lowlevel.checkpoint()

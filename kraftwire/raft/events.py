@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kraftwire.raft.values import Destination
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
 
@@ -16,6 +17,7 @@ __all__ = [
     "AppendRequested",
     "ClusterIdKnown",
     "Event",
+    "FeaturesHeard",
     "ListenerConsumed",
     "ListenerRegistered",
     "LogFlushed",
@@ -74,6 +76,17 @@ class RequestFailed:
 
     request_id: int
     error: int
+
+
+@dataclass(slots=True)
+class FeaturesHeard:
+    """A connection for requests was made, and the other side named the features it supports.
+
+    By them a replica of another implementation is known, also one that never asks this node.
+    """
+
+    destination: Destination
+    features: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -210,6 +223,7 @@ Event = (
     | RequestReceived
     | ResponseReceived
     | RequestFailed
+    | FeaturesHeard
     | LogFlushed
     | AppendRequested
     | ListenerRegistered

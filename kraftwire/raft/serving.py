@@ -15,6 +15,7 @@ from kraftwire.limits import FETCH_WAIT_MAX_MS
 from kraftwire.messages import fetch_response as answer
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.fetching import fetching_replica
 from kraftwire.protocol.session import SOFTWARE_NAME
 from kraftwire.raft.answers import cluster_id_differs, leader_address, leader_error
 from kraftwire.raft.changes import settle_change
@@ -36,8 +37,6 @@ __all__ = [
 
 # From this version on an answer says where the leader is (R-FET-17).
 _ENDPOINTS_VERSION = 17
-
-_REPLICA_STATE_VERSION = 15
 
 
 def handle_fetch_request(state: RaftState, event: RequestReceived) -> None:
@@ -74,15 +73,6 @@ def _is_legal(request: FetchRequest, partition: FetchPartition) -> bool:
     )
 
 
-def _replica(event: RequestReceived, partition: FetchPartition) -> ReplicaKey:
-    request = cast("FetchRequest", event.message)
-    if event.version < _REPLICA_STATE_VERSION:
-        replica_id = request.replica_id
-    else:
-        replica_id = request.replica_state.replica_id if request.replica_state else -1
-    return ReplicaKey(replica_id, partition.replica_directory_id)
-
-
 def _answer(
     state: RaftState, event: RequestReceived, *, may_wait: bool = False, counts: bool = True
 ) -> None:
@@ -90,7 +80,7 @@ def _answer(
     request = cast("FetchRequest", event.message)
     partition = request.topics[0].partitions[0]
     error = leader_error(state, partition.current_leader_epoch)
-    replica = _replica(event, partition)
+    replica = ReplicaKey(fetching_replica(request), partition.replica_directory_id)
     if error == ErrorCode.NONE and replica.id == state.config.key.id:
         error = ErrorCode.UNKNOWN_SERVER_ERROR
     role = state.role

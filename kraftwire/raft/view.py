@@ -57,6 +57,13 @@ class RaftView:
         return self._state.voters
 
     @property
+    def foreign_voters(self) -> frozenset[int]:
+        """The voters that are known to be another implementation, as far as they have answered or
+        asked."""
+        is_foreign = self._state.is_foreign
+        return frozenset(voter.key.id for voter in self._state.voters if is_foreign(voter.key))
+
+    @property
     def is_voter(self) -> bool:
         """Whether this replica is in the voter set."""
         return self._state.is_voter

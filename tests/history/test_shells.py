@@ -29,6 +29,7 @@ from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.metadata import encode_metadata
 from tests.history.putting_back import Edit, history
+from tests.support.node_stub import request_of
 from tests.support.raft_disk import Disk
 from tests.support.raft_nodes import directory_id, endpoint, voter_set
 from tests.support.raft_talk import CLUSTER_ID, voted
@@ -69,17 +70,16 @@ class _Store(Disk):
 class _Voters:
     """A network in which everybody votes for this node and says nothing else."""
 
-    def __init__(self) -> None:
-        self.driver: Driver | None = None
+    def __init__(self, core: RaftCore) -> None:
+        self._core = core
 
-    def send(self, request: effects.SendRequest) -> None:
+    def send(
+        self, request: effects.SendRequest, answered: Callable[[events.ResponseReceived], None]
+    ) -> None:
         """Answer requests for votes."""
-        driver = self.driver
-        assert driver is not None
         if request.message.NAME == "VoteRequest":
-            epoch = driver.core.epoch  # type: ignore[attr-defined]
-            answer = voted(epoch, is_granted=True)
-            driver.submit(events.ResponseReceived(request.request_id, answer))
+            answer = voted(self._core.epoch, is_granted=True)
+            answered(events.ResponseReceived(request.request_id, answer))
 
     def reset(self) -> None:
         """Nothing is remembered."""
@@ -93,10 +93,8 @@ def _driver(persist: Persist) -> Driver:
         voters=voter_set([1, 2, 3]),
         endpoints=(endpoint(1),),
     )
-    network = _Voters()
     core = RaftCore(config, StoredState(), Random(1))
-    driver = network.driver = Driver(core, _Store(persist), network)  # type: ignore[arg-type]
-    return driver
+    return Driver(core, _Store(persist), _Voters(core))  # type: ignore[arg-type]
 
 
 def _play(story: Callable[[], Awaitable[None]]) -> None:
@@ -161,7 +159,7 @@ def test_a_leader_that_was_stopped_for_a_while_does_not_answer_as_one() -> None:
             assert isinstance(clock, MockClock)
             clock.jump(20)
             topic = TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData()])
-            answer = await driver.request(DescribeQuorumRequest(topics=[topic]), 2)
+            answer = await driver.request(request_of(DescribeQuorumRequest(topics=[topic]), 2))
             error = answer.topics[0].partitions[0].error_code  # type: ignore[attr-defined]
             nursery.cancel_scope.cancel()
         assert error == 6, "answered as the leader that it was"

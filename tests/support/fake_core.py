@@ -81,7 +81,8 @@ class World:
             raise self.failure
         self.done.append(f"persist {effect.state.epoch}")
 
-    def send(self, request: fx.SendRequest) -> None:
+    def send(self, request: fx.SendRequest, answered: Callable[[Any], None] | None = None) -> None:
+        del answered
         self.done.append(f"send {request.request_id}")
 
     def reset(self) -> None:

@@ -121,7 +121,7 @@ def config_of(node_id: int = 1, **more: object) -> NodeConfig:
 
 
 class StubNode:
-    """A `Context`. Shape: `batches` is the log; `is_stuck` holds commits back."""
+    """A `Context` and a `Quorum`. Shape: `batches` is the log; `is_stuck` holds commits back."""
 
     def __init__(self, node_id: int = 1, voter_count: int = 3, **more: object) -> None:
         self.config = config_of(node_id, **more)
@@ -131,9 +131,8 @@ class StubNode:
             for n in range(1, voter_count + 1)
         )
         self.raft = RaftStub(voters=VoterSet.of(*voters))
-        self.image = MetadataImage()
         self.endpoints = self.config.advertised
-        self.controller = Controller(self, bootstrap=())
+        self.controller = Controller(self.config, self, bootstrap=())
         self.batches: list[RecordBatch] = []
         self.clock_ms = 1_000_000
         self.is_stuck = False
@@ -142,11 +141,16 @@ class StubNode:
         self.core_answer: Message | None = None
         self.forward_answer: Message | ApiError | None = None
 
+    @property
+    def image(self) -> MetadataImage:
+        """The controller's."""
+        return self.controller.image
+
     def commit(self, batch: RecordBatch) -> None:
         """Put a batch behind the log and replay it."""
         self.batches.append(batch)
         self.raft.end_offset = self.raft.high_watermark = batch.last_offset + 1
-        self.controller.handle_commit([batch])
+        self.controller.apply([batch])
 
     def commit_records(self, *records: VersionedRecord, timestamp: int = 1000) -> int:
         """Commit metadata records as one batch; returns the offset of the first."""

@@ -31,7 +31,7 @@ class ClockedNode(StubNode):
 async def leader(**more: object) -> AsyncIterator[ClockedNode]:
     """A node that leads epoch 1 and has written its bootstrap records."""
     node = ClockedNode(**({"idle_interval_ms": 0} | more))  # type: ignore[arg-type]
-    node.controller = Controller(node, bootstrap=[LEVEL])
+    node.controller = Controller(node.config, node, bootstrap=[LEVEL])
     async with trio.open_nursery() as nursery:
         nursery.start_soon(node.controller.run)
         elect(node)
@@ -44,7 +44,7 @@ def elect(node: StubNode, epoch: int = 1) -> None:
     """Let a node lead an epoch."""
     node.raft.epoch = epoch
     node.commit(control_batch(node.raft.end_offset, epoch=epoch))
-    node.controller.handle_leader_change(node.key.id, epoch, node.raft.end_offset)
+    node.controller.leadership(node.key.id, epoch, node.raft.end_offset)
 
 
 async def refused(call: Callable[[], Awaitable[object]]) -> int:
@@ -73,7 +73,9 @@ async def test_a_leader_generates_the_cluster_id_where_the_log_keeps_it() -> Non
     """Without a formatted directory the log is the only place that all nodes share."""
     node = ClockedNode(idle_interval_ms=0)
     node.raft.cluster_id = None
-    node.controller = Controller(node, bootstrap=[LEVEL], new_cluster_id=lambda: "new-id")
+    node.controller = Controller(
+        node.config, node, bootstrap=[LEVEL], new_cluster_id=lambda: "new-id"
+    )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(node.controller.run)
         elect(node)
@@ -122,7 +124,7 @@ async def test_a_leader_beside_voters_of_another_make_refuses_and_writes_nothing
     """A Java controller is the better one; it takes over, and brokers try again meanwhile."""
     node = ClockedNode(idle_interval_ms=500)
     node.raft.foreign_voters = frozenset({2})
-    node.controller = Controller(node, bootstrap=[LEVEL])
+    node.controller = Controller(node.config, node, bootstrap=[LEVEL])
     async with trio.open_nursery() as nursery:
         nursery.start_soon(node.controller.run)
         elect(node)

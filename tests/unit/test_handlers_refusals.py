@@ -34,7 +34,7 @@ pytestmark = pytest.mark.trio
 def active_node() -> StubNode:
     """The active controller, with broker 1 registered at epoch 1."""
     node = with_brokers(StubNode(), 1)
-    node.controller.handle_leader_change(1, 1, node.raft.end_offset)
+    node.controller.leadership(1, 1, node.raft.end_offset)
     return node
 
 

@@ -21,6 +21,7 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
 from tests.support.fake_core import WALL_MS, FakeCore, Listener, World, batch, make, run, send
+from tests.support.node_stub import request_of
 
 
 @pytest.mark.trio
@@ -191,7 +192,7 @@ async def test_a_request_gets_its_own_reply(autojump_clock: Any, nursery: trio.N
     replies: dict[int, int] = {}
 
     async def ask(version: int) -> None:
-        reply = await driver.request(VoteRequest(), version)
+        reply = await driver.request(request_of(VoteRequest(), version))
         assert isinstance(reply, VoteResponse)
         replies[version] = reply.error_code
 
@@ -218,7 +219,7 @@ async def test_a_reply_takes_its_records_from_the_log(
 
     driver = make(FakeCore(answer), world)
     await run(driver, nursery)
-    reply = await driver.request(FetchRequest(), 17)
+    reply = await driver.request(request_of(FetchRequest(), 17))
     assert isinstance(reply, FetchResponse)
     assert reply.responses[0].partitions[0].records == b"bat"
     assert world.done == ["read 4-9"]
@@ -242,7 +243,7 @@ async def test_a_reply_to_a_connection_that_is_gone_is_dropped(
     driver = make(FakeCore(answer), world)
     await run(driver, nursery)
     with trio.move_on_after(1):
-        await driver.request(VoteRequest(), 2)
+        await driver.request(request_of(VoteRequest(), 2))
     driver.submit(ev.TimerExpired())
     await trio.testing.wait_all_tasks_blocked()
     assert world.done == []

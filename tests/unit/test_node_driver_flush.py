@@ -13,6 +13,7 @@ from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
 from tests.support.fake_core import FakeCore, World, make, run
+from tests.support.node_stub import request_of
 
 
 @pytest.mark.trio
@@ -32,7 +33,7 @@ async def test_answers_leave_before_the_flush_that_follows_them(
     await run(driver, nursery)
 
     async def ask() -> None:
-        await driver.request(FetchRequest(), 17)
+        await driver.request(request_of(FetchRequest(), 17))
         world.done.append("answered")
 
     # Tasks of one round run in any order, so once would prove little.

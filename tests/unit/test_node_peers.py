@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from typing import Any
 
@@ -11,104 +9,16 @@ import pytest
 import trio
 import trio.testing
 
-from kraftwire.errors import ApiError
+from kraftwire.limits import PEERS_MAX
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
-from kraftwire.messages.api_versions_response import (
-    ApiVersion,
-    ApiVersionsResponse,
-    SupportedFeatureKey,
-)
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
-from kraftwire.node.config import ConnectionLimits, Listener
-from kraftwire.node.connection import Connection, ConnectionStats, Service
 from kraftwire.node.context import Request
-from kraftwire.node.link import Link, LinkDown, LinkStats, Stream, open_stream
-from kraftwire.node.logs import RateLimit
-from kraftwire.node.peers import Peers
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.effects import Destination, SendRequest
-from kraftwire.raft.events import RequestFailed, ResponseReceived
 from kraftwire.wire.message import Message
-
-LISTENER = Listener("CONTROLLER", "peer", 9093, True, False)
-Handle = Callable[[Request], Awaitable[Message | None]]
-
-
-class FarSide:
-    """The nodes that links connect to: each connection is served by `handle`, or by `serve`."""
-
-    def __init__(self, nursery: trio.Nursery) -> None:
-        self.versions = {18: (0, 4), 52: (0, 2)}
-        self.connects: list[tuple[str, int, float]] = []
-        self.requests: list[tuple[str, int]] = []
-        self.is_down = False
-        self.handle: Handle = self._vote
-        self.serve: Callable[[Any], Awaitable[None]] = self._serve
-        self.stats = LinkStats()
-        self._nursery = nursery
-
-    async def connect(self, host: str, port: int) -> Stream:
-        self.connects.append((host, port, trio.current_time()))
-        await trio.lowlevel.checkpoint()
-        if self.is_down:
-            raise ConnectionRefusedError("connection refused")
-        near, far = trio.testing.memory_stream_pair()
-        self._nursery.start_soon(self.serve, far)
-        return near
-
-    def link(self) -> Link:
-        limit = RateLimit(trio.current_time)
-        return Link("raft-client-1", stats=self.stats, garbage=limit, connect=self.connect)
-
-    async def _serve(self, far: Any) -> None:
-        service = Service(LISTENER, self.versions, self._answer)
-        stats, limit = ConnectionStats(), RateLimit(trio.current_time)
-        connection = Connection(far, service, ConnectionLimits(), stats=stats, garbage=limit)
-        await connection.serve()
-
-    async def _answer(self, request: Request) -> Message | None:
-        if isinstance(request.message, ApiVersionsRequest):
-            keys = [
-                ApiVersion(api_key=key, min_version=low, max_version=high)
-                for key, (low, high) in self.versions.items()
-            ]
-            feature = SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)
-            return ApiVersionsResponse(api_keys=keys, supported_features=[feature])
-        self.requests.append((type(request.message).__name__, request.version))
-        return await self.handle(request)
-
-    @staticmethod
-    async def _vote(request: Request) -> Message:
-        del request
-        return VoteResponse(error_code=7)
-
-
-class Answers:
-    """What the core would hear."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[int, int | str]] = []
-
-    def __call__(self, event: ResponseReceived | RequestFailed) -> None:
-        if isinstance(event, RequestFailed):
-            self.events.append((event.request_id, event.error))
-        else:
-            self.events.append((event.request_id, event.message.NAME))
-
-
-def request(request_id: int, message: Message | None = None, peer: int = 2) -> SendRequest:
-    destination = Destination(peer, f"host{peer}", 9093)
-    return SendRequest(request_id, destination, message or VoteRequest(), 2000)
-
-
-async def start(far: FarSide, nursery: trio.Nursery) -> tuple[Peers, Answers]:
-    answers = Answers()
-    peers = Peers(far.link, answers, far.stats)
-    nursery.start_soon(peers.run)
-    await trio.testing.wait_all_tasks_blocked()
-    return peers, answers
+from tests.support.far_side import FarSide, request, start
 
 
 @pytest.mark.trio
@@ -290,104 +200,130 @@ async def test_a_new_address_of_a_node_is_used(autojump_clock: Any, nursery: tri
     assert answers.events == [(1, "VoteResponse"), (2, "VoteResponse")]
 
 
-HOSTILE = {
-    "nothing": b"",
-    "text": b"SSH-2.0-OpenSSH_9.2\r\n",
-    "a negative length": struct.pack(">i", -5),
-    "an endless frame": struct.pack(">i", 0x7FFFFFFF),
-    "an empty frame": struct.pack(">i", 0),
-    "another correlation id": struct.pack(">iih", 6, 4711, 0),
-    "a cut answer": struct.pack(">iih", 6, 0, 0),
-    "an error code": struct.pack(">iihi", 10, 0, 42, 0),
-    "an unknown error code": struct.pack(">iihi", 10, 0, 999, 0),
-    "no APIs at all": struct.pack(">iihi", 10, 0, 35, 0),
-    "an array of two billion": struct.pack(">iihbbbbb", 11, 0, 0, -1, -1, -1, -1, 7),
-}
+@pytest.mark.trio
+async def test_a_question_what_a_node_is_like_is_answered_by_a_new_connection(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """What a node said when it was connected to may be long ago: it may be down by now."""
+    del autojump_clock
+    far = FarSide(nursery)
+    peers, answers = await start(far, nursery)
+    for number in (1, 2):
+        peers.send(request(number, ApiVersionsRequest()))
+        await trio.sleep(1)
+    far.is_down = True
+    peers.send(request(3, ApiVersionsRequest()))
+    await trio.sleep(1)
+    assert answers.events == [
+        (1, "ApiVersionsResponse"),
+        (2, "ApiVersionsResponse"),
+        (3, ErrorCode.BROKER_NOT_AVAILABLE),
+    ]
+    assert len(far.connects) == 3
+    assert answers.features == [{"kraft.version"}, {"kraft.version"}]
 
 
 @pytest.mark.trio
-@pytest.mark.parametrize("kind", HOSTILE)
-async def test_a_hostile_answer_is_a_failed_request(
-    autojump_clock: Any, nursery: trio.Nursery, kind: str
+async def test_such_a_question_waits_for_nothing_and_holds_up_nothing(
+    autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """No answer of a peer, whatever its bytes, may end a node or make it spin."""
+    """A parked Fetch and a voter that does not answer must not keep each other waiting."""
     del autojump_clock
     far = FarSide(nursery)
 
-    async def hostile(stream: Any) -> None:
-        await stream.receive_some(1000)
-        with trio.move_on_after(10):
-            await stream.send_all(HOSTILE[kind])
-            await stream.receive_some(1000)
-        await stream.aclose()
+    async def parked(_: Request) -> Message:
+        await trio.sleep(1.5)
+        return VoteResponse()
 
-    far.serve = hostile
+    far.handle = parked
     peers, answers = await start(far, nursery)
     peers.send(request(1))
-    await trio.sleep(3)
-    assert answers.events == [(1, ErrorCode.BROKER_NOT_AVAILABLE)]
-    far.serve = far._serve
-    peers.send(request(2))
-    await trio.sleep(3)
-    assert answers.events[1:] == [(2, "VoteResponse")]
+    await trio.sleep(0.1)
+    peers.send(request(2, ApiVersionsRequest()))
+    await trio.sleep(0.1)
+    assert answers.events == [(2, "ApiVersionsResponse")]
 
-
-@pytest.mark.trio
-@pytest.mark.parametrize("host", ["", ".", "a..b", "\ud800", "x" * 300, "two words", "a\0b"])
-async def test_an_address_that_is_none_is_a_failed_connection(host: str) -> None:
-    """Endpoints of leaders and voters are words of peers."""
-    with pytest.raises(OSError, match=r"\w"):
-        await open_stream(host, 1)
-
-
-@pytest.mark.trio
-async def test_an_answer_that_cannot_be_read_is_counted(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
-    """The counter tells a broken peer from a slow network."""
-    del autojump_clock
-    far = FarSide(nursery)
-
-    async def bad_answer(stream: Any) -> None:
+    async def silent(stream: Any) -> None:
         await stream.receive_some(1000)
-        await stream.send_all(struct.pack(">iih", 6, 0, 0))
-        await stream.receive_some(1000)
+        await trio.sleep_forever()
 
-    far.serve = bad_answer
-    link = far.link()
-    link.retarget("peer", 1)
-    with pytest.raises(LinkDown):
-        await link.exchange(VoteRequest())
-    assert far.stats.bad_answers == 1
-
-
-@pytest.mark.trio
-async def test_a_link_tells_the_features_of_the_other_side(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
-    """By them a node that never asks us anything is told from one of ours."""
-    del autojump_clock
-    far = FarSide(nursery)
-    link = far.link()
-    seen: list[frozenset[str]] = []
-    link.on_negotiated = seen.append
-    link.retarget("peer", 1)
-    await link.exchange(VoteRequest())
-    await link.exchange(VoteRequest())
-    assert seen == [frozenset({"kraft.version"})]
-    link.close()
+    far.serve = silent
+    peers.send(request(3, ApiVersionsRequest()))
+    await trio.sleep(1.5)
+    assert answers.events[1:] == [(1, "VoteResponse")]
+    await trio.sleep(2)
+    assert answers.events[2:] == [(3, ErrorCode.BROKER_NOT_AVAILABLE)]
 
 
 @pytest.mark.trio
-async def test_an_unsupported_api_is_an_error_of_its_own(
+async def test_one_id_at_two_addresses_is_two_connections(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """Whoever forwards a request has to tell its client why."""
+    """A voter whose disk was replaced has its old id: what is meant for one of the two must not
+    go to the other, nor wait for it."""
     del autojump_clock
     far = FarSide(nursery)
-    link = far.link()
-    link.retarget("peer", 1)
-    with pytest.raises(ApiError) as caught:
-        await link.exchange(FetchRequest())
-    assert caught.value.code == ErrorCode.UNSUPPORTED_VERSION
-    link.close()
+    held = trio.Event()
+
+    async def old_is_stuck(_: Request) -> Message:
+        if len(far.requests) == 1:
+            await held.wait()
+        return VoteResponse()
+
+    far.handle = old_is_stuck
+    peers, answers = await start(far, nursery)
+    old = Destination(2, "old", 9093, b"o" * 16)
+    new = Destination(2, "new", 9093, b"n" * 16)
+    peers.send(SendRequest(1, old, VoteRequest(), 2000))
+    await trio.sleep(0.1)
+    peers.send(SendRequest(2, new, VoteRequest(), 2000))
+    peers.send(SendRequest(3, new, VoteRequest(), 2000))
+    await trio.sleep(0.1)
+    assert answers.events == [(2, "VoteResponse"), (3, "VoteResponse")]
+    held.set()
+    await trio.sleep(0.1)
+    peers.send(SendRequest(4, old, VoteRequest(), 2000))
+    await trio.sleep(0.1)
+    assert answers.events[2:] == [(1, "VoteResponse"), (4, "VoteResponse")]
+    assert [host for host, _, _ in far.connects] == ["old", "new"]
+
+
+@pytest.mark.trio
+async def test_connections_to_old_addresses_are_closed(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """Addresses are what peers say: making them up must not fill this node with connections."""
+    del autojump_clock
+    far = FarSide(nursery)
+    closed: list[int] = []
+
+    async def counted(stream: Any) -> None:
+        await far._serve(stream)
+        closed.append(1)
+
+    far.serve = counted
+    peers, answers = await start(far, nursery)
+    for number in range(5):
+        peers.send(SendRequest(number, Destination(2, f"h{number}", 9093), VoteRequest(), 2000))
+        await trio.sleep(0.1)
+    assert len(closed) == 4
+    for number in range(PEERS_MAX + 10):
+        peers.send(SendRequest(number, Destination(9 + number, "h", 9), VoteRequest(), 2000))
+        await trio.sleep(0.1)
+    assert len(closed) == 4 + 11
+    assert len(answers.events) == 5 + PEERS_MAX + 10
+
+
+@pytest.mark.trio
+async def test_every_connection_tells_once_what_the_other_side_supports(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """By that a node of another implementation is known which never asks this one anything."""
+    del autojump_clock
+    far = FarSide(nursery)
+    peers, answers = await start(far, nursery)
+    for number, peer in ((1, 2), (2, 2), (3, 3)):
+        peers.send(request(number, peer=peer))
+        await trio.sleep(0.1)
+    assert answers.heard == [(2, {"kraft.version"}), (3, {"kraft.version"})]
+    assert [number for number, _ in answers.events] == [1, 2, 3]

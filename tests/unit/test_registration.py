@@ -44,13 +44,13 @@ class ClockedNode(StubNode):
 async def test_a_node_registers_its_controller_and_its_broker() -> None:
     """After that, clients find the broker and tools find the controller."""
     node = ClockedNode(idle_interval_ms=0)
-    node.controller = Controller(node, bootstrap=[LEVEL])
+    node.controller = Controller(node.config, node, bootstrap=[LEVEL])
     registration = Registration(node, INCARNATION)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(node.controller.run)
         nursery.start_soon(registration.run)
         node.commit(control_batch(0))
-        node.controller.handle_leader_change(1, 1, 1)
+        node.controller.leadership(1, 1, 1)
         await trio.sleep(3)
         (broker,) = node.image.alive_brokers
         assert (broker.id, broker.incarnation_id) == (1, INCARNATION)

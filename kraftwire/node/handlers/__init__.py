@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from kraftwire import messages
+from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.node.context import Context, Handler, Request
 from kraftwire.node.handlers import (
     add_raft_voter,
@@ -52,6 +53,7 @@ from kraftwire.node.handlers import (
     update_features,
 )
 from kraftwire.node.handlers.versions import RAFT_APIS
+from kraftwire.protocol.fetching import fetching_replica
 from kraftwire.wire.message import Message
 
 __all__ = ["BROKER", "CONTROLLER", "route"]
@@ -136,7 +138,12 @@ def route(request: Request) -> Handler | None:
     """
     key = request.api_key
     if request.from_client_listener and key in BROKER:
-        is_replica = key == _FETCH and fetch.replica_id(request) >= 0
-        if not (is_replica and request.from_controller_listener):
+        is_peer = request.from_controller_listener and _is_of_replica(request)
+        if not is_peer:
             return BROKER[key]
     return CONTROLLER.get(key) if request.from_controller_listener else None
+
+
+def _is_of_replica(request: Request) -> bool:
+    message = request.message
+    return isinstance(message, FetchRequest) and fetching_replica(message) >= 0

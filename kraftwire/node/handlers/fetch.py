@@ -25,14 +25,14 @@ from kraftwire.messages.fetch_response import (
 from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.answers import body, epoch_error, is_quorum_topic, leader_of_topic
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.fetching import fetching_replica
 from kraftwire.wire.message import Message
 
-__all__ = ["handle", "handle_replica", "replica_id"]
+__all__ = ["handle", "handle_replica"]
 
 _WITH_SESSIONS = 7
 _WITH_CURRENT_LEADER = 12
 _WITH_TOPIC_IDS = 13
-_WITH_REPLICA_STATE = 15
 _WITH_NODE_ENDPOINTS = 16
 
 _NEW_SESSION = 0
@@ -43,15 +43,6 @@ _ASK_FOR_LEADER = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_LEADER_EPOCH,
 )
-
-
-def replica_id(request: Request) -> int:
-    """Who fetches: a replica, or -1 for a consumer."""
-    message = body(request, FetchRequest)
-    if request.version < _WITH_REPLICA_STATE:
-        return message.replica_id
-    state = message.replica_state
-    return -1 if state is None else state.replica_id
 
 
 async def handle_replica(request: Request, context: Context) -> Message | None:
@@ -96,7 +87,7 @@ class _Reader:
         self.request = request
         self.context = context
         self.message = body(request, FetchRequest)
-        self.is_replica = replica_id(request) >= 0
+        self.is_replica = fetching_replica(self.message) >= 0
         self.left = min(max(self.message.max_bytes, 0), CLIENT_FETCH_BYTES_MAX)
         self.is_first = True
 

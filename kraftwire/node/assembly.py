@@ -1,0 +1,134 @@
+"""A node's parts, wired together in one go: the core, what drives it, what looks at it.
+
+Owns the order in which they are made. Each gets what it needs when it is made, nothing later.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from kraftwire.node.bootstrap import new_cluster_id, read_bootstrap
+from kraftwire.node.config import NodeConfig
+from kraftwire.node.controller import Controller
+from kraftwire.node.driver import Driver
+from kraftwire.node.handlers.versions import SUPPORTED_FEATURES
+from kraftwire.node.link import Link, LinkStats
+from kraftwire.node.logs import log
+from kraftwire.node.peers import Peers
+from kraftwire.node.registration import Registration
+from kraftwire.node.services import DriverQuorum, Forwarder, NodeContext
+from kraftwire.raft.config import Handover, RaftConfig
+from kraftwire.raft.core import RaftCore
+from kraftwire.raft.events import ClusterIdKnown
+from kraftwire.raft.voters import Endpoint, ReplicaKey
+from kraftwire.records.batch import RecordBatch
+from kraftwire.replica.state_machine import SnapshotReader
+from kraftwire.replica.storage import Storage
+
+__all__ = ["Assembly", "Metadata", "assemble"]
+
+# A factory of connections for a client id.
+MakeLink = Callable[[str], Link]
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """The parts of one node; none of them runs yet."""
+
+    core: RaftCore
+    peers: Peers
+    driver: Driver
+    controller: Controller
+    context: NodeContext
+    registration: Registration
+
+
+def assemble(
+    config: NodeConfig,
+    storage: Storage,
+    endpoints: tuple[Endpoint, ...],
+    make_link: MakeLink,
+    link_stats: LinkStats,
+) -> Assembly:
+    """Make and wire the parts. Raises: StorageError for a bad bootstrap.checkpoint."""
+    node_id = config.node_id
+    key = ReplicaKey(node_id, storage.directory_id)
+    raft_config = _raft_config(config, key, storage.cluster_id, endpoints)
+    core = RaftCore(raft_config, storage.stored_state(), random.Random())
+    peers = Peers(lambda: make_link(f"raft-client-{node_id}"), link_stats)
+    driver = Driver(core, storage, peers, settings=config.snapshots)
+    quorum = DriverQuorum(key, core, driver)
+    controller = Controller(
+        config,
+        quorum,
+        bootstrap=read_bootstrap(config.metadata_log_dir),
+        new_cluster_id=new_cluster_id if config.is_raft_readme else None,
+    )
+    forwarder = Forwarder(lambda: make_link(str(node_id)), config.request_timeout_ms)
+    context = NodeContext(
+        config, endpoints, quorum, controller, driver=driver, forwarder=forwarder
+    )
+    registration = Registration(context, secrets.token_bytes(16))
+    return Assembly(core, peers, driver, controller, context, registration)
+
+
+def _raft_config(
+    config: NodeConfig, key: ReplicaKey, cluster_id: str | None, endpoints: tuple[Endpoint, ...]
+) -> RaftConfig:
+    own = tuple(e for e in endpoints if e.listener in config.controller_listeners)
+    return RaftConfig(
+        key=key,
+        cluster_id=cluster_id,
+        voters=config.voters,
+        topic=config.topic,
+        listener=config.listener_name,
+        endpoints=own if config.is_controller else (),
+        bootstrap_servers=config.bootstrap_servers,
+        timers=config.timers,
+        fetch_max_bytes=config.fetch_max_bytes,
+        fetch_snapshot_max_bytes=config.fetch_snapshot_max_bytes,
+        batch_max_bytes=config.batch_max_bytes,
+        can_be_voter=config.is_controller,
+        auto_join=config.auto_join,
+        features=frozenset(SUPPORTED_FEATURES),
+        handover=Handover(config.handover),
+        describe_leader_last_fetch=config.describe_leader_last_fetch,
+    )
+
+
+class Metadata:
+    """The controller as a state machine, and the cluster id where the log tells it (raft-README
+    mode)."""
+
+    def __init__(self, controller: Controller, driver: Driver, storage: Storage) -> None:
+        self._controller = controller
+        self._driver = driver
+        self._storage = storage
+
+    def apply(self, batches: Sequence[RecordBatch]) -> None:
+        """Take committed batches."""
+        self._controller.apply(batches)
+        self._note_cluster_id()
+
+    def load(self, snapshot: SnapshotReader) -> None:
+        """Take a snapshot; what it says of the cluster's id is noted with the next news."""
+        self._controller.load(snapshot)
+
+    def freeze(self) -> Iterable[bytes]:
+        """The state for a snapshot."""
+        return self._controller.freeze()
+
+    def leadership(self, leader_id: int, epoch: int, end_offset: int) -> None:
+        """Take note of who leads."""
+        self._note_cluster_id()
+        self._controller.leadership(leader_id, epoch, end_offset)
+
+    def _note_cluster_id(self) -> None:
+        cluster_id = self._controller.image.cluster_id
+        if cluster_id is not None and self._storage.cluster_id is None:
+            self._storage.keep_cluster_id(cluster_id)
+            self._driver.submit(ClusterIdKnown(cluster_id))
+            log("info", "cluster-id", cluster_id=cluster_id)

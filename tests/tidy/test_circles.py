@@ -1,0 +1,43 @@
+"""No module needs itself: also for types alone an import in a circle hides who owns what."""
+
+from __future__ import annotations
+
+import ast
+
+from tests.tidy.sources import ROOT, parse, python_files
+
+# Where the rule holds so far.
+PACKAGES = ("wire", "protocol", "records", "raft", "log", "replica", "node", "client")
+
+
+def _imports() -> dict[str, set[str]]:
+    """What each module of these packages imports of them, in whatever block."""
+    paths = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in python_files("kraftwire")
+        if path.relative_to(ROOT).parts[1] in PACKAGES
+    }
+    found: dict[str, set[str]] = {}
+    for name, path in paths.items():
+        targets = set()
+        for node in ast.walk(parse(path)):
+            if isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    full = f"{node.module}.{alias.name}"
+                    targets.add(full if full in paths else str(node.module))
+            elif isinstance(node, ast.Import):
+                targets |= {alias.name for alias in node.names}
+        found[name] = (targets & paths.keys()) - {name}
+    return found
+
+
+def test_no_import_goes_in_a_circle() -> None:
+    """Modules are taken away once nothing that they import is left; what stays is a circle."""
+    left = _imports()
+    assert len(left) > 100
+    while free := {name for name, targets in left.items() if not targets & left.keys()}:
+        left = {name: targets for name, targets in left.items() if name not in free}
+    # What only leads to a circle is no part of one.
+    while loose := left.keys() - {target for targets in left.values() for target in targets}:
+        left = {name: targets for name, targets in left.items() if name not in loose}
+    assert sorted(left) == []

@@ -1,0 +1,140 @@
+"""The README follows a Fetch through the code: what it names is what is called, in that order."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+import trio
+
+from kraftwire.cli.main import main
+from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kraftwire.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraftwire.node.app import Node
+from kraftwire.node.config import load
+from kraftwire.raft.config import METADATA_TOPIC_ID
+from tests.support import payloads
+from tests.support.kafka_process import free_ports
+from tests.support.log_batches import batch
+from tests.support.pcap_builder import Session, frame, pcap_of
+from tests.tidy.sources import ROOT
+
+README = ROOT / "kraftwire" / "README.md"
+PACKAGE = f"{ROOT / 'kraftwire'}/"
+VERSION = 17
+
+
+@contextlib.contextmanager
+def calls() -> Iterator[list[str]]:
+    """The modules whose functions are called meanwhile, one after the other."""
+    found: list[str] = []
+
+    def note(called: FrameType, event: str, _: object) -> None:
+        place = called.f_code.co_filename
+        if event == "call" and place.startswith(PACKAGE) and called.f_code.co_name != "<module>":
+            module = place.removeprefix(PACKAGE)
+            if found[-1:] != [module]:
+                found.append(module)
+
+    sys.setprofile(note)
+    try:
+        yield found
+    finally:
+        sys.setprofile(None)
+
+
+def section(title: str) -> str:
+    """A section of the package's README."""
+    return README.read_text().split(f"## {title}\n")[1].split("\n## ")[0]
+
+
+def modules(text: str) -> list[str]:
+    """The modules that a text names, in order."""
+    return re.findall(r"`([a-z_/]+\.py)`", text)
+
+
+def follows(names: list[str], sequence: list[str]) -> str:
+    """The first of the names that is not called after those before it; empty if all are."""
+    rest = iter(sequence)
+    return next((name for name in names if name not in rest), "")
+
+
+def fetch_request() -> FetchRequest:
+    """A replica that has nothing yet."""
+    partition = FetchPartition(partition=0, current_leader_epoch=1, fetch_offset=0)
+    partition.last_fetched_epoch = 0
+    return FetchRequest(
+        replica_state=ReplicaState(replica_id=2),
+        max_bytes=1 << 20,
+        topics=[FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])],
+    )
+
+
+async def _serve_a_fetch(folder: Path) -> list[str]:
+    """What a node that leads alone calls for one Fetch."""
+    (port,) = free_ports(1)
+    config = folder / "node.properties"
+    config.write_text(
+        f"node.id=1\nlisteners=PLAINTEXT://127.0.0.1:{port}\n"
+        f"controller.quorum.voters=1@127.0.0.1:{port}\nlog.dirs={folder / 'data'}\n"
+        "metadata.max.idle.interval.ms=0\n"
+    )
+    # Without a controller nothing else is written meanwhile.
+    node, stop = Node(load(str(config)), has_controller=False), trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(node.run, stop)
+        await node.ready.wait()
+        await node.driver.waiters.above(0, 60_000)
+        request = frame(payloads.request("Fetch", VERSION, fetch_request()))
+        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            with calls() as found:
+                await stream.send_all(request)
+                answer = await stream.receive_some()
+        assert struct.unpack_from(">i", answer)[0] == len(answer) - 4 > 150
+        stop.set()
+    return found
+
+
+def test_a_fetch_goes_through_a_node_as_the_readme_says(tmp_path: Path) -> None:
+    """A newcomer follows it there; a hop that is not true costs an hour."""
+    text = section("A Fetch through a node, in six hops")
+    hops, others = text.split("Asked on the way")
+    found = trio.run(_serve_a_fetch, tmp_path)
+    assert follows(modules(hops), found) == ""
+    folders = tuple(re.findall(r"`([a-z]+/)`", others))
+    named = {*modules(text), "node/app.py", "node/listener.py"}  # the two that accept connections
+    unnamed = {module for module in found if module not in named}
+    assert {module for module in unnamed if not module.startswith(folders)} == set()
+    assert set(modules(text)) - set(found) == set()
+
+
+def test_a_captured_fetch_is_decoded_as_the_readme_says(tmp_path: Path) -> None:
+    """The same for the toolbox."""
+    records = batch(5)
+    partition = PartitionData(partition_index=0, records=records)
+    topic = FetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=[partition])
+    session = Session().open()
+    session.client(frame(payloads.request("Fetch", VERSION, fetch_request())))
+    session.server(frame(payloads.response("Fetch", VERSION, FetchResponse(responses=[topic]))))
+    path = tmp_path / "fetch.pcap"
+    path.write_bytes(pcap_of(session.segments))
+    text = section("A captured Fetch, hop by hop")
+
+    def decode(*options: str) -> None:
+        with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO())), contextlib.suppress(
+            SystemExit
+        ):
+            main(["decode", str(path), *options])
+
+    with calls() as found:
+        decode("--format", "jsonl", "--records", "full")
+    assert follows(modules(text), found) == ""
+    with calls() as found:
+        decode()
+    assert any(module.startswith("decode/render/") for module in found)
