@@ -17,10 +17,13 @@ from kraftwire.errors import InvariantError, StorageError, UsageError, check
 from kraftwire.log.batches import HEAD, HEAD_SIZE, BatchList
 from kraftwire.log.epochs import EpochEntries, epochs_from, write_epochs
 from kraftwire.log.files import Files
-from kraftwire.log.names import EPOCHS_FILE, join, partition_directory
+from kraftwire.log.flush_mark import Mark, epochs_crc
+from kraftwire.log.names import EPOCHS_FILE, QUORUM_STATE_FILE, join, partition_directory
+from kraftwire.log.opening import Opened, open_directory
 from kraftwire.log.partition_metadata import ensure_partition_metadata
 from kraftwire.log.producers import remove_producer_snapshots, write_producer_snapshot
-from kraftwire.log.recovery import Recovered, epochs_of, recover
+from kraftwire.log.quorum_state import QuorumStateFile
+from kraftwire.log.recovery import epochs_of
 from kraftwire.log.segment import BatchFacts, Segment
 from kraftwire.log.settings import LogSettings
 from kraftwire.log.snapshots.store import SnapshotStore
@@ -41,14 +44,17 @@ class MetadataLog:
     """
 
     def __init__(
-        self, files: Files, directory: str, settings: LogSettings, found: Recovered
+        self, files: Files, directory: str, settings: LogSettings, opened: Opened
     ) -> None:
+        found = opened.found
         self._files = files
         self._settings = settings
         self._segments = found.segments
         self._dirty: list[Segment] = []
         self._epochs: EpochEntries = epochs_of(found.segments)
         self._epochs_stored = list(found.epochs_stored or ())
+        self._mark = opened.mark
+        self._identity = opened.identity
         self._failure: StorageError | None = None
         self.directory = directory
         self.start_offset = found.segments[0].base_offset
@@ -81,27 +87,35 @@ class MetadataLog:
             files.mkdir(partition)
             files.fsync_dir(directory)
         ensure_partition_metadata(files, partition, topic_id)
-        log = cls(files, partition, settings, recover(files, partition, settings, store))
-        log._start()
-        newest = store.newest
-        if newest is not None and log._is_behind(newest):
-            _LOG.info("%s: the log gives way to snapshot %s", partition, newest)
-            log.reset(newest)
-        store.settle(log.start_offset)
+        opened = open_directory(files, partition, settings, store, parent=directory)
+        log = cls(files, partition, settings, opened)
+        try:
+            log._start(store.newest if opened.found.is_behind(store.newest) else None)
+            QuorumStateFile(files, join(partition, QUORUM_STATE_FILE)).adopt()
+            store.settle(log.start_offset)
+        except StorageError:
+            log._close_files()
+            raise
         return log
 
-    def _start(self) -> None:
-        """Make durable what was found, so that everything in the log counts as flushed."""
+    def _start(self, snapshot: OffsetAndEpoch | None) -> None:
+        """Make durable what was found, so that everything in the log counts as flushed; or begin
+        anew at a snapshot that is ahead of it."""
+        if snapshot is not None:
+            _LOG.info("%s: the log gives way to snapshot %s", self.directory, snapshot)
+            self._reset(snapshot)
+            return
         self._segments[-1].activate()
         self._files.fsync_dir(self.directory)
         self._store_epochs(self._epochs)
+        self._mark.open(self._mark_at(self.end_offset))
 
-    def _is_behind(self, snapshot: OffsetAndEpoch) -> bool:
-        """Whether a snapshot contains records that the log has not, or others than the log has."""
-        if not self._epochs and self.end_offset == snapshot.offset:
-            return False
-        last_epoch = self._epochs[-1][0] if self._epochs else -1
-        return not OffsetAndEpoch(self.end_offset, last_epoch).is_newer_or_equal(snapshot)
+    def _mark_at(self, end_offset: int) -> Mark:
+        """What is durable once everything below this offset is."""
+        epochs = [entry for entry in self._epochs if entry[1] < end_offset]
+        last = epochs[-1][0] if epochs else -1
+        end = OffsetAndEpoch(end_offset, last)
+        return Mark(end, self.start_offset, epochs_crc(epochs), self._identity)
 
     @property
     def size_bytes(self) -> int:
@@ -212,6 +226,9 @@ class MetadataLog:
             for segment in dirty:
                 segment.sync()
             self._store_epochs(epochs)
+            # Last: whoever is told of the flush can rely on the mark (D11).
+            if end_offset > self._mark.end_offset:
+                self._mark.raise_to(self._mark_at(end_offset))
         self.flushed_offset = max(self.flushed_offset, end_offset)
         return end_offset
 
@@ -237,8 +254,7 @@ class MetadataLog:
         return self.end_offset
 
     def _truncate(self, end_offset: int) -> None:
-        """Cut the copies before the log itself: at every start the log must not lack what they
-        name."""
+        """Cut mark and copies before the log itself: it must never lack what they name."""
         segment = next(s for s in reversed(self._segments) if s.base_offset <= end_offset)
         if end_offset < segment.end_offset:
             number = segment.batches.containing(end_offset)
@@ -246,6 +262,8 @@ class MetadataLog:
         else:
             number, end = len(segment.batches), segment.end_offset
         self._epochs = [entry for entry in self._epochs if entry[1] < end]
+        if end < self._mark.end_offset:
+            self._mark.set(self._mark_at(end))
         self._store_epochs(list(self._epochs))
         remove_producer_snapshots(self._files, self.directory, above=end)
         while self._segments[-1] is not segment:
@@ -264,20 +282,21 @@ class MetadataLog:
         """
         self._ensure_usable()
         with self._failing():
-            self._reset(start.offset)
+            self._reset(start)
 
-    def _reset(self, offset: int) -> None:
+    def _reset(self, start: OffsetAndEpoch) -> None:
+        self._mark.set(Mark(start, start.offset, epochs_crc(()), self._identity))
         self._epochs = []
         self._store_epochs([])
         remove_producer_snapshots(self._files, self.directory)
         while self._segments:
             self._segments.pop().remove()
         self._dirty = []
-        segment = Segment(self._files, self.directory, offset, self._settings)
+        segment = Segment(self._files, self.directory, start.offset, self._settings)
         segment.activate()
         self._segments.append(segment)
         self._files.fsync_dir(self.directory)
-        self.start_offset = self.end_offset = self.flushed_offset = offset
+        self.start_offset = self.end_offset = self.flushed_offset = start.offset
 
     def drop_prefix(self, start_offset: int) -> None:
         """Let the log start at this offset; segments that lie wholly below it go (R-SNAP-6).
@@ -291,10 +310,14 @@ class MetadataLog:
             self.start_offset <= start_offset <= self.end_offset,
             f"a start at {start_offset} of a log from {self.start_offset} to {self.end_offset}",
         )
+        if self._mark.end_offset < start_offset:
+            # Nothing that is left may depend on a flush that a crash could undo.
+            self.flush()
         self.start_offset = start_offset
         self._epochs = epochs_from(self._epochs, start_offset)
         segments = self._segments
         with self._failing():
+            self._mark.set(self._mark_at(self._mark.end_offset))
             while len(segments) > 1 and segments[0].end_offset <= start_offset:
                 segments.pop(0).remove()
             remove_producer_snapshots(self._files, self.directory, below=segments[0].base_offset)
@@ -322,9 +345,13 @@ class MetadataLog:
             self._segments[-1].deactivate()
             if self.end_offset:
                 write_producer_snapshot(self._files, self.directory, self.end_offset)
+        self._close_files()
+        self._failure = StorageError("the log is closed", file=self.directory)
+
+    def _close_files(self) -> None:
         for segment in self._segments:
             segment.close()
-        self._failure = StorageError("the log is closed", file=self.directory)
+        self._mark.close()
 
     @contextmanager
     def _failing(self) -> Iterator[None]:

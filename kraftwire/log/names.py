@@ -13,6 +13,7 @@ __all__ = [
     "BOOTSTRAP_FILE",
     "DELETED_SUFFIX",
     "EPOCHS_FILE",
+    "FLUSH_MARK_FILE",
     "LOCK_FILE",
     "META_PROPERTIES_FILE",
     "PARTITION_METADATA_FILE",
@@ -34,6 +35,7 @@ LOCK_FILE = ".lock"
 META_PROPERTIES_FILE = "meta.properties"
 QUORUM_STATE_FILE = "quorum-state"
 EPOCHS_FILE = "leader-epoch-checkpoint"
+FLUSH_MARK_FILE = "flushed-offset"
 PARTITION_METADATA_FILE = "partition.metadata"
 
 PART_SUFFIX = ".part"

@@ -1,7 +1,11 @@
 """The file that remembers an epoch's leader and this replica's vote.
 
-Shape: one line of JSON. Version 0 goes with kraft.version 0: it names the voters and loses the
+It is one line of JSON. Version 0 goes with kraft.version 0: it names the voters and loses the
 directory id of the vote; version 1 goes with kraft.version 1. -1 stands for nobody.
+
+A second line holds the CRC-32C of the first: one wrong bit in a number would read as another vote.
+Kafka reads the first line only and writes no second one. It writes the file at each start, so a
+file without checksum also says that another implementation had the directory last.
 
 Source: Kafka's `FileQuorumStateStore` and `QuorumStateData`; rules R-ID-9 and R-ID-10.
 """
@@ -11,16 +15,21 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+
+from crc32c import crc32c
 
 from kraftwire.errors import StorageError
 from kraftwire.log.atomic import replace_file
 from kraftwire.log.files import Files
 from kraftwire.wire.fast import ZERO_UUID
 
-__all__ = ["QuorumState", "QuorumStateFile"]
+__all__ = ["QuorumState", "QuorumStateFile", "checksum_line"]
+
+_LOG = logging.getLogger(__name__)
 
 _NOBODY = -1
 _INT32_MAX = 0x7FFFFFFF
@@ -52,9 +61,10 @@ class QuorumStateFile:
         Raises: StorageError for a file that cannot be understood: a replica that goes on without
         it could vote twice in an epoch (KAFKA-15412).
         """
-        if not self._files.exists(self.path):
+        lines = self._lines()
+        if lines is None:
             return None
-        line = self._files.read_bytes(self.path).split(b"\n", 1)[0]
+        line = lines[0]
         try:
             data = json.loads(line)
         except (ValueError, RecursionError) as error:
@@ -78,7 +88,34 @@ class QuorumStateFile:
         Shape: `voters` are the ids of the voters in force, which only version 0 holds. Raises:
         StorageError.
         """
-        replace_file(self._files, self.path, _line(state, kraft_version, voters))
+        self._replace(_line(state, kraft_version, voters))
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether another implementation wrote the file last. Raises: StorageError as `read`."""
+        lines = self._lines()
+        return lines is not None and not lines[1]
+
+    def adopt(self) -> None:
+        """Give a file of another implementation its checksum, durably. Raises: StorageError."""
+        if self.is_foreign:
+            lines = self._lines()
+            assert lines is not None
+            _LOG.info("%s: written by another implementation, now with a checksum", self.path)
+            self._replace(lines[0])
+
+    def _lines(self) -> tuple[bytes, bytes] | None:
+        """The first line and its checksum, which another implementation leaves out."""
+        if not self._files.exists(self.path):
+            return None
+        line, _, rest = self._files.read_bytes(self.path).partition(b"\n")
+        if rest and rest != checksum_line(line):
+            expected, found = checksum_line(line).decode(), repr(rest[:40])
+            raise self._bad(f"{expected!r} in the second line", f"{found}: the file is damaged")
+        return line, rest
+
+    def _replace(self, line: bytes) -> None:
+        replace_file(self._files, self.path, line + b"\n" + checksum_line(line))
 
     def _number(self, data: dict[str, Any], key: str, least: int) -> int:
         value = data.get(key)
@@ -97,6 +134,11 @@ class QuorumStateFile:
 
     def _bad(self, expected: str, found: str) -> StorageError:
         return StorageError(f"expected {expected}, found {found}", file=self.path, position=0)
+
+
+def checksum_line(line: bytes) -> bytes:
+    """The second line that goes with a first one."""
+    return b"crc32c %08x" % crc32c(line)
 
 
 def _line(state: QuorumState, kraft_version: int, voters: Iterable[int]) -> bytes:

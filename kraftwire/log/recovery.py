@@ -1,12 +1,12 @@
 """Opening a log directory after a stop or a crash (D11).
 
-The end of the last segment may be torn: written, but never flushed, so never acknowledged. That is
-cut off. Anything else that is wrong means that flushed records are lost, and then this replica must
-not vote with what is left: it refuses to start. What tells the two apart is all on disk. Index
-entries, epochs, producer snapshots and segments are made only behind a flush of what was before
-them, so if one of them lies behind the damage or the end, then flushed records are missing. Where
-none does, but a good batch follows, the damage counts as torn only if it has a hole: sectors of
-zeros, as a power failure leaves them when sectors reach the disk out of order.
+The flush mark says how far the log was durable. Above it a write may be torn, but nobody was told
+of it: it is cut off. Anything wrong below it means that acknowledged records are lost, and then
+this replica must not vote with what is left: it refuses to start. Only a snapshot that is not
+older than the mark makes up for them.
+
+A directory without a mark, or one that another implementation wrote to last, is judged by what
+else it shows; see `evidence.py`.
 
 Source: rules R-START-2, R-START-5; KAFKA-14240, KAFKA-13098, KAFKA-16541.
 """
@@ -14,74 +14,168 @@ Source: rules R-START-2, R-START-5; KAFKA-14240, KAFKA-13098, KAFKA-16541.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kraftwire.errors import StorageError
-from kraftwire.log.epochs import EpochEntries, read_epochs
+from kraftwire.log.epochs import EpochEntries, epochs_from, read_epochs
 from kraftwire.log.files import Files
-from kraftwire.log.names import (
-    EPOCHS_FILE,
-    base_offset_of,
-    is_leftover,
-    join,
-    offset_name,
-)
-from kraftwire.log.scan import Damage, SegmentScan, find_later_batch, has_hole
+from kraftwire.log.flush_mark import Mark, epochs_crc
+from kraftwire.log.names import EPOCHS_FILE, base_offset_of, is_leftover, join, offset_name
+from kraftwire.log.scan import Damage
 from kraftwire.log.segment import SUFFIXES, Segment
 from kraftwire.log.settings import LogSettings
 from kraftwire.log.snapshots.store import SnapshotStore
+from kraftwire.records.offsets import OffsetAndEpoch
 
-__all__ = ["Recovered", "epochs_of", "recover"]
+__all__ = ["Recovered", "check_mark", "epochs_of", "load", "refusal", "repair"]
 
 _LOG = logging.getLogger(__name__)
 
 _REMEDY = (
-    "this replica may have acknowledged what is missing, so it must not take part with this log: "
-    "restore the file, or move the directory away and let the replica copy the log from the leader"
+    "this replica may have acknowledged what is missing, so it must not vote without it: restore "
+    "the file, or bring the replica back from the quorum. With dynamic voters remove it, format an "
+    "empty directory and add it again; with static voters format an empty one only while all "
+    "other voters run and none of them lags"
 )
 
 
 @dataclass(slots=True)
 class Recovered:
-    """A log directory as it was opened.
+    """A log directory as it was found.
 
-    `segments` is never empty; `epochs_stored` is what the epoch file holds, which may differ from
-    the log.
+    `segments` is never empty and holds what is sound. `damage` is the first thing that is not,
+    None if all is well; the segments that begin at `dropped` follow it. `names` are the other files
+    of the directory, `epochs_stored` is what the epoch file holds, which may differ from the log.
     """
 
     segments: list[Segment] = field(default_factory=list)
+    damage: Damage | None = None
+    dropped: list[int] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
     epochs_stored: EpochEntries | None = None
-    last_epoch: int = -1
+
+    @property
+    def end(self) -> OffsetAndEpoch:
+        """Where what is sound ends, and the epoch of its last batch, -1 without one."""
+        for segment in reversed(self.segments):
+            if len(segment.batches):
+                return OffsetAndEpoch(self.segments[-1].end_offset, segment.last_epoch)
+        return OffsetAndEpoch(self.segments[-1].end_offset, -1)
+
+    def is_behind(self, snapshot: OffsetAndEpoch | None) -> bool:
+        """Whether a snapshot has records that the log has not, or others (R-START-2)."""
+        end = self.end
+        if snapshot is None or (end.epoch < 0 and end.offset == snapshot.offset):
+            return False
+        return not end.is_newer_or_equal(snapshot)
+
+    def close(self) -> None:
+        """Give the files up."""
+        for segment in self.segments:
+            segment.close()
 
 
-def recover(
+def load(
     files: Files, directory: str, settings: LogSettings, snapshots: SnapshotStore
 ) -> Recovered:
-    """Open every segment of a directory; a log without any begins behind the newest snapshot.
+    """Read every segment of a directory up to the first damage.
 
-    Raises: StorageError if flushed records are missing or damaged.
+    A log without any segment begins at the end of the newest snapshot. Nothing is changed but that
+    leftovers are removed. Raises: StorageError if no snapshot covers what is before the log.
     """
     names = _remove_leftovers(files, directory)
-    found = Recovered(epochs_stored=read_epochs(files, join(directory, EPOCHS_FILE)))
+    found = Recovered(names=names, epochs_stored=read_epochs(files, join(directory, EPOCHS_FILE)))
     bases = [base for name in names if (base := base_offset_of(name, "log")) is not None]
     if not bases:
         bases = [snapshots.newest.offset if snapshots.newest else 0]
-    try:
-        snapshots.check_start(bases[0], join(directory, offset_name(bases[0], "log")))
-        for base, following in zip(bases, [*bases[1:], None], strict=True):
-            segment = Segment(files, directory, base, settings)
-            found.segments.append(segment)
-            _load(found, segment, following)
-        _check_end(found, names)
-    except StorageError:
-        for segment in found.segments:
-            segment.close()
-        raise
+    snapshots.check_start(bases[0], join(directory, offset_name(bases[0], "log")))
+    last_epoch = -1
+    for number, base in enumerate(bases):
+        segment = Segment(files, directory, base, settings)
+        found.segments.append(segment)
+        scan = segment.load(last_epoch)
+        last_epoch = scan.last_epoch
+        found.damage = scan.damage
+        following = bases[number + 1 :]
+        if not found.damage and following and segment.end_offset != following[0]:
+            problem = f"the next segment begins at {following[0]}"
+            found.damage = Damage(scan.size, segment.end_offset, problem)
+        if found.damage:
+            found.dropped = following
+            break
+    return found
+
+
+def check_mark(found: Recovered, newest: OffsetAndEpoch | None, mark: Mark) -> None:
+    """Refuse a log that lacks what the mark covers, unless the newest snapshot has it.
+
+    Raises: StorageError that names file, byte and offset.
+    """
+    if found.is_behind(newest) and newest is not None and newest.is_newer_or_equal(mark.end):
+        return
+    last, flushed, damage = found.segments[-1], mark.end.offset, found.damage
+    if last.end_offset < flushed and damage:
+        problem = f"{damage.problem} where offset {damage.offset} should begin"
+    elif last.end_offset < flushed:
+        problem = f"the log ends at offset {last.end_offset}"
+    elif not _has_border(found.segments, flushed):
+        problem = f"no batch ends at offset {flushed}"
+    elif not _has_epochs(found.segments, mark):
+        problem = "the leader epochs of the batches are not those that were flushed"
+    else:
+        return
+    problem += f", but the log was flushed up to offset {flushed}"
+    raise refusal(last.path, last.size, problem)
+
+
+def _has_border(segments: list[Segment], offset: int) -> bool:
+    """Whether no batch lies across an offset."""
+    for segment in segments:
+        if segment.base_offset < offset < segment.end_offset:
+            return segment.batches.offset(segment.batches.containing(offset)) == offset
+    return True
+
+
+def _has_epochs(segments: list[Segment], mark: Mark) -> bool:
+    """Whether the batches have the leader epochs that they had when they were flushed."""
+    begins = segments[0].base_offset
+    if begins > mark.start_offset:
+        # The newest snapshot reaches further than this, or the start would have been refused.
+        _LOG.warning(
+            "%s: the log begins here; what was before, from offset %d on, is in a snapshot",
+            segments[0].path,
+            mark.start_offset,
+        )
+        return True
+    entries = epochs_from(epochs_of(segments), mark.start_offset)
+    return epochs_crc(entry for entry in entries if entry[1] < mark.end.offset) == mark.epochs_crc
+
+
+def repair(files: Files, directory: str, found: Recovered, *, is_marked: bool) -> None:
+    """Cut off what is not sound, durably, and put the indexes right. Raises: StorageError."""
+    for base in reversed(found.dropped):
+        for suffix in SUFFIXES:
+            path = join(directory, offset_name(base, suffix))
+            if files.exists(path):
+                files.unlink(path)
+        files.fsync_dir(directory)
+    last = found.segments[-1]
+    torn = last.file.size() - last.size
+    if torn or found.dropped:
+        _LOG.warning(
+            "%s: %d bytes after offset %d%s are cut off: %s",
+            last.path,
+            torn,
+            last.end_offset,
+            f" and {len(found.dropped)} segments" if found.dropped else "",
+            "none of them was acknowledged" if is_marked else "nothing shows they were flushed",
+        )
+        last.file.truncate(last.size)
+    # What is made from the log next must not say more than is durable.
+    last.file.fdatasync()
     for segment in found.segments:
         if not segment.check_indexes():
             _LOG.info("%s: indexes made anew", segment.path)
-    return found
 
 
 def epochs_of(segments: list[Segment]) -> EpochEntries:
@@ -97,6 +191,11 @@ def epochs_of(segments: list[Segment]) -> EpochEntries:
                 last = epoch
                 entries.append((epoch, segment.batches.offset(number)))
     return entries
+
+
+def refusal(path: str, position: int, problem: str) -> StorageError:
+    """The error that ends a start, with the way out."""
+    return StorageError(f"{problem}; {_REMEDY}", file=path, position=position)
 
 
 def _remove_leftovers(files: Files, directory: str) -> list[str]:
@@ -116,70 +215,3 @@ def _remove_leftovers(files: Files, directory: str) -> list[str]:
                 files.unlink(join(directory, name))
                 names.remove(name)
     return names
-
-
-def _load(found: Recovered, segment: Segment, following: int | None) -> None:
-    """Read a segment, the last of those found; another one may follow at an offset."""
-    scan = segment.load(found.last_epoch)
-    found.last_epoch = scan.last_epoch
-    if scan.damage:
-        _judge(segment, scan, scan.damage, following)
-    if following is not None and segment.end_offset != following:
-        raise _refusal(
-            segment.path,
-            scan.size,
-            f"ends at offset {segment.end_offset}, but the next segment begins at {following}",
-        )
-
-
-def _judge(segment: Segment, scan: SegmentScan, damage: Damage, following: int | None) -> None:
-    """Refuse a damage among flushed records; a torn end is left to `_check_end`."""
-    what = f"{damage.problem} where offset {damage.offset} should begin"
-    if following is not None:
-        why = f"a segment from offset {following} follows"
-    elif has_hole(segment.file, damage):
-        return
-    elif damage.is_whole:
-        why = "its checksum is right, so it was not torn"
-    elif later := find_later_batch(segment.file, scan):
-        why = f"a good batch of offset {later[1]} follows at byte {later[0]}"
-    else:
-        return
-    raise _refusal(segment.path, damage.position, f"{what}; {why}")
-
-
-def _check_end(found: Recovered, names: list[str]) -> None:
-    """Refuse an end that other files contradict, then cut what is torn."""
-    last = found.segments[-1]
-    for what, offset in _evidence(found, names):
-        if offset > last.end_offset:
-            problem = f"the log ends at offset {last.end_offset}, but {what} at offset {offset}"
-            raise _refusal(last.path, last.size, problem)
-    torn = last.file.size() - last.size
-    if torn:
-        _LOG.warning(
-            "%s: %d bytes of a write that was never flushed are cut off behind offset %d",
-            last.path, torn, last.end_offset,
-        )
-        last.file.truncate(last.size)
-    # What is made from the log next must not say more than is durable.
-    last.file.fdatasync()
-
-
-def _evidence(found: Recovered, names: list[str]) -> Iterator[tuple[str, int]]:
-    """What proves that the log was durable up to an offset."""
-    for epoch, start in found.epochs_stored or ():
-        yield f"epoch {epoch} began", start
-    for name in names:
-        offset = base_offset_of(name, "snapshot")
-        if offset is not None:
-            yield f"{name} was written", offset
-    last = found.segments[-1]
-    entries = last.offsets.stored()
-    # A rotten entry is no evidence: both halves must point behind the end.
-    if entries and entries == sorted(set(entries)) and entries[-1][1] >= last.size:
-        yield "the index has a record", last.base_offset + entries[-1][0] + 1
-
-
-def _refusal(path: str, position: int, problem: str) -> StorageError:
-    return StorageError(f"{problem}; {_REMEDY}", file=path, position=position)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 from crc32c import crc32c
 
@@ -21,21 +20,19 @@ from kraftwire.records.header import (
 )
 from kraftwire.records.reader import BatchReader
 
-__all__ = ["Damage", "SegmentScan", "find_later_batch", "has_hole", "scan_segment"]
+__all__ = ["Damage", "SegmentScan", "find_later_batch", "scan_segment"]
 
-_SECTOR_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
     """The first batch that cannot be right.
 
-    Shape: `position` is where it begins, `end` where it says that it ends, as far as that can be;
-    `offset` is the base offset that it should have. `is_whole` if its checksum is right.
+    `position` is the byte where it begins, `offset` the base offset that it should have;
+    `is_whole` if its checksum is right.
     """
 
     position: int
-    end: int
     offset: int
     problem: str
     is_whole: bool = False
@@ -72,7 +69,7 @@ def scan_segment(file: File, base_offset: int, last_epoch: int = -1) -> SegmentS
     if not scan.damage and scan.size < scan.file_size:
         left = scan.file_size - scan.size
         problem = f"a batch ends after {left} bytes"
-        scan.damage = Damage(scan.size, scan.file_size, scan.end_offset, problem)
+        scan.damage = Damage(scan.size, scan.end_offset, problem)
     return scan
 
 
@@ -111,7 +108,6 @@ def _scan_chunk(scan: SegmentScan, buffer: bytes, start: int) -> None:
         )
         end = position + LOG_OVERHEAD + length
         if magic != MAGIC or length < LENGTH_MIN or delta < 0:
-            end = position + HEADER_SIZE
             problem = "no header of a batch"
             break
         if end > len(buffer):
@@ -138,29 +134,20 @@ def _scan_chunk(scan: SegmentScan, buffer: bytes, start: int) -> None:
     scan.max_timestamp, scan.max_timestamp_offset = newest, newest_offset
     scan.size, scan.end_offset, scan.last_epoch = start + position, offset, epoch
     if problem:
-        stop = min(start + end, scan.file_size)
-        scan.damage = Damage(scan.size, stop, offset, problem, is_whole)
+        scan.damage = Damage(scan.size, offset, problem, is_whole)
 
 
-def has_hole(file: File, damage: Damage) -> bool:
-    """Whether a sector of a damaged batch, or the batch's part of it, is all zeros.
-
-    So looks a write of which a power failure let only some sectors through, in any order.
-    """
-    data = file.pread(damage.end - damage.position, damage.position)
-    first = _SECTOR_BYTES - damage.position % _SECTOR_BYTES
-    bounds = [0, *range(first, len(data), _SECTOR_BYTES), len(data)]
-    return any(not any(data[low:high]) for low, high in pairwise(bounds))
-
-
-def find_later_batch(file: File, scan: SegmentScan) -> tuple[int, int] | None:
-    """A good batch behind the damage that belongs to this log's future: (position, base offset).
+def find_later_batch(
+    file: File, damage: Damage, last_epoch: int
+) -> tuple[int, int] | None:
+    """A good batch after a damage that belongs to this log's future: (position, base offset).
 
     What a file's blocks held in an earlier life may look like batches too, but not of offsets
-    that were still to come.
+    that were still to come. `last_epoch` is that of the last good batch.
     """
-    position = scan.size
-    while position < scan.file_size:
+    position = damage.position
+    size = file.size()
+    while position < size:
         window = file.pread(LOG_SCAN_BYTES + METADATA_BATCH_BYTES_MAX, position)
         reader = BatchReader(window)
         while reader.remaining:
@@ -169,7 +156,7 @@ def find_later_batch(file: File, scan: SegmentScan) -> tuple[int, int] | None:
             if len(window) - found < HEADER_SIZE:
                 break
             base, _, epoch, *_ = HEAD.unpack_from(window, found)
-            if base > scan.end_offset and epoch >= scan.last_epoch:
+            if base > damage.offset and epoch >= last_epoch:
                 return position + found, base
             if found >= LOG_SCAN_BYTES:
                 break

@@ -221,16 +221,6 @@ class SimFiles:
         """Replace the disk by an empty one."""
         self.__init__()  # type: ignore[misc]
 
-    def repair(self, keep: bytes) -> None:
-        """Let the log files of a directory, one after the other, hold these bytes and no more."""
-        for path in sorted(path for path in self._seen if path.endswith(".log")):
-            inode = self._seen[path]
-            size = min(len(inode.seen), len(keep))
-            part, keep = keep[:size], keep[size:]
-            inode.seen[:] = part
-            inode.pending.clear()
-            inode.durable[:] = part
-
     # What checkers ask
 
     def durable_bytes(self, path: str) -> bytes | None:

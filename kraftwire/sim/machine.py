@@ -42,7 +42,6 @@ class Machine:
         self.is_paused = False
         self.down_until = 0
         self.vote_before = -1
-        self.last_policy = ""
         self._backlog: list[tuple[int, Call | None, Message | Event]] = []
         self._disks = 0
         self._random = Random(f"machine {cluster.plan.seed} {node}")
@@ -86,24 +85,12 @@ class Machine:
         except StorageError as error:
             if error.fatal or self.files.is_full:
                 raise
-            self._check_refusal(error)
-            self.files.kill()
-            return Storage.open(places, self.files)
+            # No crash is a reason: whatever it damages was never acknowledged.
+            raise Violation("D11", f"{self.id} refuses its own log: {error}") from error
 
     def _new_directory_id(self) -> bytes:
         """Each disk has an id of its own."""
         return bytes(14) + bytes((self._disks, self.id))
-
-    def _check_refusal(self, error: StorageError) -> None:
-        """A start may be refused where only unflushed bytes are damaged, not cut: then an operator
-        cuts them."""
-        cluster = self.cluster
-        log = cluster.histories.logs[self.id]
-        if self.last_policy != "sectors":
-            raise Violation("D11", f"{self.id} refuses its own log: {error}")
-        cluster.marks.hit("refused a log with unflushed damage")
-        keep = b"".join(batch.data for batch in log.batches[: log.durable])
-        self.files.repair(keep)
 
     def kill(self) -> None:
         """End the process; what it wrote stays, durable or not."""
@@ -115,7 +102,6 @@ class Machine:
         """Stop the machine; the disk keeps what it must, and perhaps more."""
         policy = self._random.choice(self.cluster.plan.crash_policies)
         self.cluster.marks.hit(f"power lost: {policy}")
-        self.last_policy = policy
         self._end()
         self.files.lose_power(self._random, policy)
 

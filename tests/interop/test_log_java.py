@@ -108,6 +108,8 @@ def test_a_java_controller_and_kraftwire_continue_each_others_log(tmp_path: Path
     node.format(kafka_uuid())
     now_ms = int(time.time() * 1000) - 100_000
     begun = _begin(node, now_ms)
+    mark = (node.log_dir / _FOLDER / "flushed-offset").read_bytes()
+    assert b"crc32c" in _state_file(node).read_bytes()
 
     node.start()
     try:
@@ -115,11 +117,14 @@ def test_a_java_controller_and_kraftwire_continue_each_others_log(tmp_path: Path
     finally:
         node.kill()
     assert re.search(r"LeaderEpoch:\s+5\n", status)
+    assert b"crc32c" not in _state_file(node).read_bytes()
+    assert (node.log_dir / _FOLDER / "flushed-offset").read_bytes() == mark
 
     log = _open(node.log_dir)
+    assert b"crc32c" in _state_file(node).read_bytes()
     assert _content(node.log_dir).startswith(begun)
     assert log.epochs()[:2] == [(4, 0), (5, 109)]
-    state_file = QuorumStateFile(LocalFiles(), str(node.log_dir / _FOLDER / "quorum-state"))
+    state_file = QuorumStateFile(LocalFiles(), str(_state_file(node)))
     state = state_file.read()
     assert state is not None
     assert (state.epoch, state.leader_id) == (5, 1)
@@ -150,6 +155,42 @@ def _begin(node: KafkaNode, now_ms: int) -> bytes:
     writer.bootstrap()
     writer.no_ops(100)
     log.close()
-    path = str(node.log_dir / _FOLDER / "quorum-state")
-    QuorumStateFile(LocalFiles(), path).write(QuorumState(4, 1), 0, [1])
+    QuorumStateFile(LocalFiles(), str(_state_file(node))).write(QuorumState(4, 1), 0, [1])
     return _content(node.log_dir)
+
+
+def _state_file(node: KafkaNode) -> Path:
+    return node.log_dir / _FOLDER / "quorum-state"
+
+
+def test_a_java_controller_of_a_dynamic_quorum_takes_our_files(tmp_path: Path) -> None:
+    """It reads a vote of version 1 from the first line and ignores checksum and mark; what it
+    wrote since then we tell by the checksum that it dropped."""
+    node = KafkaNode(1, tmp_path, {"CONTROLLER": free_ports(1)[0]}, {})
+    address = f"127.0.0.1:{node.listeners['CONTROLLER']}"
+    node.properties["controller.quorum.bootstrap.servers"] = address
+    node.format(kafka_uuid(), "--standalone")
+    node.start()
+    try:
+        _wait_for_leader(node.wait_ready())
+    finally:
+        node.stop()
+    log = _open(node.log_dir)
+    state_file = QuorumStateFile(LocalFiles(), str(_state_file(node)))
+    (epoch, _) = log.epochs()[-1]
+    state_file.write(QuorumState(epoch + 3, 1), 1, [])
+    end = log.end_offset
+    log.close()
+    assert not state_file.is_foreign
+
+    node.start()
+    try:
+        status = _wait_for_leader(node.wait_ready())
+    finally:
+        node.kill()
+    assert re.search(rf"LeaderEpoch:\s+{epoch + 4}\n", status)
+    assert state_file.is_foreign
+    log = _open(node.log_dir)
+    assert log.epochs()[-1] == (epoch + 4, end)
+    log.close()
+    assert not state_file.is_foreign

@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 
-from kraftwire.decode.files.kinds import FileKind
+from kraftwire.decode.files.kinds import FileKind, guess
 from kraftwire.decode.files.producers import parse_producer_snapshot
 from kraftwire.decode.files.state import parse_state
 from kraftwire.errors import WireError
+from kraftwire.log.flush_mark import FlushMark, Identity, Mark
+from kraftwire.log.quorum_state import checksum_line
+from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.sim.disk import SimFiles
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "logs"
 
@@ -42,6 +46,46 @@ def test_a_quorum_state_with_wrong_keys_is_noted() -> None:
         ("missing-key", "'votedDirectoryId'"),
         ("unknown-key", "'appliedOffset'"),
     ]
+
+
+def test_the_checksum_of_our_own_quorum_state_is_checked() -> None:
+    """It stands in a second line, which Kafka neither reads nor writes."""
+    line = b'{"leaderId":1,"leaderEpoch":2,"votedId":-1,"votedDirectoryId":"A","data_version":1}'
+    state = parse_state(FileKind.QUORUM_STATE, line + b"\n" + checksum_line(line))
+    assert (state.data["leaderEpoch"], state.oddities) == (2, [])
+    damaged = line.replace(b"2", b"3") + b"\n" + checksum_line(line)
+    ((id, position, _),) = parse_state(FileKind.QUORUM_STATE, damaged).oddities
+    assert (id, position) == ("state-crc", len(line) + 1)
+
+
+def test_the_flush_mark_is_told_with_what_it_covers() -> None:
+    """The newest sound copy counts; a damaged one is told, and two are too many."""
+    files = SimFiles()
+    mark = FlushMark(files, "/d")
+    identity = Identity(3, bytes(range(16)), 7)
+    mark.open(Mark(OffsetAndEpoch(10, 2), 5, 99, identity))
+    mark.raise_to(Mark(OffsetAndEpoch(12, 2), 5, 99, identity))
+    content = bytearray(files.read_bytes(mark.path))
+    assert guess("x", bytes(content)) == guess("flushed-offset", b"") == FileKind.FLUSHED_OFFSET
+    state = parse_state(FileKind.FLUSHED_OFFSET, bytes(content))
+    assert state.oddities == []
+    assert state.data == {
+        "number": 3,
+        "flushedOffset": 12,
+        "leaderEpoch": 2,
+        "startOffset": 5,
+        "epochsCrc": 99,
+        "nodeId": 3,
+        "directoryId": "AAECAwQFBgcICQoLDA0ODw",
+        "clusterIdCrc": 7,
+    }
+    content[4096 + 20] ^= 1
+    state = parse_state(FileKind.FLUSHED_OFFSET, bytes(content))
+    assert state.data["flushedOffset"] == 10
+    assert [id for id, *_ in state.oddities] == ["state-crc"]
+    content[20] ^= 1
+    with pytest.raises(WireError, match="both copies are damaged"):
+        parse_state(FileKind.FLUSHED_OFFSET, bytes(content))
 
 
 def test_meta_properties_keeps_values_as_text() -> None:

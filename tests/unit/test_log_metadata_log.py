@@ -30,7 +30,7 @@ def test_a_new_log_is_empty(tmp_path: Path) -> None:
     names = sorted(path.name for path in (tmp_path / f"{TOPIC}-0").iterdir())
     zero = "0" * 20
     logs = [f"{zero}.index", f"{zero}.log", f"{zero}.timeindex"]
-    assert names == [*logs, "partition.metadata"]
+    assert names == [*logs, "flushed-offset", "partition.metadata"]
     content = (tmp_path / f"{TOPIC}-0/partition.metadata").read_bytes()
     assert content == b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
 

@@ -1,4 +1,4 @@
-"""The quorum-state file: Kafka's bytes, and no guess at what cannot be understood."""
+"""The quorum-state file: Kafka's bytes and a checksum, no guess at what cannot be understood."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ def _file(folder: Path) -> QuorumStateFile:
     return QuorumStateFile(LocalFiles(), str(folder / "quorum-state"))
 
 
+def _first_line(folder: Path) -> bytes:
+    return (folder / "quorum-state").read_bytes().split(b"\n")[0]
+
+
 def test_version_0_is_what_a_static_quorum_writes(tmp_path: Path) -> None:
     """The bytes of a real controller with controller.quorum.voters."""
     _file(tmp_path).write(QuorumState(2, 1), 0, [1, 2])
-    assert (tmp_path / "quorum-state").read_bytes() == (
+    assert _first_line(tmp_path) == (
         b'{"clusterId":"","leaderId":1,"leaderEpoch":2,"votedId":-1,"appliedOffset":0,'
         b'"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}'
     )
@@ -30,7 +34,7 @@ def test_version_0_is_what_a_static_quorum_writes(tmp_path: Path) -> None:
 def test_version_1_is_what_a_dynamic_quorum_writes(tmp_path: Path) -> None:
     """The bytes of a real controller with kraft.version 1."""
     _file(tmp_path).write(QuorumState(1, 1), 1, [])
-    assert (tmp_path / "quorum-state").read_bytes() == (
+    assert _first_line(tmp_path) == (
         b'{"leaderId":1,"leaderEpoch":1,"votedId":-1,'
         b'"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
     )
@@ -70,13 +74,35 @@ def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, content: bytes) -
         _file(tmp_path).read()
 
 
-def test_only_the_first_line_counts(tmp_path: Path) -> None:
-    """Java reads one line (R-ID-10)."""
+@pytest.mark.parametrize("version", [0, 1])
+def test_every_wrong_bit_is_noticed(tmp_path: Path, version: int) -> None:
+    """Without a checksum one bit in seven would read as another vote, epoch or leader."""
     file = _file(tmp_path)
+    file.write(_VOTED, version, [1, 2, 3])
+    path = tmp_path / "quorum-state"
+    good = path.read_bytes()
+    for bit in range(8 * len(good)):
+        damaged = bytearray(good)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        with pytest.raises(StorageError, match=r"quorum-state at byte 0: expected .* found"):
+            file.read()
+
+
+def test_a_file_of_java_is_taken_and_given_a_checksum(tmp_path: Path) -> None:
+    """It writes one line; a line end after it says no more."""
+    file = _file(tmp_path)
+    assert not file.is_foreign
     file.write(_VOTED, 1, [])
     path = tmp_path / "quorum-state"
-    path.write_bytes(path.read_bytes() + b"\n???")
-    assert file.read() == _VOTED
+    ours = path.read_bytes()
+    assert not file.is_foreign
+    for end in (b"", b"\n"):
+        path.write_bytes(_first_line(tmp_path) + end)
+        assert file.is_foreign
+        assert file.read() == _VOTED
+        file.adopt()
+        assert path.read_bytes() == ours
 
 
 def test_a_temporary_file_of_a_crash_is_replaced(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Opening damaged directories: a torn end is cut off, lost records are refused loudly."""
+"""Opening damaged directories: a torn end is cut off, lost records are refused loudly.
+
+What is flushed is told by the mark, or, in a directory without one, by what else is there.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,20 @@ def _open(folder: Path) -> MetadataLog:
 
 
 @pytest.fixture
-def partition(tmp_path: Path) -> Path:
+def marked(tmp_path: Path) -> Path:
     """A log of twenty batches of 88 bytes in one segment, of epochs 1 and 2, closed."""
     log = _open(tmp_path)
     for number in range(20):
         append(log, 1, epoch=1 + number // 10, size=20)
     log.close()
     return tmp_path / f"{TOPIC}-0"
+
+
+@pytest.fixture
+def partition(marked: Path) -> Path:
+    """The same log without a mark, as another implementation leaves it."""
+    (marked / "flushed-offset").unlink()
+    return marked
 
 
 def _segment(partition: Path, base: int = 0) -> Path:
@@ -64,9 +74,13 @@ _TAILS = {
 }
 
 
+@pytest.mark.parametrize("is_marked", [True, False])
 @pytest.mark.parametrize("tail", _TAILS, ids=str)
-def test_a_torn_end_is_cut_off(partition: Path, tail: str) -> None:
+def test_a_torn_end_is_cut_off(marked: Path, tail: str, is_marked: bool) -> None:
     """What was being written when the power failed was never acknowledged."""
+    partition = marked
+    if not is_marked:
+        (partition / "flushed-offset").unlink()
     segment = _segment(partition)
     good = segment.read_bytes()
     segment.write_bytes(good + _TAILS[tail])
@@ -87,7 +101,7 @@ def test_an_end_that_was_flushed_is_missed(partition: Path, cut: int) -> None:
     assert f"{_FIRST}.log at byte {19 * 88}: " in text
     assert "the log ends at offset 19" in text
     assert f"{20:020d}.snapshot was written at offset 20" in text
-    assert "move the directory away" in text
+    assert "bring the replica back from the quorum" in text
 
 
 def test_an_epoch_beyond_the_end_is_missed(partition: Path) -> None:
@@ -170,13 +184,14 @@ def test_sectors_that_never_arrived_are_no_damage(tmp_path: Path) -> None:
 
 @pytest.fixture
 def segments(tmp_path: Path) -> Path:
-    """A log of three segments, closed."""
+    """A log of three segments, closed, without a mark."""
     log = _open(tmp_path)
     for _ in range(100):
         append(log, size=20)
     log.close()
     partition = tmp_path / f"{TOPIC}-0"
     assert len(list(partition.glob("*.log"))) == 3
+    (partition / "flushed-offset").unlink()
     return partition
 
 

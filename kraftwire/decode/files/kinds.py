@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from kraftwire.decode.files.names import parse_file_name
+from kraftwire.log.flush_mark import MARK_MAGIC
 from kraftwire.records.header import LENGTH_MIN, fields
 
 __all__ = ["HEAD_SIZE", "FileKind", "guess"]
@@ -32,6 +33,7 @@ class FileKind(StrEnum):
     META_PROPERTIES = "meta.properties"
     PARTITION_METADATA = "partition.metadata"
     LEADER_EPOCHS = "leader-epoch-checkpoint"
+    FLUSHED_OFFSET = "flushed-offset"
     OFFSETS = "offset-checkpoint"
     CLEAN_SHUTDOWN = "kafka_cleanshutdown"
     PCAP = "pcap"
@@ -67,6 +69,7 @@ _MAGICS = (
     (b"\x1f\x8b", FileKind.GZIP),
     (b"\xfd7zXZ\x00", FileKind.XZ),
     (b"\x28\xb5\x2f\xfd", FileKind.ZSTD),
+    (MARK_MAGIC, FileKind.FLUSHED_OFFSET),
 )
 _BY_SUFFIX = {
     "log": FileKind.LOG,
@@ -81,6 +84,7 @@ _BY_NAME = {
     "meta.properties": FileKind.META_PROPERTIES,
     "partition.metadata": FileKind.PARTITION_METADATA,
     "leader-epoch-checkpoint": FileKind.LEADER_EPOCHS,
+    "flushed-offset": FileKind.FLUSHED_OFFSET,
     "recovery-point-offset-checkpoint": FileKind.OFFSETS,
     "replication-offset-checkpoint": FileKind.OFFSETS,
     "log-start-offset-checkpoint": FileKind.OFFSETS,

@@ -4,7 +4,7 @@ Every parser takes the file's bytes, returns what the `data` of its line holds, 
 list what is odd about it. Nothing here opens a file.
 
 Source: Kafka's `FileQuorumStateStore`, `MetaProperties`, `PartitionMetadataFile`,
-`CheckpointFile`, `CleanShutdownFileHandler`.
+`CheckpointFile`, `CleanShutdownFileHandler`; kraftwire's own `FlushMark`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from typing import Any
 
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.errors import UsageError, WireError
+from kraftwire.log.flush_mark import COPY_BYTES, read_copies
 from kraftwire.log.properties import parse_properties
+from kraftwire.log.quorum_state import checksum_line
+from kraftwire.wire.json_form import uuid_to_text
 
 __all__ = ["STATE_KINDS", "StateFile", "parse_state"]
 
@@ -53,7 +56,11 @@ _QUORUM_STATE_KEYS = {
 
 
 def _quorum_state(content: bytes) -> StateFile:
-    state = StateFile(_json_object(content))
+    line, _, rest = content.partition(b"\n")
+    state = StateFile(_json_object(line))
+    # kraftwire writes a checksum, Kafka does not.
+    if rest and rest != checksum_line(line):
+        state.note("state-crc", len(line) + 1, f"expected {checksum_line(line).decode()!r}")
     version = state.data.get("data_version")
     if type(version) is not int or version not in _QUORUM_STATE_KEYS:
         raise _bad("quorum-state of an unknown version", 0, "data_version 0 or 1", version)
@@ -62,6 +69,31 @@ def _quorum_state(content: bytes) -> StateFile:
         state.note("missing-key", 0, f"quorum-state v{version} has no {key!r}")
     for key in sorted(state.data.keys() - known):
         state.note("unknown-key", 0, f"quorum-state v{version} does not define {key!r}")
+    return state
+
+
+def _flushed_offset(content: bytes) -> StateFile:
+    copies = read_copies(content)
+    sound = [copy for copy in copies if copy is not None]
+    if not sound:
+        raise _bad("both copies are damaged", 0, "a right checksum", content[:8])
+    number, mark = max(sound, key=lambda copy: copy[0])
+    identity = mark.identity
+    state = StateFile(
+        {
+            "number": number,
+            "flushedOffset": mark.end.offset,
+            "leaderEpoch": mark.end.epoch,
+            "startOffset": mark.start_offset,
+            "epochsCrc": mark.epochs_crc,
+            "nodeId": identity.node_id,
+            "directoryId": uuid_to_text(identity.directory_id),
+            "clusterIdCrc": identity.cluster_crc,
+        }
+    )
+    for index, copy in enumerate(copies):
+        if copy is None:
+            state.note("state-crc", index * COPY_BYTES, "one of the two copies is damaged")
     return state
 
 
@@ -200,6 +232,7 @@ _PARSERS: dict[FileKind, Callable[[bytes], StateFile]] = {
     FileKind.PARTITION_METADATA: _partition_metadata,
     FileKind.LEADER_EPOCHS: _leader_epochs,
     FileKind.OFFSETS: _offsets,
+    FileKind.FLUSHED_OFFSET: _flushed_offset,
     FileKind.CLEAN_SHUTDOWN: _clean_shutdown,
 }
 STATE_KINDS = frozenset(_PARSERS)

@@ -1,0 +1,118 @@
+"""Opening a log's directory: which files are believed, and what follows from them.
+
+Owns the order: who the directory belongs to, whether the flush mark counts, what the log holds,
+whether anything is missing, and only then the repairs.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from crc32c import crc32c
+
+from kraftwire.errors import StorageError
+from kraftwire.log.evidence import check_evidence
+from kraftwire.log.files import Files
+from kraftwire.log.flush_mark import NOBODY, FlushMark, Identity, Mark
+from kraftwire.log.meta_properties import read_meta_properties
+from kraftwire.log.names import META_PROPERTIES_FILE, QUORUM_STATE_FILE, join
+from kraftwire.log.quorum_state import QuorumStateFile
+from kraftwire.log.recovery import Recovered, check_mark, load, repair
+from kraftwire.log.settings import LogSettings
+from kraftwire.log.snapshots.store import SnapshotStore
+from kraftwire.wire.fast import ZERO_UUID
+from kraftwire.wire.json_form import uuid_to_text
+
+__all__ = ["Opened", "open_directory"]
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Opened:
+    """A log as it was found and repaired, and the file of its mark, which is still the old one."""
+
+    found: Recovered
+    mark: FlushMark
+    identity: Identity
+
+
+def open_directory(
+    files: Files, partition: str, settings: LogSettings, snapshots: SnapshotStore, *, parent: str
+) -> Opened:
+    """Open the log in a partition's directory; `parent` is the log directory that it is in.
+
+    Raises: StorageError if flushed records are missing or damaged, or a file contradicts another.
+    """
+    mark = FlushMark(files, partition)
+    identity = _identity(files, parent, mark)
+    state = QuorumStateFile(files, join(partition, QUORUM_STATE_FILE))
+    believed = _believed(mark, state)
+    found = load(files, partition, settings, snapshots)
+    try:
+        if believed is None:
+            check_evidence(found)
+        else:
+            check_mark(found, snapshots.newest, believed)
+        if found.damage and found.is_behind(snapshots.newest):
+            _LOG.error("%s: %s; a snapshot has it", found.segments[-1].path, found.damage.problem)
+        repair(files, partition, found, is_marked=believed is not None)
+    except StorageError:
+        found.close()
+        raise
+    return Opened(found, mark, identity)
+
+
+def _believed(mark: FlushMark, state: QuorumStateFile) -> Mark | None:
+    """The mark, unless another implementation had the directory since it was written.
+
+    That one may have cut records for good reasons. It has rewritten quorum-state, which we never
+    write before there is a mark. Raises: StorageError if the mark is lost.
+    """
+    if mark.mark is not None and not state.is_foreign:
+        return mark.mark
+    if mark.mark is not None:
+        _LOG.info("%s: not looked at, another implementation wrote here since", mark.path)
+    elif mark.is_damaged and state.is_foreign:
+        _LOG.warning("%s: damaged, written anew", mark.path)
+    elif mark.is_damaged or _has_checksum(state):
+        problem = "both copies are damaged" if mark.is_damaged else "the file is missing"
+        raise StorageError(
+            f"{problem}, so nobody knows how far the log was flushed: restore the file, or let the "
+            "replica come back from the quorum with a new directory",
+            file=mark.path,
+        )
+    return None
+
+
+def _has_checksum(state: QuorumStateFile) -> bool:
+    return state.read() is not None and not state.is_foreign
+
+
+def _identity(files: Files, directory: str, mark: FlushMark) -> Identity:
+    """Who the log belongs to: what meta.properties says, and the mark where that says nothing.
+
+    Raises: StorageError if they contradict each other: a bit of either is wrong, or they are of
+    two directories.
+    """
+    known = mark.mark.identity if mark.mark else NOBODY
+    path = join(directory, META_PROPERTIES_FILE)
+    meta = read_meta_properties(files, path)
+    if meta is None:
+        return known
+    cluster_crc = crc32c(meta.cluster_id.encode()) if meta.cluster_id is not None else 0
+    found = Identity(meta.node_id, meta.directory_id, cluster_crc)
+    for what, has, had, unknown in (
+        ("node.id", str(found.node_id), str(known.node_id), str(NOBODY.node_id)),
+        ("directory.id", *map(uuid_to_text, (found[1], known[1], ZERO_UUID))),
+        ("cluster.id", *(f"with CRC-32C {crc:08x}" for crc in (found[2], known[2], 0))),
+    ):
+        if had not in (unknown, has):
+            raise StorageError(
+                f"{what} is {has}, but the log was written under {what} {had}: restore the file, "
+                f"or move {mark.path} and the log next to it away, so that the replica copies the "
+                "log from the leader",
+                file=path,
+            )
+    return found
