@@ -12,6 +12,7 @@ from kraftwire.raft.voters import Endpoint, ReplicaKey, VoterSet
 
 __all__ = [
     "ELECTION_TIMEOUT_MIN_MS",
+    "FETCH_TIMEOUT_MIN_MS",
     "KRAFT_VERSION_MAX",
     "METADATA_TOPIC",
     "METADATA_TOPIC_ID",
@@ -29,9 +30,11 @@ METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
 
-# Kafka allows 0 for both, and then spins: elections that no answer can decide in time, requests
-# repeated as fast as the processor can. What is below these is raised to them.
+# Kafka allows 0 for all three, and then spins: elections that no answer can decide in time,
+# announcements without a pause, requests repeated as fast as the processor can. What is below these
+# is raised to them.
 ELECTION_TIMEOUT_MIN_MS = 10
+FETCH_TIMEOUT_MIN_MS = 10
 RETRY_BACKOFF_MIN_MS = 5
 
 
@@ -58,7 +61,8 @@ class TopicPartition:
 class RaftTimers:
     """The `controller.quorum.*` timers. Units: milliseconds.
 
-    An election timeout or a retry back-off below the least useful value is raised to it.
+    An election timeout, fetch timeout or retry back-off below the least useful value is raised to
+    it.
     """
 
     election_timeout_ms: int = 1000
@@ -76,6 +80,7 @@ class RaftTimers:
     def __post_init__(self) -> None:
         for name, least in (
             ("election_timeout_ms", ELECTION_TIMEOUT_MIN_MS),
+            ("fetch_timeout_ms", FETCH_TIMEOUT_MIN_MS),
             ("retry_backoff_ms", RETRY_BACKOFF_MIN_MS),
         ):
             object.__setattr__(self, name, max(getattr(self, name), least))

@@ -95,6 +95,13 @@ def test_no_records_are_no_problem() -> None:
     assert read_fetched(b"", 5, 3) == read_fetched(None, 5, 3) == nothing
 
 
+def test_the_newest_time_is_that_of_the_batches_that_are_taken() -> None:
+    """A batch that is refused is not in the log, and so pushes on no time."""
+    first, second = data_batch(5, 3, 2000, [b"a"]), data_batch(6, 3, 1000, [b"b"])
+    refused = data_batch(9, 3, 9000, [b"c"])
+    assert read_fetched(first + second + refused, 5, 3).newest_timestamp == 2000
+
+
 @pytest.mark.parametrize(
     ("second", "problem"),
     [

@@ -118,3 +118,20 @@ def test_two_directories_of_one_id_are_two_peers() -> None:
     peers.sent(old, 77)
     assert not peers.is_ready(old, 0)
     assert peers.is_ready(new, 0)
+
+
+def test_failures_are_counted_until_an_answer() -> None:
+    """Whether anybody is left there is judged by it."""
+    peers = Peers(20, 20)
+    assert peers.failures(ONE) == 0
+    for now in range(3):
+        peers.failed(ONE, now)
+    assert (peers.failures(ONE), peers.failures(TWO)) == (3, 0)
+    peers.sent(ONE, 77)
+    assert peers.failures(ONE) == 3, "it has not answered yet"
+    assert peers.answered(77)
+    assert peers.failures(ONE) == 0
+    peers.failed(ONE, 9)
+    assert peers.failures(ONE) == 4, "the answer was a failure as well"
+    peers.reset()
+    assert peers.failures(ONE) == 0
