@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check bench interop generate sim nemesis
+.PHONY: setup demo test proof check bench interop generate sim nemesis
 
 setup: $(STAMP)
 
@@ -18,8 +18,15 @@ $(STAMP): pyproject.toml
 demo: setup
 	@$(BIN)/python -m tools.demo
 
+# For people: all tests, spread over two processors.
 test: setup check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+# What is searched rather than tested: simulation, the timeless explorer, crash images, real quorums
+# under faults. Each part gets its share of PROOF_SECONDS.
+PROOF_SECONDS ?= 1500
+proof: setup
+	$(BIN)/python -m tools.proof --seconds $(PROOF_SECONDS)
 
 check: setup
 	$(BIN)/ruff check .

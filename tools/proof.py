@@ -1,0 +1,112 @@
+"""Everything that is searched rather than tested, within a given time: run with ``make proof``.
+
+Owns the order and the shares of time. Each part is a command of its own, prints what it does and
+ends with its figures as one line of JSON; here they end up in one line together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["main"]
+
+_SEEDS = "0-999999"
+
+# What one slow processor manages, and how many are enough.
+_IMAGES_PER_SECOND = 60
+_IMAGES_MAX = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the proof.
+
+    `share` is that of the whole time. `{seconds}` in the arguments is what it comes to, `{images}`
+    how many crash images fit into it, `{jobs}` the number of processors.
+    """
+
+    name: str
+    share: float
+    arguments: tuple[str, ...]
+
+
+PARTS = (
+    Part(
+        "simulation",
+        0.42,
+        ("kraftwire", "sim", "run", "--seeds", _SEEDS, "--jobs", "{jobs}", "--within", "{seconds}",
+         "--json"),
+    ),
+    Part(
+        "timeless",
+        0.24,
+        ("kraftwire", "sim", "timeless", "--seeds", _SEEDS, "--jobs", "{jobs}", "--within",
+         "{seconds}", "--json"),
+    ),
+    Part("crash images", 0.18, ("tests.crash", "--images", "{images}")),
+    Part("nemesis", 0.10, ("tests.nemesis", "--seconds", "{seconds}")),
+)  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run all parts; returns 1 if any of them failed."""
+    parser = argparse.ArgumentParser(prog="python -m tools.proof", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=1500.0, help="for all parts (1500)")
+    parser.add_argument("--only", choices=[part.name for part in PARTS], help="one part alone")
+    options = parser.parse_args(arguments)
+    chosen = [part for part in PARTS if options.only in (None, part.name)]
+    whole = sum(part.share for part in PARTS) if options.only is None else chosen[0].share
+    figures: dict[str, Any] = {}
+    failed = []
+    for part in chosen:
+        code, figures[part.name] = _run(part, options.seconds * part.share / whole)
+        if code:
+            failed.append(part.name)
+    print(json.dumps({"proof": figures, "failed": failed}), flush=True)
+    return 1 if failed else 0
+
+
+def _run(part: Part, seconds: float) -> tuple[int, Any]:
+    """Run a part to its end; returns its exit code and its figures."""
+    jobs = os.cpu_count() or 1
+    images = int(min(_IMAGES_MAX, seconds * jobs * _IMAGES_PER_SECOND))
+    values = {"seconds": f"{seconds:.0f}", "images": str(images), "jobs": str(jobs)}
+    command = [sys.executable, "-m", *(text.format(**values) for text in part.arguments)]
+    print(f"\n{part.name}: {' '.join(command[1:])}", flush=True)
+    began = time.monotonic()
+    last = ""
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).resolve().parents[1]
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            last = line if line.startswith("{") else last
+    took = round(time.monotonic() - began, 1)
+    print(f"{part.name}: exit code {process.returncode} after {took} s", flush=True)
+    return process.returncode, {"seconds": took, **_figures(last)}
+
+
+def _figures(line: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    # A part may put its name around its figures.
+    inner = next(iter(found.values()), None)
+    return inner if len(found) == 1 and isinstance(inner, dict) else found
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
