@@ -45,6 +45,9 @@ class Ballots:
             self._vote(node, now.epoch, now.vote)
         if now.leader >= 0:
             self.leader_known(node, now.epoch, now.leader)
+        if now.leader == node:
+            # The only voter votes and leads in one step: its vote is never stored by itself.
+            self._vote(node, now.epoch, node)
 
     def forget(self, node: int) -> None:
         """A node's disk was replaced by an empty one."""

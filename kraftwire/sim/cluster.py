@@ -9,6 +9,7 @@ import hashlib
 from collections import Counter
 from random import Random
 
+from kraftwire.log.settings import SnapshotSettings
 from kraftwire.raft.config import RaftConfig, RaftTimers
 from kraftwire.raft.effects import Effect
 from kraftwire.raft.events import Event
@@ -32,6 +33,9 @@ from kraftwire.sim.workload import Workload
 __all__ = ["Cluster"]
 
 _PORT = 9093
+
+# Kafka looks once a minute what may go, which is half the life of a cluster here.
+_CLEAN_INTERVAL_MS = 5_000
 
 # A node whose timer fires so often at one moment does nothing else any more.
 _TIMERS_AT_ONCE_MAX = 1_000
@@ -89,6 +93,18 @@ class Cluster:
         """The timers that all nodes are configured with."""
         return self._timer_settings
 
+    @property
+    def snapshot_settings(self) -> SnapshotSettings:
+        """What all nodes are told about snapshots."""
+        wanted = self.plan.snapshots
+        return SnapshotSettings(
+            between_bytes=wanted.between if wanted else 1 << 62,
+            interval_ms=0,
+            retention_bytes=wanted.retention if wanted else -1,
+            retention_ms=-1,
+            clean_interval_ms=_CLEAN_INTERVAL_MS,
+        )
+
     def config(self, node: int, directory_id: bytes) -> RaftConfig:
         """What a node is configured with."""
         return RaftConfig(
@@ -97,6 +113,7 @@ class Cluster:
             voters=self._voter_set,
             endpoints=self._endpoints(node),
             timers=self._timer_settings,
+            fetch_snapshot_max_bytes=self.plan.snapshots.chunk if self.plan.snapshots else 1 << 20,
         )
 
     def leaders(self) -> list[Machine]:
@@ -141,8 +158,10 @@ class Cluster:
         """Read all logs from disk: what is committed is in each of them, byte for byte. S7, S12."""
         for machine in self.machines.values():
             if machine.process is not None:
-                found = found_batches(machine.process.storage.log)
-                committed = [batch.data for batch in self.histories.committed]
+                log = machine.process.storage.log
+                found = found_batches(log)
+                start, batches = log.start_offset, self.histories.committed
+                committed = [batch.data for batch in batches if batch.base >= start]
                 if found[: len(committed)] != committed:
                     raise Violation("S12", f"the log of {machine.id} is not what was committed")
 

@@ -11,6 +11,8 @@ from kraftwire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from kraftwire.messages.end_quorum_epoch_response import EndQuorumEpochResponse
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse
+from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
+from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.raft.events import Event, ResponseReceived
@@ -50,12 +52,14 @@ class MessageChecks:
         self._logs = histories.logs
         self._requests: dict[int, Callable[[int, Any], None]] = {
             FetchRequest.API_KEY: self._fetch_request,
+            FetchSnapshotRequest.API_KEY: self._snapshot_request,
             VoteRequest.API_KEY: self._vote_request,
             BeginQuorumEpochRequest.API_KEY: self._begin_request,
             EndQuorumEpochRequest.API_KEY: self._end_request,
         }
         self._replies: dict[int, Callable[[int, Any], None]] = {
             FetchResponse.API_KEY: self._fetch_response,
+            FetchSnapshotResponse.API_KEY: self._snapshot_response,
             VoteResponse.API_KEY: self._plain_response,
             BeginQuorumEpochResponse.API_KEY: self._plain_response,
             EndQuorumEpochResponse.API_KEY: self._plain_response,
@@ -88,6 +92,9 @@ class MessageChecks:
     def _fetch_request(self, node: int, message: FetchRequest) -> None:
         self._ballots.sends(node, message.topics[0].partitions[0].current_leader_epoch)
 
+    def _snapshot_request(self, node: int, message: FetchSnapshotRequest) -> None:
+        self._ballots.sends(node, message.topics[0].partitions[0].current_leader_epoch)
+
     def _vote_request(self, node: int, message: VoteRequest) -> None:
         partition = message.topics[0].partitions[0]
         epoch, pre_vote = partition.replica_epoch, partition.pre_vote
@@ -103,11 +110,17 @@ class MessageChecks:
 
     def _fetch_response(self, node: int, message: FetchResponse) -> None:
         if message.responses:
-            leader = message.responses[0].partitions[0].current_leader
-            if leader is not None and leader.leader_id >= 0:
-                self._ballots.names_leader(node, leader.leader_epoch, leader.leader_id)
-            elif leader is not None:
-                self._ballots.sends(node, leader.leader_epoch)
+            self._named(node, message.responses[0].partitions[0].current_leader)
+
+    def _snapshot_response(self, node: int, message: FetchSnapshotResponse) -> None:
+        if message.topics:
+            self._named(node, message.topics[0].partitions[0].current_leader)
+
+    def _named(self, node: int, leader: Any) -> None:
+        if leader is not None and leader.leader_id >= 0:
+            self._ballots.names_leader(node, leader.leader_epoch, leader.leader_id)
+        elif leader is not None:
+            self._ballots.sends(node, leader.leader_epoch)
 
     def _plain_response(self, node: int, message: Any) -> None:
         if message.topics:

@@ -6,13 +6,14 @@ so two logs agree up to a position if they hold the same object there.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import hashlib
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
 from kraftwire.records.header import LOG_OVERHEAD, fields
 from kraftwire.sim.violation import Violation
 
-__all__ = ["Batch", "Histories", "ReplicaLog", "split"]
+__all__ = ["Batch", "Histories", "ReplicaLog", "digest", "split"]
 
 _HEAD = fields("base_offset", "batch_length", "partition_leader_epoch", "last_offset_delta")
 
@@ -32,13 +33,14 @@ class Batch:
 class ReplicaLog:
     """What one replica's log holds, and up to which batch it is durable, and known committed.
 
-    Shape: `high_watermark` is the largest of this run, `verified` the number of batches that are
-    known to be the committed ones.
+    `high_watermark` is the largest of this run, `verified` the number of batches that are known to
+    be the committed ones. What is below `start` the replica has in a snapshot only.
     """
 
     batches: list[Batch] = field(default_factory=list)
     durable: int = 0
     verified: int = 0
+    start: int = 0
     high_watermark: int = -1
 
     @property
@@ -70,6 +72,7 @@ class Histories:
         self.commit_epochs: list[int] = []
         self._epochs: dict[int, _Epoch] = {}
         self._ends: list[int] = []  # of the committed batches
+        self._digests: list[bytes] = []  # after each of them, as far as somebody asked
 
     @property
     def frontier(self) -> int:
@@ -180,22 +183,72 @@ class Histories:
             raise Violation("S7", f"a listener got nothing for {start}-{end}")
         return start
 
-    def restarted(self, node: int, found: list[bytes], *, is_durable: bool) -> None:
-        """A node opened its log again and found these batches. S9, S12: none that was durable
-        is missing, and none is there that was never written."""
+    def restarted(
+        self, node: int, found: list[bytes], *, is_durable: bool, start: int = 0
+    ) -> None:
+        """A node opened its log again, which starts here with these batches. S9, S12: none that
+        was durable is missing, and none is there that was never written."""
         log = self.logs[node]
-        for index, raw in enumerate(found):
+        prefix = self._prefix(node, start) if start else []
+        skipped = len(prefix)
+        was = log.batches[:skipped]
+        if prefix and (len(was) < skipped or was[-1] is not prefix[-1]):
+            # A snapshot took the place of the log, as after a crash in the midst of that.
+            log.batches[:] = prefix
+            log.durable = 0
+        for index, raw in enumerate(found, skipped):
             if index >= len(log.batches) or log.batches[index].data != raw:
                 raise Violation("S13", f"{node} found a batch that it did not write, {index}th")
-        if len(found) < log.durable:
-            lost = log.batches[len(found)].base
+        count = skipped + len(found)
+        if count < log.durable:
+            lost = log.batches[count].base
             raise Violation("S12", f"{node} lost what was durable, from offset {lost} on")
         if not is_durable:
             raise Violation("S9", f"{node} goes on with a log that is not durable")
-        del log.batches[len(found) :]
-        log.durable = len(found)
+        del log.batches[count:]
+        log.durable = count
+        log.start = start
         log.verified = 0
         log.high_watermark = -1
+
+    def reset(self, node: int, end: int, epoch: int) -> None:
+        """A node gives its log up for a snapshot that ends here. S11, S14: it holds what is
+        committed, and nothing that is committed is lost by that."""
+        log = self.logs[node]
+        prefix = self._prefix(node, end)
+        if prefix[-1].epoch != epoch:
+            raise Violation("S14", f"{node} has snapshot {end}-{epoch} of epoch {prefix[-1].epoch}")
+        for index in range(len(prefix), len(log.batches)):
+            if index < len(self.committed) and log.batches[index] is self.committed[index]:
+                lost = log.batches[index].base
+                raise Violation("S11", f"{node} begins anew at {end} and loses committed {lost}")
+        log.batches[:] = prefix
+        log.durable = log.verified = len(prefix)
+        log.start = end
+
+    def started(self, node: int, start: int) -> None:
+        """A node's log starts here now. S14: all below is committed, and known to be."""
+        log = self.logs[node]
+        if start == log.start:
+            return
+        if not log.start < start <= log.high_watermark:
+            found = f"from {log.start}, high watermark {log.high_watermark}"
+            raise Violation("S14", f"{node} lets its log start at {start} {found}")
+        self._prefix(node, start)
+        log.start = start
+
+    def digest_at(self, offset: int) -> bytes:
+        """What a state machine is that has applied all committed batches below an offset. S14."""
+        index = bisect_left(self._ends, offset)
+        if not offset:
+            return b""
+        if index == len(self._ends) or self._ends[index] != offset:
+            raise Violation("S14", f"a state machine is at {offset}, which is inside a batch")
+        digests = self._digests
+        while len(digests) <= index:
+            before = digests[-1] if digests else b""
+            digests.append(digest(before, self.committed[len(digests)].data))
+        return digests[index]
 
     def forget(self, node: int) -> None:
         """A node's disk was replaced by an empty one."""
@@ -205,6 +258,13 @@ class Histories:
         """The committed batch that holds an offset."""
         index = bisect_right(self._ends, offset)
         return self.committed[index] if index < len(self._ends) else None
+
+    def _prefix(self, node: int, end: int) -> list[Batch]:
+        """The committed batches below an offset. S14: it is the end of one of them."""
+        index = bisect_left(self._ends, end)
+        if index == len(self._ends) or self._ends[index] != end:
+            raise Violation("S14", f"{node} has a snapshot up to {end}, where no commit ends")
+        return self.committed[: index + 1]
 
     def _same(self, node: int, batch: Batch) -> Batch:
         """The batch of this epoch and offset that others have; it must be the very same."""
@@ -252,6 +312,11 @@ class Histories:
     def _has_durably(self, voter: int, count: int, last: Batch) -> bool:
         log = self.logs[voter]
         return log.durable >= count and log.batches[count - 1] is last
+
+
+def digest(before: bytes, data: bytes) -> bytes:
+    """What a state machine becomes that applies a batch."""
+    return hashlib.blake2b(before + data, digest_size=16).digest()
 
 
 def split(data: bytes | memoryview) -> list[tuple[int, int, int, bytes]]:

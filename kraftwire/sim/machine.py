@@ -16,6 +16,7 @@ from kraftwire.sim.disk import PowerCut, SimFiles
 from kraftwire.sim.facts import VOTE
 from kraftwire.sim.network import Call
 from kraftwire.sim.process import Process
+from kraftwire.sim.snapshots import check_newest
 from kraftwire.sim.storage import directories, found_batches
 from kraftwire.sim.violation import Violation
 from kraftwire.wire.message import Message
@@ -65,7 +66,9 @@ class Machine:
             storage = self._open()
             found = found_batches(storage.log)
             is_durable = not self.files.unflushed(".log")
-            cluster.histories.restarted(self.id, found, is_durable=is_durable)
+            start = storage.log.start_offset
+            cluster.histories.restarted(self.id, found, is_durable=is_durable, start=start)
+            check_newest(self.id, storage, cluster.histories)
             core = RaftCore(
                 cluster.config(self.id, storage.directory_id),
                 storage.stored_state(),

@@ -12,7 +12,7 @@ from typing import Any
 
 from kraftwire.sim.pages import CRASH_POLICIES
 
-__all__ = ["FAULT_KINDS", "HUNT_STAGES", "LEADER", "Fault", "Plan", "Weather", "draw"]
+__all__ = ["FAULT_KINDS", "HUNT_STAGES", "LEADER", "Fault", "Plan", "Snapshots", "Weather", "draw"]
 
 # A fault's node may be this: whoever leads when the time has come.
 LEADER = -1
@@ -75,6 +75,15 @@ class Weather:
 
 
 @dataclass(frozen=True, slots=True)
+class Snapshots:
+    """When snapshots are written, what is kept, in what pieces they are fetched. Units: bytes."""
+
+    between: int
+    retention: int
+    chunk: int
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A cluster's whole fate. Shape: voters have the ids from 1 on, observers those behind."""
 
@@ -93,6 +102,7 @@ class Plan:
     skew_ms: tuple[int, ...] = ()
     old_peers: dict[int, dict[int, int]] = field(default_factory=dict)
     timers: dict[str, int] = field(default_factory=dict)
+    snapshots: Snapshots | None = None
     segment_bytes: int = 1 << 20
     crash_policies: tuple[str, ...] = CRASH_POLICIES
 
@@ -117,6 +127,7 @@ class Plan:
             plan,
             weather=Weather(**data["weather"]),
             faults=faults,
+            snapshots=Snapshots(**data["snapshots"]) if data.get("snapshots") else None,
             old_peers=old,
             drift=tuple(plan.drift),
             skew_ms=tuple(plan.skew_ms),
@@ -147,6 +158,7 @@ def draw(seed: int, length_ms: int = 120_000) -> Plan:
         skew_ms=tuple(random.randint(-60_000, 60_000) for _ in range(nodes)),
         old_peers=old_peers,
         timers=_timers(random),
+        snapshots=_snapshots(Random(f"snapshots {seed}")),
         segment_bytes=random.choice((4096, 16384, 1 << 20, 1 << 20)),
         crash_policies=tuple(p for p in CRASH_POLICIES if random.random() < 0.6) or ("none",),
     )
@@ -198,6 +210,14 @@ def _timers(random: Random) -> dict[str, int]:
         "append_linger_ms": random.choice((0, 5, 25, 100)),
         "election_backoff_max_ms": random.choice((0, 100, 1000)),
     }
+
+
+def _snapshots(random: Random) -> Snapshots | None:
+    if random.random() < 0.5:
+        return None
+    between = random.choice((1_000, 5_000, 30_000))
+    retention = between * random.choice((0, 2, 5))
+    return Snapshots(between, retention, random.choice((200, 1_000, 1 << 20)))
 
 
 def _faults(random: Random, voters: int, nodes: int, length_ms: int) -> tuple[Fault, ...]:

@@ -7,7 +7,7 @@ The network, the disk and the clock are simulated; everything that is done is to
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,13 +15,12 @@ from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft import effects as do
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.events import AppendRequested, Event, RequestReceived, TimerExpired
-from kraftwire.records.batch import RecordBatch
 from kraftwire.replica.ports import Work
 from kraftwire.replica.runner import Runner
-from kraftwire.replica.state_machine import SnapshotReader
 from kraftwire.replica.storage import Storage
 from kraftwire.sim.facts import VOTE, is_pre_vote
 from kraftwire.sim.network import Call
+from kraftwire.sim.snapshots import Digest, check_newest
 from kraftwire.sim.violation import Violation
 from kraftwire.sim.watch import Watch
 from kraftwire.sim.workers import Job, VirtualWorkers
@@ -58,13 +57,20 @@ class Process:
         self.role = core.role
         self.epoch = core.epoch
         self.effects_to_crash: int | None = None
-        self.consumed = 0
         self.calls: dict[int, Call] = {}
         self.waiting: dict[int, tuple[int, tuple[bytes, ...]]] = {}
         self.appends: list[_Append] = []
         self.sent: deque[Call] = deque()
         self.workers = VirtualWorkers(self, machine.cluster.scheduler)
-        self.runner = Runner(core, storage, self, self.workers, watcher=Watch(self))
+        self.state = Digest(self.id, machine.cluster.histories, machine.cluster.marks)
+        self.runner = Runner(
+            core,
+            storage,
+            self,
+            self.workers,
+            settings=machine.cluster.snapshot_settings,
+            watcher=Watch(self),
+        )
         self._software = machine.cluster.software
         self._expiry_planned = False
         self._deadline: int | None = None
@@ -78,8 +84,9 @@ class Process:
         now = self.clock.read(self.scheduler.now)
         self.runner.start(now, now)
         self._settle("Start")
-        if self.cluster.plan.with_listener:
-            self.runner.add_state_machine(_Follower(self))
+        plan = self.cluster.plan
+        if plan.with_listener or plan.snapshots:
+            self.runner.add_state_machine(self.state, writes_snapshots=plan.snapshots is not None)
 
     def handle(self, event: Event) -> None:
         """Let the core decide on an event and do what it asks for."""
@@ -224,6 +231,9 @@ class Process:
             if is_missing and files.unflushed(".log"):
                 raise Violation("S9", f"{self.id} flushes its log without a sync")
             self.cluster.histories.flushed(self.id, job.mark)
+        elif job.kind is not Work.LOAD_SNAPSHOT:
+            check_newest(self.id, self.storage, self.cluster.histories)
+            self.cluster.marks.hit(job.kind)
         job.done(result)
 
     # What the core says
@@ -267,29 +277,3 @@ class Process:
         """The process may end."""
         self.cluster.marks.hit("shut down" if effect.graceful else "shut down late")
         self.machine.later_stop()
-
-
-class _Follower:
-    """A state machine that compares what it is given with what was committed."""
-
-    def __init__(self, process: Process) -> None:
-        self._process = process
-
-    def apply(self, batches: Sequence[RecordBatch]) -> None:
-        """Take batches."""
-        process = self._process
-        data = b"".join(bytes(batch.raw) for batch in batches)
-        process.consumed = process.cluster.histories.delivered(
-            process.consumed, batches[-1].last_offset + 1, data
-        )
-
-    def load(self, snapshot: SnapshotReader) -> None:
-        """Take a snapshot."""
-        raise Violation("S15", f"{self._process.id} loads {snapshot.id}, and nobody writes any")
-
-    def freeze(self) -> Iterable[bytes]:
-        """Nothing is kept."""
-        return ()
-
-    def leadership(self, leader_id: int, epoch: int, end_offset: int) -> None:
-        """The checkers were told before."""

@@ -6,19 +6,31 @@ from collections.abc import Callable
 
 from kraftwire.log.files import Files
 from kraftwire.log.metadata_log import MetadataLog
-from kraftwire.log.names import QUORUM_STATE_FILE, join, partition_directory
+from kraftwire.log.names import (
+    QUORUM_STATE_FILE,
+    checkpoint_name,
+    join,
+    partition_directory,
+)
 from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.log.settings import LogSettings
 from kraftwire.raft.config import METADATA_TOPIC
+from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.replica.storage import Directories
 from kraftwire.sim.ballots import Stored
 from kraftwire.sim.disk import SimFiles
 from kraftwire.sim.histories import split
 
-__all__ = ["directories", "durable_state", "found_batches"]
+__all__ = [
+    "directories",
+    "durable_snapshot",
+    "durable_state",
+    "found_batches",
+]
 
 _DIRECTORY = "/log"
-_STATE_PATH = join(partition_directory(_DIRECTORY, METADATA_TOPIC), QUORUM_STATE_FILE)
+_PARTITION = partition_directory(_DIRECTORY, METADATA_TOPIC)
+_STATE_PATH = join(_PARTITION, QUORUM_STATE_FILE)
 
 # Small indexes: they are made at their full size, and this disk is memory.
 _INDEX_BYTES = 1024
@@ -51,6 +63,12 @@ def durable_state(files: SimFiles) -> Stored:
 
 def _read_state(files: Files) -> QuorumState:
     return QuorumStateFile(files, _STATE_PATH).read() or QuorumState()
+
+
+def durable_snapshot(files: SimFiles, snapshot: OffsetAndEpoch) -> bool:
+    """Whether a snapshot would be there, whole, if the power failed now."""
+    path = join(_PARTITION, checkpoint_name(snapshot))
+    return files.exists(path) and files.durable_bytes(path) == files.read_bytes(path)
 
 
 def found_batches(log: MetadataLog) -> list[bytes]:

@@ -9,7 +9,7 @@ from kraftwire.raft import effects as do
 from kraftwire.raft.events import Event
 from kraftwire.sim.disk import PowerCut
 from kraftwire.sim.facts import VOTE, diverging_epoch_of
-from kraftwire.sim.storage import durable_state
+from kraftwire.sim.storage import durable_snapshot, durable_state
 from kraftwire.sim.violation import Violation
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ class Watch:
             do.SendReply: self._before_reply,
             do.AppendToLog: self._before_append,
             do.TruncateLog: self._before_truncate,
+            do.ResetLog: self._before_reset,
+            do.DropLogPrefix: self._before_drop,
             do.HighWatermarkAdvanced: self._before_advance,
             do.DeliverCommitted: self._before_deliver,
             do.LeaderChanged: self._before_leader_change,
@@ -45,6 +47,8 @@ class Watch:
         after: dict[type, Callable[[Any], None]] = {
             do.AppendToLog: self._after_append,
             do.TruncateLog: self._after_truncate,
+            do.ResetLog: self._after_reset,
+            do.DropLogPrefix: self._after_drop,
             do.PersistQuorumState: self._after_persist,
             do.HighWatermarkAdvanced: self._after_advance,
             do.RoleChanged: self._after_role_change,
@@ -98,11 +102,37 @@ class Watch:
         self._histories.truncating(self._node, effect.end_offset, epoch, order)
 
     def _after_truncate(self, effect: do.TruncateLog) -> None:
-        if self._process.workers.is_flushing:
-            raise Violation("FLUSH", f"{self._node} cuts a file in the midst of a flush")
+        self._no_flush("cuts a file")
         is_durable = not self._machine.files.unflushed(".log")
         self._histories.truncated(self._node, effect.end_offset, is_durable=is_durable)
         self._cluster.marks.hit("truncated")
+
+    def _before_reset(self, effect: do.ResetLog) -> None:
+        start = effect.start
+        if not durable_snapshot(self._machine.files, start):
+            raise Violation("S14", f"{self._node} gives its log up for {start}, not durable")
+        self._histories.reset(self._node, start.offset, start.epoch)
+
+    def _after_reset(self, _: do.ResetLog) -> None:
+        self._no_flush("empties the log")
+        self._cluster.marks.hit("log begun at a snapshot")
+
+    def _before_drop(self, effect: do.DropLogPrefix) -> None:
+        stored = self._process.storage.snapshots.stored()
+        kept = [one.id for one in stored if one.id not in effect.snapshots]
+        start = effect.start_offset
+        files = self._machine.files
+        if start and not any(one.offset >= start and durable_snapshot(files, one) for one in kept):
+            raise Violation("S14", f"{self._node} drops all below {start}, in no snapshot")
+        self._histories.started(self._node, start)
+
+    def _after_drop(self, _: do.DropLogPrefix) -> None:
+        self._no_flush("drops files")
+        self._cluster.marks.hit("log prefix dropped")
+
+    def _no_flush(self, what: str) -> None:
+        if self._process.workers.is_flushing:
+            raise Violation("FLUSH", f"{self._node} {what} in the midst of a flush")
 
     def _after_persist(self, _: do.PersistQuorumState) -> None:
         self._cluster.ballots.persisted(self._node, durable_state(self._machine.files))
@@ -119,17 +149,14 @@ class Watch:
             self._hunter.committed(self._machine)
 
     def _before_deliver(self, effect: do.DeliverCommitted) -> None:
-        start, end, consumed = effect.start_offset, effect.end_offset, self._process.consumed
+        start, end, consumed = effect.start_offset, effect.end_offset, self._process.state.applied
         if start != consumed or end > self._histories.logs[self._node].high_watermark:
             raise Violation("S15", f"{self._node} delivers {start}-{end} after {consumed}")
 
     def _before_leader_change(self, effect: do.LeaderChanged) -> None:
-        process = self._process
-        start = process.core.epoch_start_offset
-        if effect.leader_id == self._node and process.consumed <= start:
-            raise Violation(
-                "S15", f"{self._node} is told to lead at {process.consumed}, before {start}"
-            )
+        start, applied = self._process.core.epoch_start_offset, self._process.state.applied
+        if effect.leader_id == self._node and applied <= start:
+            raise Violation("S15", f"{self._node} is told to lead at {applied}, before {start}")
 
     def _after_role_change(self, effect: do.RoleChanged) -> None:
         cluster = self._cluster

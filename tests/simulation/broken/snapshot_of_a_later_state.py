@@ -1,0 +1,22 @@
+"""A state machine goes on while its snapshot is written, and the snapshot with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kraftwire.sim.snapshots import Digest
+
+FOUND_BY = {"S14"}
+
+
+def break_rule(patch: pytest.MonkeyPatch) -> None:
+    """Freeze the state when it is read, not when it is asked for."""
+    freeze = Digest.freeze
+
+    def late(self: Any) -> Iterator[bytes]:
+        yield from freeze(self)
+
+    patch.setattr(Digest, "freeze", late)
