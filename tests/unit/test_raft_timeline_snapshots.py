@@ -246,6 +246,15 @@ def test_a_snapshot_in_a_folder_of_nobody_is_named_by_the_folder(tmp_path: Path)
     assert event.text.endswith(f"the same bytes in {tmp_path}/x, {tmp_path}/y)")
 
 
+def test_a_snapshot_without_a_time_stands_at_the_start(tmp_path: Path) -> None:
+    """A time of 0 is none: the story does not begin in 1970."""
+    write_snapshot(tmp_path / "1", 1, 1_000_000)
+    (tmp_path / "1/bootstrap.checkpoint").write_bytes(bootstrap_checkpoint([], 0))
+    found = told(tmp_path)
+    assert [each.kind for each in found] == ["snapshot-file"] * 2 + ["snapshot-written"]
+    assert {each.time for each in found} == {1000.0}
+
+
 def test_the_json_form_has_downloads_and_instructions() -> None:
     """A script that watches replacements reads these."""
     talk = QuorumTalk()

@@ -2,7 +2,8 @@
 
 A snapshot repeats the state of the log up to its offset, so its records are not counted with the
 log's; only where there is no log do they have to speak for it. Every replica writes its own
-snapshots, at its own time: files with the same bytes are one file that was fetched.
+snapshots: files with the same bytes are one that was fetched, or were written in the same
+millisecond.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class _Snapshot:
     """One file; `digest` covers the checksums of its batches.
 
     `reached` is the time of the last record of the log that is in it, `written` when its header
-    was made.
+    was made; None where the file says 0, which is no time.
     """
 
     name: str
@@ -72,24 +73,29 @@ class SnapshotFiles:
             return  # the same file once more, or one too many
         current.size += batch.size
         current.digest = zlib.crc32(batch.crc.to_bytes(4, "big"), current.digest)
-        if current.written is None:
+        if current.written is None and batch.max_timestamp > 0:
             current.written = batch.max_timestamp / 1000
         if not batch.is_control:
             current.records += batch.count or 0
         self.latest.see_batch(batch)
 
-    def events(self) -> Iterator[Event]:
-        """Each snapshot at the time of the last record in it, and when it was written."""
+    def events(self, start: float) -> Iterator[Event]:
+        """Each snapshot at the time of the last record in it, and when it was written.
+
+        One without a time stands at the start of the story.
+        """
         by_name: dict[str, list[_Snapshot]] = {}
         for each in self._files.values():
             by_name.setdefault(each.name, []).append(each)
         for name, files in by_name.items():
-            yield _reached_event(name, files)
+            yield _reached_event(name, files, start)
             end_offset = parse_file_name(name).base_offset
             if end_offset:  # the others come from formatting
-                yield from self._written_events(name, files)
+                yield from self._written_events(name, files, start)
 
-    def _written_events(self, name: str, files: list[_Snapshot]) -> Iterator[Event]:
+    def _written_events(
+        self, name: str, files: list[_Snapshot], start: float
+    ) -> Iterator[Event]:
         by_digest: dict[int, list[_Snapshot]] = {}
         for each in files:
             by_digest.setdefault(each.digest, []).append(each)
@@ -112,7 +118,7 @@ class SnapshotFiles:
                 "records": first.records,
                 "size": first.size,
             }
-            time = first.written or 0.0
+            time = first.written or start
             yield Event(time, "snapshot-written", words(text, remarks), id.epoch, node, details)
 
     def _begin(self, file: str) -> None:
@@ -129,12 +135,12 @@ class SnapshotFiles:
         if isinstance(message, SnapshotHeaderRecord):
             told = message.last_contained_log_timestamp
             # A snapshot of nothing, as formatting makes it, has no such time.
-            current.reached = told / 1000 if told > 0 else place.time
+            current.reached = told / 1000 if told > 0 else place.time or None
         elif isinstance(message, VotersRecord):
             current.voters = sorted(each.voter_id for each in message.voters)
 
 
-def _reached_event(name: str, files: list[_Snapshot]) -> Event:
+def _reached_event(name: str, files: list[_Snapshot], start: float) -> Event:
     first, id = files[0], parse_file_name(name)
     remarks = [count_text(first.records, "record"), size_text(first.size)]
     if first.voters:
@@ -149,7 +155,7 @@ def _reached_event(name: str, files: list[_Snapshot]) -> Event:
         "files": sorted(each.file for each in files),
     }
     text = words(f"{_label(name)} reaches to here", remarks)
-    return Event(first.reached or 0.0, "snapshot-file", text, id.epoch, None, details)
+    return Event(first.reached or start, "snapshot-file", text, id.epoch, None, details)
 
 
 def _label(name: str) -> str:

@@ -111,7 +111,7 @@ class Timeline:
         self._snapshots.see_directory(meta_properties, node)
 
     def _note_batch(self, batch: Batch) -> None:
-        if batch.max_timestamp >= 0:
+        if batch.max_timestamp > 0:
             self._note_time(batch.max_timestamp / 1000)
 
     # -- requests ------------------------------------------------------------------------------
@@ -253,6 +253,7 @@ class Timeline:
         self._leaders.finish(self._nodes.silences)
         self._progress.finish(self._end)
         labels = self._labels()
+        start = self._start if self._start is not None else self._end
         events = [
             *self._events,
             *self._elections.events(),
@@ -261,7 +262,7 @@ class Timeline:
             *self._downloads.events(self._end),
             *self._progress.events(),
             *self._log.events,
-            *self._snapshots.events(),
+            *self._snapshots.events(start),
             *self._silence_events(),
             *self._arrivals(),
             *self._endings.events(),
@@ -270,7 +271,6 @@ class Timeline:
         log = self._log
         if log.is_empty and self._snapshots.latest is not None:
             log = self._snapshots.latest
-        start = self._start if self._start is not None else self._end
         return Story(
             start=start,
             end=self._end,
