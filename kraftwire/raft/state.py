@@ -166,7 +166,8 @@ class RaftState:
         }
         where, before = self.history.last_voters_offset, self._voters_offset
         self._voters_offset = where
-        is_later = where is not None and (before is None or where > before)
+        # Configured voters have no directories: the log that names others has removed nobody.
+        is_later = where is not None and before is not None and where > before
         self.is_removed = not self.is_voter and (self.is_removed or (was_voter and is_later))
         self.emit(
             VotersChanged(

@@ -10,7 +10,9 @@ from kraftwire.messages.add_raft_voter_response import AddRaftVoterResponse
 from kraftwire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 from kraftwire.raft import effects
 from kraftwire.raft.batches import control_batch
+from kraftwire.raft.histories import voters_record
 from kraftwire.raft.voters import Endpoint, ReplicaKey
+from kraftwire.records.control import ControlType
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone
 from tests.support.raft_nodes import LISTENER, directory_id, dynamic_set, voters_control
@@ -127,6 +129,37 @@ def test_a_broker_does_not_join() -> None:
     lone = observing(can_be_voter=False)
     fetch_for(lone, 6000)
     assert not joins(lone)
+
+
+def _reads(lone: Lone, ids: list[int]) -> None:
+    """Let it fetch another set."""
+    record = (ControlType.KRAFT_VOTERS, voters_record(dynamic_set(ids)))
+    lone.fetch_gets(fetched(2, 1, control_batch(lone.core.end_offset, 1, 0, [record])))
+
+
+def test_a_voter_that_was_removed_stays_out() -> None:
+    """KAFKA-19850: it would undo at once what somebody wanted, until its next start."""
+    lone = observing()
+    _reads(lone, [1, 2, 3, 4])
+    assert lone.core.is_voter
+    _reads(lone, [1, 2, 3])
+    fetch_for(lone, 6000)
+    assert not joins(lone)
+    lone.restart()
+    lone.request(begin(2, 1))
+    fetch_for(lone, 2000)
+    assert len(joins(lone)) == 1
+
+
+def test_a_voter_whose_joining_was_undone_asks_again() -> None:
+    """Nobody removed it: the record was cut off with the leader that wrote it."""
+    lone = observing()
+    end = lone.core.end_offset
+    _reads(lone, [1, 2, 3, 4])
+    lone.fetch_gets(fetched(2, 1, diverging=(1, end)))
+    assert not lone.core.is_voter
+    fetch_for(lone, 2500)
+    assert len(joins(lone)) == 1
 
 
 class _Joining(Cluster):
