@@ -6,6 +6,7 @@ Source: Kafka's `LogSegment`; index entries stand exactly where it writes them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from kraftwire.log.batches import HEAD, HEAD_SIZE, BatchArrays
@@ -248,7 +249,7 @@ class Segment:
         times: list[tuple[int, int]] = []
         unindexed, largest, largest_offset = 0, _NO_TIMESTAMP, 0
         positions = self.batches.positions
-        for position, end in zip(positions, [*positions[1:], self.size], strict=True):
+        for position, end in pairwise((*positions, self.size)):
             head = self._head(position)
             last, timestamp = head[0] + head[6] - self.base_offset, head[8]
             if timestamp > largest:

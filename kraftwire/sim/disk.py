@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 
 from kraftwire.errors import StorageError
@@ -85,12 +85,14 @@ _Naming = tuple[tuple[str, Inode | None], ...]
 class SimFiles:
     """The files of one machine.
 
-    Shape: `sync_count` counts the flushes of files that were carried out; `is_full` says that
-    writes fail; `is_watched` that some fault is armed, so that operations have to look.
+    `sync_count` counts the flushes of files that were carried out; `is_full` says that writes fail;
+    `is_watched` that some fault is armed, so that operations have to look. `before_step` is called
+    before every operation that changes the disk.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, before_step: Callable[[], None] | None = None) -> None:
         self.sync_count = 0
+        self._before_step = before_step
         self.is_watched = False
         self._steps_to_cut: int | None = None
         self.is_full = False
@@ -101,6 +103,7 @@ class SimFiles:
         self._pending: dict[str, list[_Naming]] = {}
         self._directories: set[str] = set()
         self._locks: set[str] = set()
+        self._watch()
 
     # Protocol `Files`
 
@@ -221,6 +224,30 @@ class SimFiles:
         """Replace the disk by an empty one."""
         self.__init__()  # type: ignore[misc]
 
+    def pending_names(self) -> dict[str, int]:
+        """How many changes of names are not durable yet, by directory."""
+        return {directory: len(namings) for directory, namings in self._pending.items() if namings}
+
+    def named_after(self, kept: Mapping[str, int]) -> dict[str, Inode]:
+        """The files that a power loss leaves if of each directory's changes so many survive, the
+        first ones. Their content is another matter."""
+        names = dict(self._durable)
+        for directory, count in kept.items():
+            for naming in self._pending[directory][:count]:
+                _rename(names, naming)
+        return names
+
+    @classmethod
+    def holding(
+        cls, contents: Mapping[str, bytes], before_step: Callable[[], None] | None = None
+    ) -> SimFiles:
+        """A disk with these files, all of them durable."""
+        files = cls(before_step)
+        for path, content in contents.items():
+            files._seen[path] = files._durable[path] = Inode(bytearray(content), bytearray(content))
+            files.mkdir(os.path.dirname(path))
+        return files
+
     # What checkers ask
 
     def durable_bytes(self, path: str) -> bytes | None:
@@ -240,6 +267,8 @@ class SimFiles:
 
     def step(self) -> None:
         """Count an operation; raises PowerCut if it is the last one."""
+        if self._before_step is not None:
+            self._before_step()
         if self._steps_to_cut is not None:
             self._steps_to_cut -= 1
             if self._steps_to_cut <= 0:
@@ -267,7 +296,8 @@ class SimFiles:
             raise _failure("syncing", errno.EIO, path, fatal=True)
 
     def _watch(self) -> None:
-        self.is_watched = self._steps_to_cut is not None or self.is_full or self._is_broken
+        has_fault = self._steps_to_cut is not None or self.is_full or self._is_broken
+        self.is_watched = has_fault or self._before_step is not None
 
     def _need_space(self, path: str) -> None:
         if self.is_full:

@@ -10,6 +10,7 @@ from kraftwire.errors import InvariantError, StorageError, UsageError
 from kraftwire.log.files import LocalFiles
 from kraftwire.log.metadata_log import MetadataLog
 from kraftwire.log.settings import LogSettings
+from kraftwire.sim.disk import SimFiles
 from tests.support.log_batches import TOPIC, TOPIC_ID, append, batch
 
 SMALL = LogSettings(segment_bytes=1000, index_interval_bytes=200, index_bytes=2400)
@@ -141,3 +142,29 @@ def test_a_closed_log_cannot_be_changed(tmp_path: Path) -> None:
     log.close()
     with pytest.raises(StorageError, match="closed"):
         log.append(batch(0), 0, 1)
+
+
+@pytest.mark.parametrize("kind", ["sync", "write"])
+def test_an_error_of_the_disk_is_never_tried_again(kind: str) -> None:
+    """After a failed sync the kernel may have dropped the pages: a second one would lie (D9)."""
+    files = SimFiles()
+    files.mkdir("/d")
+    log = MetadataLog.open(files, "/d", SMALL, TOPIC, TOPIC_ID)
+
+    def use() -> None:
+        append(log)
+        log.flush()
+
+    if kind == "sync":
+        files.break_next_sync()
+    else:
+        files.fill(True)
+    with pytest.raises(StorageError, match="failed: ") as first:
+        use()
+    files.mend()
+    for action in (log.flush, use, lambda: log.truncate(0), lambda: log.drop_prefix(0)):
+        with pytest.raises(StorageError) as again:
+            action()
+        assert again.value is first.value
+    assert log.flushed_offset == 0
+    log.close()

@@ -134,6 +134,19 @@ def test_a_rotten_index_entry_is_made_anew(partition: Path) -> None:
         assert index.read_bytes() == before
 
 
+def test_an_index_without_any_record_is_made_anew(partition: Path) -> None:
+    """Kafka may have written its entries before records that a power failure took."""
+    _segment(partition).write_bytes(b"")
+    for pattern in ("*.snapshot", "*.index", "leader-epoch-checkpoint"):
+        for path in partition.glob(pattern):
+            path.unlink()
+    assert (partition / f"{_FIRST}.timeindex").stat().st_size
+    log = _open(partition.parent)
+    assert log.end_offset == 0
+    log.close()
+    assert not (partition / f"{_FIRST}.timeindex").stat().st_size
+
+
 @pytest.mark.parametrize("position", [0, 7, 9, 16, 17, 25, 60, 80])
 @pytest.mark.parametrize("number", [0, 7, 18])
 def test_a_flipped_bit_among_the_records_is_refused(

@@ -1,0 +1,81 @@
+"""Starting on a disk that a crash left, and judging what is found."""
+
+from __future__ import annotations
+
+from kraftwire.errors import KraftwireError
+from kraftwire.log.names import is_leftover
+from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.replica.storage import Storage
+from kraftwire.sim.disk import SimFiles
+from tests.crash.script import DIRECTORIES, Batches, Expectation
+from tests.support.log_batches import batch
+
+__all__ = ["problem_of"]
+
+
+def problem_of(files: SimFiles, expected: Expectation, *, use: bool = False) -> str | None:
+    """What is wrong with a start on this disk, None for nothing.
+
+    With `use` the log is written to, and opened once more.
+    """
+    try:
+        storage = Storage.open(DIRECTORIES, files)
+        problem = _problem(storage, files, expected)
+        if problem is None and use:
+            problem = _use(storage, files)
+    except KraftwireError as error:
+        return f"refused, or ended by {type(error).__name__}: {error}"
+    return problem
+
+
+def _problem(storage: Storage, files: SimFiles, expected: Expectation) -> str | None:
+    log, stored = storage.log, {one.id for one in storage.snapshots.stored()}
+    state = storage.stored_state().election
+    vote = (state.epoch, state.leader_id, state.voted.id if state.voted else -1)
+    if vote not in expected.votes:
+        return f"votes {vote}, expected one of {expected.votes}"
+    if storage.directory_id != DIRECTORIES.new_id():
+        return f"has directory id {storage.directory_id.hex()}"
+    if log.flushed_offset != log.end_offset:
+        return f"ends at {log.end_offset}, durable up to {log.flushed_offset}"
+    useless = [str(one) for one in stored if one.offset < log.start_offset]
+    useless += [name for name in files.listdir(log.directory) if is_leftover(name)]
+    if useless:
+        return f"keeps {', '.join(useless)}"
+    if _is_reset(storage, expected.reset):
+        return None
+    if not expected.snapshots <= stored:
+        return f"has snapshots {sorted(stored)}, expected {sorted(expected.snapshots)}"
+    problems = [_log_problem(storage, *each, expected.durable_end) for each in expected.logs]
+    return None if None in problems else "; ".join(map(str, problems))
+
+
+def _is_reset(storage: Storage, snapshot: OffsetAndEpoch | None) -> bool:
+    """Whether the log has given way to a snapshot."""
+    if snapshot is None or storage.snapshots.newest != snapshot:
+        return False
+    return storage.log.start_offset == storage.log.end_offset == snapshot.offset
+
+
+def _log_problem(storage: Storage, start: int, batches: Batches, durable_end: int) -> str | None:
+    """What is wrong with the log, had these batches been written."""
+    log = storage.log
+    if log.start_offset > start:
+        return f"the log begins at {log.start_offset}, after {start}"
+    if log.end_offset < durable_end:
+        return f"lost what was flushed, from {log.end_offset} to {durable_end}"
+    written, offset = dict(batches), log.start_offset
+    while offset < log.end_offset:
+        if log.read(offset, 1, log.end_offset) != written.get(offset):
+            return f"has another batch at {offset} than was written"
+        offset += 2
+    return None
+
+
+def _use(storage: Storage, files: SimFiles) -> str | None:
+    end = storage.log.end_offset
+    storage.log.append(batch(end, 2, epoch=50), end, end + 2)
+    storage.log.flush()
+    files.kill()
+    again = Storage.open(DIRECTORIES, files).log.end_offset
+    return None if again == end + 2 else f"ends at {again} after an append up to {end + 2}"
