@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import click
 
+from kraftwire.cli.sim_options import SEED_MAX, progress, seeds_option, tell_violation
+from kraftwire.cli.sim_timeless import timeless
 from kraftwire.errors import UsageError
 from kraftwire.sim.plan import Plan, draw
 from kraftwire.sim.run import Outcome, Totals, run_plan, run_seeds, timeline_of
@@ -22,24 +22,11 @@ from kraftwire.sim.shrink import shrink as shrunk
 
 __all__ = ["sim"]
 
-_SEEDS = re.compile(r"(\d{1,19})-(\d{1,19})")
-_SEED_MAX = 2**63 - 1
-_QUIET_S = 1.0
-_INTERVAL_S = 0.5
 _FAILED = 1
 _TIMELINES = 3
 _MS_PER_S = 1000
 
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
-
-
-def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> range:
-    match = _SEEDS.fullmatch(value)
-    low, high = (int(match[1]), int(match[2])) if match else (0, -1)
-    if not low <= high <= _SEED_MAX:
-        problem = f"{value!r} is not A-B with 0 <= A <= B < 2^63"
-        raise click.BadParameter(problem, context, parameter)
-    return range(low, high + 1)
 
 
 @click.group(context_settings=_CONTEXT)
@@ -50,11 +37,15 @@ def sim() -> None:
       kraftwire sim run --seeds 0-99     a hundred clusters
       kraftwire sim shrink 17            the smallest trouble that still breaks seed 17
       kraftwire sim replay plan.json     run what shrink has written
+      kraftwire sim timeless --seeds 0-999   anything may happen next: no time
     """
 
 
+sim.add_command(timeless)
+
+
 @sim.command(context_settings=_CONTEXT)
-@click.option("--seeds", callback=_seeds, required=True, help="Such as 0-99, inclusive.")
+@seeds_option
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, help="Processes to use.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines for programs.")
 @click.option("--marks", is_flag=True, help="Print which situations were reached, how often.")
@@ -68,11 +59,11 @@ def run(seeds: range, jobs: int, as_json: bool, marks: bool, within: float | Non
     logging.getLogger("kraftwire").setLevel(logging.ERROR)
     totals = Totals()
     begin = time.monotonic()
-    shown = _progress(len(seeds))
+    shown = progress(len(seeds), "clusters")
     outcomes = run_seeds(seeds, min(jobs, len(seeds)))
     for outcome in outcomes:
         totals.add(outcome)
-        shown(totals)
+        shown(totals.clusters, f"{totals.events:,} events")
         if outcome.invariant:
             _report(outcome, as_json=as_json, in_full=totals.violations <= _TIMELINES)
         if within is not None and time.monotonic() - begin >= within:
@@ -89,7 +80,7 @@ def run(seeds: range, jobs: int, as_json: bool, marks: bool, within: float | Non
 
 
 @sim.command(context_settings=_CONTEXT)
-@click.argument("seed", type=click.IntRange(0, _SEED_MAX))
+@click.argument("seed", type=click.IntRange(0, SEED_MAX))
 @click.option("--tries", type=click.IntRange(1), default=400, help="Runs to spend at most.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Keep the plan here.")
 def shrink(seed: int, tries: int, out: Path | None) -> int:
@@ -109,7 +100,7 @@ def shrink(seed: int, tries: int, out: Path | None) -> int:
 
 @sim.command(context_settings=_CONTEXT)
 @click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--lines", type=click.IntRange(1), default=400, help="Lines of the timeline to keep.")
+@click.option("--lines", type=click.IntRange(1), default=60, help="Lines of the timeline to keep.")
 def replay(plan: Path, lines: int) -> int:
     """Run a plan that `shrink --out` has written, and print how it ends."""
     try:
@@ -129,7 +120,7 @@ def _report(outcome: Outcome, *, as_json: bool, in_full: bool) -> None:
     if in_full:
         for line in timeline_of(draw(outcome.seed)):
             print(line, file=sys.stderr)
-    print(f"seed {outcome.seed}: {outcome.invariant}: {outcome.detail}", file=sys.stderr)
+    tell_violation(outcome.seed, outcome.invariant, outcome.detail, outcome.odds)
     print(f"kraftwire sim run --seeds {outcome.seed}-{outcome.seed}", file=sys.stderr)
 
 
@@ -159,22 +150,3 @@ def _summary(totals: Totals, wall: float) -> str:
 def _tell(plan: Plan) -> None:
     size = f"{plan.nodes} nodes, {plan.length_ms / _MS_PER_S:g} s, {len(plan.faults)} faults"
     print(f"still fails: {size}", file=sys.stderr)
-
-
-def _progress(count: int) -> Callable[[Totals], None]:
-    """What shows how far a run is, on a terminal and only if it takes a while."""
-    if not sys.stderr.isatty():
-        return lambda _: None
-    begin = last = time.monotonic()
-
-    def show(totals: Totals) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if totals.clusters == count and last > begin:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-        elif now - begin > _QUIET_S and now - last > _INTERVAL_S:
-            last = now
-            text = f"{totals.clusters:,} of {count:,} clusters, {totals.events:,} events"
-            print(f"\r{text}", end="", file=sys.stderr, flush=True)
-
-    return show

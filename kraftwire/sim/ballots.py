@@ -39,7 +39,12 @@ class Ballots:
             # A leader's own vote may be forgotten: it grants none in an epoch that it led.
             is_leaders = now.vote < 0 and now.leader == node
             if not is_leaders:
-                raise Violation("S3", f"{node} changed its vote: {old}, {now}")
+                raise Violation(
+                    "S3",
+                    f"{node} changed its vote in epoch {now.epoch}",
+                    f"stored before: {old}",
+                    f"stored now: {now}",
+                )
         self.stored[node] = now
         if now.vote >= 0:
             self._vote(node, now.epoch, now.vote)
@@ -77,7 +82,12 @@ class Ballots:
             self._check_voter(leader, f"leads epoch {epoch}, says {node}")
             self.leaders[epoch] = leader
         elif known != leader:
-            raise Violation("S1", f"epoch {epoch} has leaders {known} and {leader}, says {node}")
+            raise Violation(
+                "S1",
+                f"epoch {epoch} has two leaders",
+                f"known before: leader {known}",
+                f"says {node}: leader {leader}",
+            )
 
     def names_leader(self, node: int, epoch: int, leader: int) -> None:
         """An answer names a leader. S1, S20."""
@@ -111,7 +121,12 @@ class Ballots:
     def compares(self, own: tuple[int, int], asked: tuple[int, int], node: int) -> None:
         """A node grants a vote or a pre-vote on (last epoch, end offset) of both logs. S4."""
         if asked < own:
-            raise Violation("S4", f"{node} with log {own} grants to a log that ends at {asked}")
+            raise Violation(
+                "S4",
+                f"{node} grants to a log that is older than its own",
+                f"its log ends with (epoch, offset) {own}",
+                f"the log of the candidate with {asked}",
+            )
 
     def elected(self, node: int, epoch: int) -> None:
         """A node leads. S1, S17: a majority of the voters voted for it, nobody else counts."""
@@ -135,7 +150,12 @@ class Ballots:
         key = (node, epoch)
         voted = self.votes.setdefault(key, candidate)
         if voted != candidate:
-            raise Violation("S3", f"{node} voted for {voted} and {candidate} in epoch {epoch}")
+            raise Violation(
+                "S3",
+                f"{node} voted twice in epoch {epoch}",
+                f"first vote: for {voted}",
+                f"second vote: for {candidate}",
+            )
 
     def _check_voter(self, node: int, what: str) -> None:
         if node not in self.voters:

@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
 from kraftwire.records.header import LOG_OVERHEAD, fields
+from kraftwire.sim import words
 from kraftwire.sim.violation import Violation
 
 __all__ = ["Batch", "Histories", "ReplicaLog", "digest", "split"]
@@ -142,7 +143,12 @@ class Histories:
         while index < len(batches) and batches[index].end <= offset:
             if index < len(committed):
                 if batches[index] is not committed[index]:
-                    raise Violation("S7", f"{node} commits other bytes at {batches[index].base}")
+                    raise Violation(
+                        "S7",
+                        f"{node} commits other bytes at {batches[index].base}",
+                        f"committed: {words.batch(committed[index].data)}",
+                        f"at {node}: {words.batch(batches[index].data)}",
+                    )
             elif leader_epoch is None:
                 raise Violation("S8", f"{node} knows {offset}, committed is {self.frontier}")
             index += 1
@@ -160,7 +166,10 @@ class Histories:
         batches = self.logs[node].batches
         if index >= 0 and (len(batches) <= index or batches[index] is not self.committed[index]):
             raise Violation(
-                "S5", f"{node} leads epoch {epoch} without offset {self.committed[index].base}"
+                "S5",
+                f"{node} leads epoch {epoch} without offset {self.committed[index].base}",
+                f"committed: {words.batch(self.committed[index].data)}",
+                f"its log ends with (epoch, offset) {self.logs[node].last}",
             )
 
     def acked(self, offset: int, epoch: int) -> None:
@@ -281,7 +290,12 @@ class Histories:
             epoch.end = batch.end
             return batch
         if known.data != batch.data:
-            raise Violation("S13", f"{node} has other bytes at ({batch.epoch}, {batch.base})")
+            raise Violation(
+                "S13",
+                f"{node} has other bytes at ({batch.epoch}, {batch.base})",
+                f"written before: {words.batch(known.data)}",
+                f"at {node}: {words.batch(batch.data)}",
+            )
         if known.previous is not batch.previous:
             raise Violation("S6", f"{node} has another log below ({batch.epoch}, {batch.base})")
         return known
@@ -297,12 +311,18 @@ class Histories:
         last = batches[count - 1]
         if last.epoch != epoch:
             raise Violation(
-                "S10", f"{node} of epoch {epoch} commits {last.base} of epoch {last.epoch} alone"
+                "S10",
+                f"{node} of epoch {epoch} commits {last.base} of epoch {last.epoch} alone",
+                f"leader {node} of epoch {epoch}",
+                f"last committed batch: {words.batch(last.data)}",
             )
         holding = [v for v in self.voters if self._has_durably(v, count, last)]
         if 2 * len(holding) <= len(self.voters):
             raise Violation(
-                "S9", f"{node} commits up to {last.end}, durable on {sorted(holding)} only"
+                "S9",
+                f"{node} commits up to {last.end}, durable on {sorted(holding)} only",
+                f"last committed batch: {words.batch(last.data)}",
+                f"voters: {sorted(self.voters)}",
             )
         new = batches[len(self.committed) : count]
         self.committed += new

@@ -53,6 +53,7 @@ class Outcome:
     trace_hash: str = ""
     invariant: str = ""
     detail: str = ""
+    odds: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -114,6 +115,7 @@ def run_plan(plan: Plan, timeline: Timeline | None = None) -> Outcome:
         cluster.check_end()
     except Violation as violation:
         outcome.invariant, outcome.detail = violation.invariant, violation.detail
+        outcome.odds = violation.odds
     except _BUGS as error:
         outcome.invariant = "BUG"
         where = traceback.extract_tb(error.__traceback__)[-1]
@@ -145,7 +147,7 @@ def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Generator[Outcome, None, N
         yield from pool.imap(run_seed, seeds, chunksize=4)
 
 
-def timeline_of(plan: Plan, lines: int = 400) -> list[str]:
+def timeline_of(plan: Plan, lines: int = 60) -> list[str]:
     """Run a plan once more and write down how it ends."""
     timeline = Timeline(lines)
     outcome = run_plan(plan, timeline)

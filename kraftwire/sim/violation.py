@@ -8,9 +8,14 @@ __all__ = ["Violation"]
 
 
 class Violation(InvariantError):
-    """A cluster did what no cluster may do; `invariant` is the name in the list of invariants."""
+    """A cluster did what no cluster may do.
 
-    def __init__(self, invariant: str, detail: str) -> None:
+    `invariant` is the name in the list of invariants; `odds` are the things that contradict each
+    other, one a line: two batches, two votes, two leaders.
+    """
+
+    def __init__(self, invariant: str, detail: str, *odds: str) -> None:
         self.invariant = invariant
         self.detail = detail
+        self.odds = odds
         super().__init__(f"{invariant}: {detail}")

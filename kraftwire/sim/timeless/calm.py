@@ -1,6 +1,6 @@
-"""What must happen once the trouble is over: the cluster gets time, and everything arrives.
+"""A cluster without trouble, on virtual time: everything arrives, everything ends.
 
-Liveness L1 to L5, in virtual time: messages take a few milliseconds, everything else none.
+Messages take a few milliseconds, disks none, all clocks are the same.
 """
 
 from __future__ import annotations
@@ -8,109 +8,140 @@ from __future__ import annotations
 from random import Random
 
 from kraftwire.sim.timeless.node import Node
-from kraftwire.sim.timeless.shelves import matches
+from kraftwire.sim.timeless.shelves import Shelf, matches
 from kraftwire.sim.timeless.world import World
 from kraftwire.sim.violation import Violation
 
-__all__ = ["check_calm"]
+__all__ = ["Calm"]
 
-_LIMIT_MS = 40_000
-_IDLE_MS = 6_000
 _STEPS_MAX = 100_000
 
 # The share of messages that arrive within a millisecond.
 _ARRIVES = 0.4
 
 
-def check_calm(world: World) -> None:
-    """Heal everything and let time pass. Raises: Violation."""
-    world.heal()
-    for node in world.plan.nodes:
-        world.start(node)
-    calm = _Calm(world)
-    if not calm.run(_LIMIT_MS, until_settled=True):
-        raise Violation("L1" if calm.leader() is None else "L2", calm.state())
-    epoch = max(node.epoch for node in world.nodes.values())
-    calm.run(_IDLE_MS, until_settled=False)
-    if max(node.epoch for node in world.nodes.values()) != epoch:
-        raise Violation("L1", f"epoch {epoch} ends although nothing is wrong: {calm.state()}")
-    world.mark("calmed down")
-
-
-class _Calm:
-    """A cluster without trouble, all of whose nodes have the same clock."""
+class Calm:
+    """Lets time pass in a world. Units: milliseconds."""
 
     def __init__(self, world: World) -> None:
-        self._world = world
+        """Heal everything; who was asked to stop has stopped, and starts again as all the dead."""
+        self.world = world
+        self.random = Random(f"calm {world.plan.seed}")
+        world.happen("heal")
+        for node in list(world.nodes.values()):
+            node.left = None
+            if node.is_leaving:
+                world.happen("crash", node.id, 0)
+        for at in world.plan.nodes:
+            world.happen("start", at)
         self._now = max(node.now for node in world.nodes.values())
-        self._random = Random(f"calm {world.plan.seed}")
 
-    def run(self, length_ms: int, *, until_settled: bool) -> bool:
-        """Let so much time pass; returns whether the cluster settled."""
+    def run(self, length_ms: int, *, until_settled: bool = False) -> bool:
+        """Let so much time pass; returns whether the cluster is settled."""
         end = self._now + length_ms
-        world = self._world
         for _ in range(_STEPS_MAX):
             self._deliver_all()
-            if until_settled and self._is_settled():
+            if until_settled and self.is_settled():
                 return True
-            due = [node.due for node in world.nodes.values()]
-            times = [at for at in due if at is not None]
-            if world.pending:
-                times.append(self._now + 1)
-            if not times or min(times) > end:
-                return self._is_settled()
-            self._now = max(self._now, min(times))
+            at = self._next_time()
+            if at is None or at > end:
+                self._now = end
+                return self.is_settled()
+            self._now = max(self._now, at)
             self._timers()
         raise Violation("L9", f"no rest: {self.state()}")
 
+    def _next_time(self) -> int | None:
+        due = [node.due for node in self.world.nodes.values()]
+        times = [at for at in due if at is not None]
+        if any(self.world.passes(call) for call in self.world.calls.pending):
+            times.append(self._now + 1)
+        return min(times, default=None)
+
     def _timers(self) -> None:
-        for node in list(self._world.nodes.values()):
+        for node in list(self.world.nodes.values()):
             due = node.due
             if due is not None and due <= self._now:
-                self._world.timer(node.id)
+                self.world.happen("timer", node.id)
 
     def _deliver_all(self) -> None:
-        """All that is on its way arrives, all work ends; what comes of it does later."""
-        world = self._world
-        for node in list(world.nodes.values()):
-            node.now = max(node.now, self._now)
-        for call in list(world.lost):
-            world.fail(call.name)
-        for call in list(world.pending):
-            if self._random.random() < _ARRIVES:
-                world.deliver(call.name)
+        """All that is on its way may arrive, all work ends; what comes of it does later."""
+        world = self.world
+        for at in world.plan.nodes:
+            world.happen("start", at)
+        for call in list(world.calls.lost):
+            world.happen("fail", call.name)
+        for call in list(world.calls.pending):
+            if not world.passes(call):
+                # It never arrives: whoever waits for the answer gives up in time.
+                if self._now >= call.deadline_ms:
+                    world.happen("expire", call.name)
+            elif self.random.random() < _ARRIVES:
+                self._wake(call.way[1])
+                world.happen("deliver", call.name)
         for node in list(world.nodes.values()):
             while node.work and node.id in world.nodes:
-                world.work(node.id, node.work[0].kind)
+                self._wake(node.id)
+                world.happen("work", node.id, node.work[0].kind)
+
+    def _wake(self, at: int) -> None:
+        """Let a node's clock show the time."""
+        node = self.world.nodes.get(at)
+        if node is not None and node.now < self._now:
+            self.world.happen("clock", at, self._now)
 
     def leader(self) -> Node | None:
         """Who leads the newest epoch."""
-        leading = [node for node in self._world.nodes.values() if node.role == "leader"]
+        leading = [node for node in self.world.nodes.values() if node.role == "leader"]
         return max(leading, key=lambda node: node.epoch, default=None)
 
-    def _is_settled(self) -> bool:
-        """All voters follow one leader and know everything to be committed."""
+    def epoch(self) -> int:
+        """The newest epoch."""
+        return max(node.epoch for node in self.world.nodes.values())
+
+    def shelf(self, node: Node) -> Shelf:
+        """What the checks know of a node."""
+        return self.world.book.shelves[node.id]
+
+    def voters(self, leader: Node) -> list[Node]:
+        """The nodes in the voter set of a leader."""
+        members = self.shelf(leader).voters
+        nodes = self.world.nodes.values()
+        return [n for n in nodes if any(matches(m, self.shelf(n).key) for m in members)]
+
+    def is_settled(self) -> bool:
+        """Whether all follow one leader and know everything to be committed."""
         leader = self.leader()
         if leader is None:
             return False
-        end = leader.core.end_offset
-        for node in self._world.nodes.values():
+        end, voters = leader.core.end_offset, self.voters(leader)
+        for node in self.world.nodes.values():
             core = node.core
-            shelf = self._world.book.shelves[node.id]
-            is_voter = any(
-                matches(member, shelf.key)
-                for member in self._world.book.shelves[leader.id].voters
-            )
             if core.leader_id != leader.id or core.epoch != leader.epoch:
                 return False
-            if core.high_watermark != end or (is_voter and core.end_offset != end):
+            if core.high_watermark != end or (node in voters and core.end_offset != end):
                 return False
         return True
+
+    def can_elect(self) -> bool:
+        """Whether any voter has a log that a majority of its set may vote for.
+
+        It need not be so: whoever alone has the record that removes it cannot stand for election,
+        and gives no vote to the others, whose logs are shorter.
+        """
+        shelves = self.world.book.shelves.values()
+        for shelf in shelves:
+            log = (shelf.last_epoch, shelf.end)
+            older = [one.key for one in shelves if (one.last_epoch, one.end) <= log]
+            willing = [m for m in shelf.voters if any(matches(m, key) for key in older)]
+            if shelf.is_voter() and 2 * len(willing) > len(shelf.voters):
+                return True
+        return False
 
     def state(self) -> str:
         """Where everybody is."""
         return "; ".join(
             f"{node.id} {node.role} of {node.epoch} under {node.core.leader_id}, log "
             f"{node.core.end_offset}, high watermark {node.core.high_watermark}"
-            for node in self._world.nodes.values()
+            for node in self.world.nodes.values()
         )

@@ -12,7 +12,11 @@ from kraftwire.sim.timeless.world import Happening, World
 
 __all__ = ["Chooser"]
 
-_TRIES = 4
+_TRIES = 8
+
+# How seldom something late arrives, or time runs out while an answer is on its way.
+_STALE = 0.95
+_PATIENCE = 0.75
 
 
 class Chooser:
@@ -70,27 +74,32 @@ class Chooser:
         return max(leading, key=lambda node: node.epoch).id
 
     def _deliver(self) -> Happening | None:
-        pending = self._world.pending
+        pending = self._world.calls.pending
         if not pending:
             return None
         call = self._random.choice(pending)
         # What nobody waits for arrives late, and seldom.
-        if not call.is_awaited and self._random.random() < 0.7:
+        if not call.is_awaited and self._random.random() < _STALE:
             return None
         return ("deliver", call.name) if self._world.passes(call) else None
 
     def _again(self) -> Happening | None:
-        asked = [one for one in self._world.pending if one.answer is None]
+        asked = [one for one in self._world.calls.pending if one.answer is None and one.is_awaited]
         return ("again", self._random.choice(asked).name) if asked else None
 
     def _fail(self) -> Happening | None:
-        awaited = self._world.awaited()
+        awaited = self._world.calls.awaited()
         return ("fail", self._random.choice(awaited).name) if awaited else None
 
     def _timer(self) -> Happening | None:
         at = self._any()
         node = self._world.nodes.get(at)
-        return ("timer", at) if node is not None and node.due is not None else None
+        if node is None or node.due is None:
+            return None
+        # Most messages are faster than time-outs.
+        calls = self._world.calls.pending
+        is_heard = any(at == call.name[0] and call.is_awaited for call in calls)
+        return None if is_heard and self._random.random() < _PATIENCE else ("timer", at)
 
     def _work(self) -> Happening | None:
         busy = [node for node in self._world.nodes.values() if node.work]
@@ -105,6 +114,9 @@ class Chooser:
 
     def _append(self) -> Happening | None:
         at = self._leader()
+        node = self._world.nodes.get(at)
+        if node is None or node.role != "leader":
+            return None
         return "append", at, self._random.choice((1, 1, 1, 2, 3))
 
     def _cut(self) -> Happening:

@@ -16,7 +16,8 @@ from kraftwire.raft.ports import LogImage, StoredSnapshot, StoredState
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.control import ControlType
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
-from kraftwire.sim.timeless.entries import Entry, entries_of
+from kraftwire.sim.timeless.entries import Entry, entries_of, read_control
+from kraftwire.sim.timeless.facts import Started
 
 __all__ = ["Applied", "Disk", "content_of", "snapshot_bytes"]
 
@@ -180,6 +181,21 @@ class Disk:
             snapshots=[self._stored(one) for one in sorted(self.snapshots)],
         )
         return StoredState(self.election, image)
+
+    def found(self) -> Started:
+        """What a start finds here, for the checks."""
+        newest = max(self.snapshots, default=None)
+        content = content_of(self.snapshots[newest]) if newest is not None else None
+        voters, version, _ = read_control(content[0]) if content is not None else (None, None, -1)
+        return Started(
+            self.directory_id,
+            OffsetAndEpoch(self.start, self._epoch_at_start()),
+            tuple(self.log),
+            self.election,
+            newest.offset if newest is not None else 0,
+            voters,
+            version,
+        )
 
     def _epoch_at_start(self) -> int:
         return next((one.epoch for one in self.snapshots if one.offset == self.start), 0)

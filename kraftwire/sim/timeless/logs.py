@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from zlib import crc32
 
 from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.sim import words
 from kraftwire.sim.timeless import facts
 from kraftwire.sim.timeless.entries import Entry, Voters, record_values
 from kraftwire.sim.timeless.shelves import Shelf, matches
@@ -71,13 +72,17 @@ class Logs:
         known = self.written.setdefault((entry.base, entry.epoch), (entry, before))
         if known[0] != entry:
             raise Violation(
-                "S13", f"({entry.epoch}, {entry.base}) is two batches, one of them at {own}"
+                "S13",
+                f"offset {entry.base} of epoch {entry.epoch} is two batches",
+                f"written before: {words.batch(known[0].data)}",
+                f"at {own}: {words.batch(entry.data)}",
             )
         if known[1] != before:
             raise Violation(
                 "S6",
-                f"before ({entry.epoch}, {entry.base}) stands epoch {before} at {own}, "
-                f"{known[1]} elsewhere",
+                f"logs with the same batch differ before it: {words.batch(entry.data)}",
+                f"before it at {own}: epoch {before}",
+                f"before it elsewhere: epoch {known[1]}",
             )
 
     def _changes_voters(self, shelf: Shelf, entry: Entry) -> None:
@@ -88,7 +93,12 @@ class Logs:
             # The upgrade from kraft.version 0 names the directories of the same voters.
             old, new = {(one[0], b"") for one in old}, {(one[0], b"") for one in new}
         if len(old - new) > 1 or len(new - old) > 1:
-            raise Violation("S16", f"{own} changes voters {_ids(old)} to {_ids(new)} at once")
+            raise Violation(
+                "S16",
+                f"{own} changes more than one voter at once",
+                f"in force: {words.voters(sorted(old))}",
+                f"written: {words.voters(sorted(new))}",
+            )
         if not new:
             raise Violation("S16", f"{own} writes a voter set of nobody")
         if old == new:
@@ -171,8 +181,9 @@ class Logs:
             if place is not None and self.committed[place] != entry:
                 raise Violation(
                     "S7",
-                    f"{own} commits ({entry.epoch}, {entry.base}), committed was "
-                    f"({self.committed[place].epoch}, {entry.base})",
+                    f"{own} takes other records at {entry.base} for committed",
+                    f"committed: {words.batch(self.committed[place].data)}",
+                    f"at {own}: {words.batch(entry.data)}",
                 )
             if place is None and fact.leader_epoch < 0:
                 raise Violation("S8", f"{own} knows {offset}, committed is {self.frontier}")
@@ -186,8 +197,9 @@ class Logs:
         if new[-1].epoch != fact.leader_epoch:
             raise Violation(
                 "S10",
-                f"{own} commits ({new[-1].epoch}, {new[-1].base}) as leader of "
-                f"{fact.leader_epoch}",
+                f"{own} commits through a batch of an older epoch",
+                f"leader {own} of epoch {fact.leader_epoch}, high watermark {fact.offset}",
+                f"last committed batch: {words.batch(new[-1].data)}",
             )
         for entry in new:
             self.places[entry.base] = len(self.committed)
@@ -205,8 +217,9 @@ class Logs:
         if 2 * len(members) <= len(shelf.voters):
             raise Violation(
                 "S9",
-                f"{shelf.key[0]} commits ({last.epoch}, {last.base}), durable on "
-                f"{_ids(members)} among {_ids(shelf.voters)}",
+                f"{shelf.key[0]} commits what a minority has: {words.batch(last.data)}",
+                f"voters in force at {shelf.key[0]}: {words.voters(shelf.voters)}",
+                f"of these have it durably: {words.voters(members)}",
             )
 
     @staticmethod
@@ -221,8 +234,9 @@ class Logs:
                 if not self._has(shelf, entry):
                     raise Violation(
                         "S5",
-                        f"{shelf.key[0]} leads {epoch} without committed "
-                        f"({entry.epoch}, {entry.base})",
+                        f"{shelf.key[0]} leads epoch {epoch} without all that is committed",
+                        f"committed: {words.batch(entry.data)}",
+                        f"its log ends at {shelf.end} with epoch {shelf.last_epoch}",
                     )
                 return
 
@@ -268,8 +282,8 @@ class Logs:
         if (version and control[1] != version) or (voters is not None and control[0] != voters):
             raise Violation(
                 "S16",
-                f"{own} has snapshot {snapshot} with voters {_ids(control[0] or ())}, "
-                f"{_ids(voters or ())} are in force there",
+                f"{own} has snapshot {snapshot} with voters {words.voters(control[0] or ())}, "
+                f"{words.voters(voters or ())} are in force there",
             )
 
     def _control_at(self, offset: int) -> tuple[Voters | None, int | None]:
@@ -339,12 +353,11 @@ class Logs:
         if at <= shelf.fired:
             raise Violation("S15", f"{own} is told {at} after {shelf.fired}")
         shelf.fired = at
-        if fact.leader_id == own and fact.consumed < fact.end_offset:
-            raise Violation(
-                "S15", f"{own} is told to lead at {fact.consumed} before {fact.end_offset}"
-            )
+        if fact.leader_id != own:
+            return
+        first = next((one.end for one in shelf.log if one.epoch == fact.epoch), shelf.end + 1)
+        if fact.consumed < first:
+            raise Violation("S15", f"{own} is told to lead at {fact.consumed} before {first}")
+        if fact.end_offset < shelf.end:
+            raise Violation("S15", f"{own} is told to append at {fact.end_offset}: {shelf.end}")
 
-
-def _ids(voters: Iterable[tuple[int, bytes]]) -> list[str]:
-    """Voters as people name them: a directory id's last bytes tell two of one id apart."""
-    return [f"{one[0]}/{one[1][-2:].hex()}" if any(one[1]) else str(one[0]) for one in voters]

@@ -108,6 +108,8 @@ class Members:
             bootstrap_servers=others if plan.is_dynamic else (),
             timers=self._timers,
             fetch_max_bytes=plan.fetch_max_bytes,
+            fetch_snapshot_max_bytes=plan.chunk_bytes,
+            auto_join=plan.auto_join,
             handover=Handover.NEVER,
         )
 
@@ -128,8 +130,8 @@ class Members:
             cluster_id=CLUSTER_ID, voter_id=key[0], voter_directory_id=key[1]
         )
 
-    def api_versions(self, _: int) -> ApiVersionsResponse:
-        """What a node says it supports."""
+    def api_versions(self) -> ApiVersionsResponse:
+        """What any node says it supports."""
         feature = SupportedFeatureKey(
             name="kraft.version", min_version=0, max_version=KRAFT_VERSION_MAX
         )

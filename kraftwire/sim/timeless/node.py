@@ -55,8 +55,9 @@ class _Append:
 class Node:
     """A running replica. `outbox` and `replies` are what has to be sent; `facts` what was done.
 
-    Of `outbox`, what stands before `reset_at` is not waited for any more, nor is anything older.
-    `left` counts the effects until the process dies, None for never.
+    `trace` has the effects of the last step. Of `outbox`, what stands before `reset_at` is not
+    waited for any more, nor is anything older. `left` counts the effects until the process dies,
+    None for never.
     """
 
     id: int
@@ -67,12 +68,14 @@ class Node:
     outbox: list[do.SendRequest] = field(default_factory=list)
     replies: list[tuple[int, Message]] = field(default_factory=list)
     facts: list[facts.Fact] = field(default_factory=list)
+    trace: list[do.Effect] = field(default_factory=list)
     requests: dict[int, Message] = field(default_factory=dict)
     applied: Applied = field(default_factory=Applied)
     waiting: dict[int, tuple[bytes, ...]] = field(default_factory=dict)
     appends: list[_Append] = field(default_factory=list)
     reset_at: int = -1
     is_stopped: bool = False
+    is_leaving: bool = False
     left: int | None = None
     role: str = ""
     epoch: int = 0
@@ -128,10 +131,12 @@ class Node:
         )
 
     def _carry_out(self, effects: list[do.Effect]) -> None:
+        self.trace = effects
         for effect in effects:
             if self.left is not None:
                 self.left -= 1
                 if self.left < 0:
+                    self.trace = effects[: effects.index(effect)]
                     raise Crash
             action = _ACTIONS.get(type(effect))
             if action is not None:
@@ -194,7 +199,8 @@ class Node:
         self.work.append(Work("deliver", effect))
 
     def _load(self, effect: do.LoadSnapshot) -> None:
-        self.work.append(Work("load", effect))
+        # The file stays open, also if it is deleted meanwhile.
+        self.work.append(Work("load", effect, self.disk.snapshots.get(effect.id, b"")))
 
     def _write(self, effect: do.WriteSnapshot) -> None:
         self.work.append(Work("write", effect, snapshot_bytes(effect, self.applied)))
@@ -219,7 +225,7 @@ class Node:
         if isinstance(effect, do.DeliverCommitted):
             self._delivered(effect)
         elif isinstance(effect, do.LoadSnapshot):
-            self._loaded(effect)
+            self._loaded(effect, work.frozen)
         elif isinstance(effect, do.WriteSnapshot):
             self._written(effect, work.frozen, is_well=is_well)
         elif isinstance(effect, do.FinishSnapshot):
@@ -242,11 +248,12 @@ class Node:
             if effect.start_offset <= entry.base and entry.end <= effect.end_offset:
                 found.append(entry)
                 self.applied.apply(entry)
-        self.facts.append(facts.Delivered(start, tuple(found)))
+        if found or self.disk.start <= effect.start_offset:
+            # Else the log was replaced meanwhile: there is nothing to read any more.
+            self.facts.append(facts.Delivered(start, tuple(found)))
         self.handle(events.ListenerConsumed(effect.listener_id, self.applied.offset))
 
-    def _loaded(self, effect: do.LoadSnapshot) -> None:
-        data = self.disk.snapshots.get(effect.id, b"")
+    def _loaded(self, effect: do.LoadSnapshot, data: bytes) -> None:
         content = content_of(data)
         state = (content[1], content[2]) if content else (-1, -1)
         self.facts.append(facts.Loaded(effect.id, state, self.applied.offset, self.role))

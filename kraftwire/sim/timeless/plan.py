@@ -13,24 +13,24 @@ __all__ = ["KINDS", "Plan", "draw"]
 # What can come next, and how often by default, against each other.
 KINDS: dict[str, float] = {
     "deliver": 60.0,  # a request reaches its addressee, or an answer whoever asked
-    "again": 2.0,  # a request reaches its addressee once more
-    "fail": 6.0,  # whoever asked gives up waiting
-    "timer": 8.0,  # the next timer of a node is due
-    "late": 0.5,  # a node slept, and everything is due
+    "again": 1.5,  # a request reaches its addressee once more
+    "fail": 3.0,  # whoever asked gives up waiting
+    "timer": 10.0,  # the next timer of a node is due
+    "late": 0.3,  # a node slept, and everything is due
     "work": 30.0,  # a flush, a delivery or a snapshot has finished
     "spoil": 1.0,  # or has failed
     "append": 8.0,  # a client appends
-    "crash": 1.2,  # a node dies; some of what was not flushed survives
-    "cut": 1.0,  # a node will die between two effects
+    "crash": 0.5,  # a node dies; some of what was not flushed survives
+    "cut": 0.5,  # a node will die between two effects
     "start": 6.0,  # a dead node starts
-    "part": 0.6,  # messages between some nodes do not arrive any more
-    "heal": 1.5,  # or do again
+    "part": 0.4,  # messages between some nodes do not arrive any more
+    "heal": 2.0,  # or do again
     "resign": 0.4,  # a state machine gives up its leadership
-    "stop": 0.3,  # a node leaves in good order
+    "stop": 0.2,  # a node leaves in good order
     "snapshot": 2.0,  # a state machine wants a snapshot
     "retain": 2.0,  # a log may start later
-    "add": 1.5,  # an operator adds a voter
-    "remove": 1.2,  # removes one
+    "add": 1.0,  # an operator adds a voter
+    "remove": 0.8,  # removes one
     "wipe": 0.4,  # replaces a disk
     "upgrade": 0.5,  # raises kraft.version
 }
@@ -85,9 +85,18 @@ def draw(seed: int) -> Plan:
         auto_join=is_dynamic and random.random() < 0.3,
         fetch_max_bytes=random.choice((1, 150, 1 << 20, 1 << 20)),
         chunk_bytes=random.choice((40, 200, 1 << 20)),
-        timers={
-            "append_linger_ms": random.choice((0, 0, 25)),
-            "election_backoff_max_ms": random.choice((100, 1000)),
-        },
+        timers=_timers(random),
         weights=weights,
     )
+
+
+def _timers(random: Random) -> dict[str, int]:
+    """Pauses about as long as the time-outs, so that the next timer mostly matters."""
+    backoff = random.choice((20, 500, 3000))
+    return {
+        "append_linger_ms": random.choice((0, 0, 25)),
+        "election_backoff_max_ms": random.choice((100, 1000)),
+        "retry_backoff_ms": backoff,
+        "retry_backoff_max_ms": backoff,
+        "fetch_max_wait_ms": random.choice((500, 1500)),
+    }

@@ -6,15 +6,15 @@ import gc
 import struct
 import traceback
 from collections import Counter
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from typing import Any
 
 from kraftwire.errors import KraftwireError
-from kraftwire.sim.timeless.calm import check_calm
 from kraftwire.sim.timeless.choose import Chooser
-from kraftwire.sim.timeless.plan import Plan, draw
+from kraftwire.sim.timeless.plan import KINDS, Plan, draw
+from kraftwire.sim.timeless.trials import check_calm
 from kraftwire.sim.timeless.world import Happening, World
 from kraftwire.sim.violation import Violation
 
@@ -51,6 +51,7 @@ class Outcome:
     path: list[Happening] = field(default_factory=list)
     invariant: str = ""
     detail: str = ""
+    odds: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -88,49 +89,64 @@ def explore(plan: Plan) -> Outcome:
     """Let a plan's number of things happen, chosen at random, then let the cluster calm down."""
     world = World(plan)
     chooser = Chooser(plan, world)
-    path: list[Happening] = []
 
     def happen() -> None:
         world.begin()
-        for _ in range(plan.steps):
-            what = chooser.next()
+        for _ in range(2 * plan.steps):
+            what = chooser.next() if len(world.history) < plan.steps else None
             if what is not None:
-                path.append(what)
-                if not world.happen(what):
-                    path.pop()
+                world.happen(*what)
         if plan.seed % 2:
-            path.append(CALM)
-            check_calm(world)
+            _calm(world)
 
-    return _outcome(world, path, happen)
+    return _outcome(world, happen)
 
 
-def play(plan: Plan, path: Sequence[Happening], world: World | None = None) -> Outcome:
-    """Let exactly this happen; what cannot is passed over. Shape: `path` of the outcome ends with
-    the violation."""
+def play(
+    plan: Plan,
+    path: Sequence[Happening],
+    world: World | None = None,
+    about: Callable[[Happening], None] = lambda _: None,
+) -> Outcome:
+    """Let exactly this happen; what cannot is passed over.
+
+    The path of the outcome ends with the violation. `about` hears what comes next.
+    """
     world = world or World(plan)
-    done: list[Happening] = []
 
     def happen() -> None:
         world.begin()
         for what in path:
-            done.append(what)
+            about(what)
             if what == CALM:
-                check_calm(world)
-            elif not world.happen(what):
-                done.pop()
+                _calm(world)
+            else:
+                world.happen(*what)
 
-    return _outcome(world, done, happen)
+    return _outcome(world, happen)
 
 
-def _outcome(world: World, path: list[Happening], happen: Any) -> Outcome:
-    outcome = Outcome(world.plan.seed, path=path)
+def _calm(world: World) -> None:
+    """Let a cluster calm down. What breaks then by itself is a matter of what happened in detail;
+    what does not happen in time is a matter of the calm as a whole."""
+    begin = len(world.history)
+    try:
+        check_calm(world)
+    except Violation as violation:
+        if violation.invariant.startswith("L"):
+            world.history[begin:] = [CALM]
+        raise
+
+
+def _outcome(world: World, happen: Callable[[], None]) -> Outcome:
+    outcome = Outcome(world.plan.seed, path=world.history)
     # What a cluster leaves goes when it is over; looking for it meanwhile finds nothing.
     gc.disable()
     try:
         happen()
     except Violation as violation:
         outcome.invariant, outcome.detail = violation.invariant, violation.detail
+        outcome.odds = violation.odds
     except _BUGS as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{where.filename.rpartition('kraftwire/')[2]}:{where.lineno}"
@@ -138,7 +154,7 @@ def _outcome(world: World, path: list[Happening], happen: Any) -> Outcome:
         outcome.detail = f"{type(error).__name__} in {place}: {error}"
     finally:
         gc.enable()
-    outcome.steps = world.steps
+    outcome.steps = sum(world.marks.get(kind, 0) for kind in KINDS)
     outcome.elections = len(world.book.votes.leaders)
     outcome.commits = world.book.logs.frontier
     outcome.marks = Counter(world.marks)

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
+from kraftwire.sim import words
 from kraftwire.sim.timeless import facts
 from kraftwire.sim.timeless.entries import Key
 from kraftwire.sim.timeless.shelves import Shelf, matches
@@ -68,12 +69,22 @@ class Votes:
         if new.epoch < old.epoch:
             raise Violation("S2", f"{who} stores epoch {new.epoch} after {old.epoch}")
         if fact.in_pre_vote and new != old:
-            raise Violation("S19", f"a pre-vote changes {old} to {new} at {who}")
+            raise Violation(
+                "S19",
+                f"a pre-vote changes what {who} has stored",
+                f"stored before: {words.election(old)}",
+                f"stored now: {words.election(new)}",
+            )
         if new.epoch == old.epoch and old.voted is not None:
             forgets = new.voted is None and new.leader_id == who
             changed = new.voted is None or new.voted.id != old.voted.id
             if changed and not forgets:
-                raise Violation("S3", f"{who} changes its vote from {old} to {new}")
+                raise Violation(
+                    "S3",
+                    f"{who} changes its vote in epoch {new.epoch}",
+                    f"stored before: {words.election(old)}",
+                    f"stored now: {words.election(new)}",
+                )
         shelf.stored = new
         if new.voted is not None:
             self._vote(shelf.key, new.epoch, new.voted.id)
@@ -171,24 +182,41 @@ class Votes:
             voted = shelf.stored.voted
             if shelf.stored.epoch != epoch or voted is None or voted.id != candidate:
                 raise Violation(
-                    "S3", f"{own} votes for {candidate} in {epoch}, stored is {shelf.stored}"
+                    "S3",
+                    f"{own} votes for {candidate} in epoch {epoch} without having stored that",
+                    f"answered: epoch {epoch}, vote for {candidate}",
+                    f"stored: {words.election(shelf.stored)}",
                 )
             self._vote(shelf.key, epoch, candidate)
         log = (asked.last_offset_epoch, asked.last_offset)
         mine = (shelf.last_epoch, shelf.end)
         if log < mine and (asked.pre_vote or fact.voted != candidate):
-            raise Violation("S4", f"{own}, whose log ends at {mine}, votes for one up to {log}")
+            kind = "pre-vote" if asked.pre_vote else "vote"
+            raise Violation(
+                "S4",
+                f"{own} gives a {kind} to {candidate}, whose log is older than its own",
+                f"log of {own}: ends at {mine[1]} with epoch {mine[0]}",
+                f"log of {candidate}: ends at {log[1]} with epoch {log[0]}",
+            )
 
     def _leads(self, who: int, leader: int, epoch: int) -> None:
         known = self.leaders.setdefault(epoch, leader)
         if known != leader:
-            raise Violation("S1", f"epoch {epoch} has leaders {known} and {leader}, says {who}")
+            raise Violation(
+                "S1",
+                f"epoch {epoch} has two leaders",
+                f"known before: leader {known}",
+                f"says {who}: leader {leader}",
+            )
 
     def _vote(self, key: Key, epoch: int, candidate: int) -> None:
         voted = self.votes.setdefault((key, epoch), candidate)
         if voted != candidate:
             raise Violation(
-                "S3", f"{key[0]} votes for {voted} and {candidate} in epoch {epoch}"
+                "S3",
+                f"{key[0]} votes twice in epoch {epoch}",
+                f"first vote: for {voted}",
+                f"second vote: for {candidate}",
             )
 
     def _has_vote(self, member: Key, epoch: int, candidate: int) -> bool:

@@ -1,0 +1,51 @@
+"""What must hold in every cluster, each in one sentence: for those who read a violation.
+
+Numbers are those of the table in this package's README.
+"""
+
+from __future__ import annotations
+
+__all__ = ["MEANINGS", "meaning"]
+
+MEANINGS = {
+    "S1": "an epoch has one leader, by role, by file and by every message that names one",
+    "S2": "stored epochs never fall; nothing is said of an epoch that is not stored",
+    "S3": "one vote in an epoch, over restarts too, durable before it is said",
+    "S4": "no vote or pre-vote for an older log; a candidate's log is durable and what it says",
+    "S5": "a leader has all that was committed in older epochs",
+    "S6": "logs with the same batch at an offset agree below it",
+    "S7": "what is committed never changes",
+    "S8": "high watermarks never fall in a run, and stay within the log and what is committed",
+    "S9": "what is committed is durable on a majority of the voter set in force",
+    "S10": "a leader commits through a batch of its own epoch",
+    "S11": "a log is cut by order of the present leader only, never below what is committed",
+    "S12": "what a client was told stays; no start loses what was durable",
+    "S13": "offsets without gaps, epochs that do not fall, one content for (epoch, offset)",
+    "S14": "a snapshot is the sum of what is committed below it, and covers the log's start",
+    "S15": "a state machine gets every committed batch once, in order, and leads only after that",
+    "S16": "voter sets differ by one voter, one change at a time; the latest in the log counts",
+    "S17": "only members of the voter set, directory id included, count for votes and commits",
+    "S18": "who is no voter does not campaign",
+    "S19": "a pre-vote changes nothing that is stored",
+    "S20": "no answer names a leader of an epoch that the node has not stored",
+    "S21": "appends and reads are linearizable: acknowledgements follow real time",
+    "S22": "the same seed gives the same trace",
+    "L1": "without trouble, all soon follow one leader, whose epoch does not end",
+    "L2": "without trouble, all soon have what is committed",
+    "L3": "no append stays without an answer",
+    "L4": "a change of the voters ends: it is made or it is not",
+    "L5": "a replica that is far away or empty catches up by a snapshot",
+    "L6": "epochs are used up only where leaders were lost",
+    "L7": "an isolated leader resigns",
+    "L8": "a follower's absence, or a cut between it and the leader alone, ends no epoch",
+    "L9": "a node is never busy without end",
+    "L10": "what a node remembers is bounded",
+    "D11": "a log is refused only where bytes that were never flushed are damaged",
+    "REPLY": "every request gets one answer at most",
+    "BUG": "the code stumbled over itself",
+}
+
+
+def meaning(invariant: str) -> str:
+    """The sentence for an invariant; empty for one that is not in the list."""
+    return MEANINGS.get(invariant, "")

@@ -1,0 +1,134 @@
+"""The requests and answers of a timeless cluster, wherever they are: on their way, with their
+addressee, or lost. They arrive when somebody chooses so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kraftwire.wire.message import Message
+
+__all__ = ["Call", "Calls", "Name", "Way"]
+
+# Sender, addressee, the message's name, and how many of these there were so far.
+Name = tuple[int, int, str, int]
+
+# From whom to whom.
+Way = tuple[int, int]
+
+_PENDING_MAX = 60
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A request and its answer.
+
+    `answer` is None while the request is on its way. Nobody waits for the answer if not
+    `is_awaited`, nor, where time counts, after `deadline_ms`. `run` is the sender's.
+    """
+
+    name: Name
+    run: int
+    request_id: int
+    message: Message
+    version: int
+    deadline_ms: int
+    answer: Message | None = None
+    is_awaited: bool = True
+
+    @property
+    def way(self) -> Way:
+        """From whom to whom the message goes that is on its way."""
+        sender, target = self.name[:2]
+        return (sender, target) if self.answer is None else (target, sender)
+
+
+class Calls:
+    """All calls. `pending` are on their way; `lost` are those whose addressee died with them."""
+
+    def __init__(self) -> None:
+        self.pending: list[Call] = []
+        self.lost: list[Call] = []
+        self._asked: dict[int, Call | None] = {}
+        self._counts: dict[tuple[int, int, str], int] = {}
+        self._token = 0
+
+    def everywhere(self) -> list[Call]:
+        """All calls."""
+        calls = (*self.pending, *self._asked.values(), *self.lost)
+        return [one for one in calls if one is not None]
+
+    def awaited(self) -> list[Call]:
+        """The calls that somebody waits for."""
+        return [one for one in self.everywhere() if one.is_awaited]
+
+    def on_its_way(self, name: Name) -> Call | None:
+        """The call of this name, if it is on its way; else the newest of the same kind.
+
+        So a path can be played that leaves out what other calls came from.
+        """
+        kin = None
+        for call in self.pending:
+            if call.name == name:
+                return call
+            if call.name[:3] == name[:3]:
+                kin = call
+        return kin
+
+    def waited_for(self, name: Name) -> Call | None:
+        """The call of this name, if somebody waits for it; else the newest of the same kind."""
+        kin = None
+        for call in self.awaited():
+            if call.name == name:
+                return call
+            if call.name[:3] == name[:3]:
+                kin = call
+        return kin
+
+    def number(self, sender: int, target: int, message: Message) -> Name:
+        """A name for a call that begins."""
+        kind = (sender, target, message.NAME)
+        count = self._counts[kind] = self._counts.get(kind, 0) + 1
+        return (*kind, count)
+
+    def post(self, call: Call) -> None:
+        """Put a call on its way; if there are too many, one that nobody waits for goes."""
+        self.pending.append(call)
+        if len(self.pending) > _PENDING_MAX:
+            stale = next((one for one in self.pending if not one.is_awaited), None)
+            if stale is not None:
+                self.pending.remove(stale)
+
+    def arrives(self, call: Call | None) -> int:
+        """Note that an addressee has a request, None for one whose answer nobody gets.
+
+        Returns: the token of its answer.
+        """
+        self._token += 1
+        self._asked[self._token] = call
+        return self._token
+
+    def answered(self, token: int, message: Message) -> None:
+        """Put an answer on its way."""
+        call = self._asked.pop(token)
+        if call is not None:
+            call.answer = message
+            self.post(call)
+
+    def disown(self, sender: int) -> None:
+        """Let a node wait for nothing any more."""
+        for call in self.awaited():
+            if call.name[0] == sender:
+                call.is_awaited = False
+        self.lost = [one for one in self.lost if one.is_awaited]
+
+    def dies(self, node: int, tokens: list[int]) -> None:
+        """A node is gone: its requests may still arrive, what it had and would get is lost."""
+        for token in tokens:
+            # The connection is gone with the process: whoever asked learns of it in time.
+            parked = self._asked.pop(token, None)
+            if parked is not None and parked.is_awaited:
+                self.lost.append(parked)
+        self.disown(node)
+        self.pending = [
+            one for one in self.pending if one.name[0] != node or one.answer is None
+        ]

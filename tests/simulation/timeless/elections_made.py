@@ -1,0 +1,170 @@
+"""Histories of elections: S1 to S4 and S17 to S20."""
+
+from __future__ import annotations
+
+from kraftwire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
+from kraftwire.messages.begin_quorum_epoch_request import PartitionData as BeginPartition
+from kraftwire.messages.begin_quorum_epoch_request import TopicData as BeginTopic
+from kraftwire.messages.vote_response import PartitionData as VotedPartition
+from kraftwire.messages.vote_response import TopicData as VotedTopic
+from kraftwire.messages.vote_response import VoteResponse
+from kraftwire.raft.effects import ElectionState
+from kraftwire.raft.voters import ReplicaKey
+from kraftwire.sim.timeless import facts
+from tests.simulation.timeless.facts_made import (
+    History,
+    Story,
+    directory,
+    entry,
+    led,
+    vote_request,
+)
+
+
+def two_leaders() -> None:
+    """2 says that it leads the epoch of 1."""
+    story = led()
+    partition = BeginPartition(leader_id=2, leader_epoch=1)
+    story.see(2, facts.Asked(BeginQuorumEpochRequest(topics=[BeginTopic(partitions=[partition])])))
+
+
+def epoch_falls() -> None:
+    """A file says less than before."""
+    story = led()
+    story.stores(1, 0)
+
+
+def speaks_too_early() -> None:
+    """A request names an epoch that is not stored."""
+    Story().asks(1, 1, (0, 0))
+
+
+def votes_twice() -> None:
+    """First for 1, then for 3."""
+    story = led()
+    story.stores(2, 1, 3)
+
+
+def votes_unstored() -> None:
+    """The answer leaves before the file is written."""
+    story = Story()
+    story.stores(2, 1)
+    story.grants(2, 1, 1, (0, 0))
+
+
+def votes_twice_over_a_restart() -> None:
+    """The vote was forgotten, and is given again."""
+    story = Story()
+    story.stores(2, 1, 1)
+    story.book.shelves[2].stored = ElectionState(1)
+    story.starts(2)
+    story.stores(2, 1, 3)
+
+
+def votes_for_older_log() -> None:
+    """3 has nothing, 2 has a batch."""
+    story = led()
+    story.stores(2, 2, 3)
+    story.grants(2, 2, 3, (0, 0))
+
+
+def asks_with_what_is_not_durable() -> None:
+    """A crash could take back what the votes were given for."""
+    story = led()
+    story.copies(2, entry(1, 1), epoch=1, flush=False)
+    story.stores(2, 2, 2)
+    story.asks(2, 2, (1, 2))
+
+
+def leads_without_majority() -> None:
+    """Its own vote alone."""
+    Story().elects(1, 1)
+
+
+def leads_by_a_stranger() -> None:
+    """The vote of a node that is no voter does not count."""
+    story = Story(nodes=4)
+    story.elects(1, 1, 4)
+
+
+def observer_campaigns() -> None:
+    """4 is no voter."""
+    story = Story(nodes=4)
+    story.stores(4, 1, 4)
+    story.asks(4, 1, (0, 0))
+
+
+def pre_vote_stores() -> None:
+    """A vote is stored because of a pre-vote."""
+    story = led()
+    state = ElectionState(1, -1, ReplicaKey(3, directory(3)))
+    story.book.shelves[3].stored = ElectionState(1)
+    story.see(3, facts.Persisted(state, True))
+
+
+def names_unstored_leader() -> None:
+    """An answer speaks of an epoch that is not stored."""
+    partition = VotedPartition(leader_id=1, leader_epoch=5)
+    answer = VoteResponse(topics=[VotedTopic(partitions=[partition])])
+    Story().see(2, facts.Answered(vote_request(1, 5, (0, 0)), answer, -1))
+
+
+def same_leader_again() -> None:
+    """1 names itself."""
+    story = led()
+    partition = BeginPartition(leader_id=1, leader_epoch=1)
+    story.see(1, facts.Asked(BeginQuorumEpochRequest(topics=[BeginTopic(partitions=[partition])])))
+
+
+def same_vote_again() -> None:
+    """The same candidate asks twice, the second time with an older log than the voter has now."""
+    story = led()
+    story.stores(3, 2, 2)
+    story.grants(3, 2, 2, (1, 1))
+    story.copies(3, entry(0, 1), epoch=2)
+    story.copies(3, entry(1, 2), epoch=2)
+    story.grants(3, 2, 2, (1, 1), voted=2)
+
+
+def leader_forgets_its_vote() -> None:
+    """A leader's file says that it leads, and no vote."""
+    Story().elects(2, 1, 3)
+
+
+def stale_leader_is_elected_late() -> None:
+    """2 is elected in epoch 2, after epoch 3 has committed: it needs nothing of that."""
+    story = Story()
+    story.stores(1, 2, 2)
+    story.grants(1, 2, 2, (0, 0))
+    story.stores(2, 2, 2)
+    story.elects(3, 3, 1)
+    first = entry(0, 3)
+    story.writes(3, first, epoch=3)
+    story.copies(1, first, epoch=3)
+    story.commits(3, 1, 3)
+    story.stores(2, 2, leader=2)
+    story.see(2, facts.Elected(2))
+
+
+BAD: tuple[tuple[str, History], ...] = (
+    ("S1", two_leaders),
+    ("S2", epoch_falls),
+    ("S2", speaks_too_early),
+    ("S3", votes_twice),
+    ("S3", votes_unstored),
+    ("S3", votes_twice_over_a_restart),
+    ("S4", votes_for_older_log),
+    ("S4", asks_with_what_is_not_durable),
+    ("S17", leads_without_majority),
+    ("S17", leads_by_a_stranger),
+    ("S18", observer_campaigns),
+    ("S19", pre_vote_stores),
+    ("S20", names_unstored_leader),
+)
+
+NEAR: tuple[History, ...] = (
+    same_leader_again,
+    same_vote_again,
+    leader_forgets_its_vote,
+    stale_leader_is_elected_late,
+)

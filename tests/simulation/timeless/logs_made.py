@@ -1,0 +1,252 @@
+"""Histories of logs, snapshots and state machines: S5 to S15."""
+
+from __future__ import annotations
+
+from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.sim.timeless import facts
+from tests.simulation.timeless.facts_made import STATIC, History, directory, entry, led, sum_at
+
+
+def leads_without_committed() -> None:
+    """3 has not what 1 and 2 committed."""
+    story = led()
+    story.stores(2, 2, 3)
+    story.book.votes.votes[(2, directory(2)), 2] = 3
+    story.stores(3, 2, 3)
+    story.see(3, facts.Elected(2))
+
+
+def same_batch_other_past() -> None:
+    """The same batch of epoch 2 after a batch of epoch 1 here, after nothing there."""
+    story = led()
+    story.stores(3, 2)
+    story.stores(2, 2)
+    story.copies(2, entry(1, 2), epoch=2)
+    story.copies(3, entry(0, 0), epoch=2)
+    story.copies(3, entry(1, 2), epoch=2)
+
+
+def commits_other_bytes() -> None:
+    """3 takes another batch for committed than 1 did."""
+    story = led()
+    story.stores(3, 2)
+    story.copies(3, entry(0, 2, b"y"), epoch=2)
+    story.see(3, facts.Advanced(1, -1))
+
+
+def watermark_falls() -> None:
+    """In the same run."""
+    story = led()
+    story.see(1, facts.Advanced(0, 1))
+
+
+def watermark_beyond_log() -> None:
+    """3 has nothing."""
+    led().see(3, facts.Advanced(1, -1))
+
+
+def follower_knows_too_much() -> None:
+    """Nobody has committed that far."""
+    story = led()
+    story.copies(2, entry(1, 1), epoch=1)
+    story.see(2, facts.Advanced(2, -1))
+
+
+def commits_undurable() -> None:
+    """2 has not flushed."""
+    story = led()
+    more = entry(1, 1)
+    story.writes(1, more, epoch=1)
+    story.copies(2, more, epoch=1, flush=False)
+    story.commits(1, 2, 1)
+
+
+def commits_older_epoch() -> None:
+    """A majority has the batch of epoch 1, but none of epoch 2."""
+    story = led()
+    old = entry(1, 1)
+    story.writes(1, old, epoch=1)
+    story.copies(2, old, epoch=1)
+    story.elects(1, 2, 2)
+    story.commits(1, 2, 2)
+
+
+def cuts_committed() -> None:
+    """By order of the leader, and yet."""
+    story = led()
+    story.see(2, facts.Truncated(0, 1, 1))
+
+
+def cuts_by_order_of_nobody() -> None:
+    """The answer of an older leader."""
+    story = led()
+    story.stores(2, 2)
+    story.copies(2, entry(1, 1), epoch=2)
+    story.see(2, facts.Truncated(1, 2, 1))
+
+
+def loses_durable() -> None:
+    """A start finds less than was flushed."""
+    led().starts(1)
+
+
+def finds_what_was_not_written() -> None:
+    """Other bytes than before."""
+    led().starts(1, entry(0, 1, b"z"))
+
+
+def acknowledges_wrongly() -> None:
+    """Other records are there."""
+    led().see(1, facts.Acked(0, 1, (b"other",)))
+
+
+def leaves_a_gap() -> None:
+    """Offset 1 is missing."""
+    led().copies(2, entry(2, 1), epoch=1)
+
+
+def writes_twice() -> None:
+    """Two contents for (epoch 1, offset 0)."""
+    story = led()
+    story.stores(3, 1)
+    story.copies(3, entry(0, 1, b"other"), epoch=1)
+
+
+def writes_an_older_epoch() -> None:
+    """A leader of epoch 2 writes epoch 1."""
+    story = led()
+    story.elects(1, 2, 2)
+    story.writes(1, entry(1, 1), epoch=2)
+
+
+def believes_another_end() -> None:
+    """The core's picture of its log is not its log."""
+    led().see(1, facts.Settled(1, 5, 1, STATIC, 0, "leader"))
+
+
+def snapshot_of_uncommitted() -> None:
+    """It ends above what is committed."""
+    story = led()
+    story.see(1, facts.SnapshotStored(OffsetAndEpoch(2, 1), (2, 0), None, None))
+
+
+def snapshot_of_other_state() -> None:
+    """The sum is wrong."""
+    story = led()
+    story.see(1, facts.SnapshotStored(OffsetAndEpoch(1, 1), (1, 12345), None, None))
+
+
+def start_without_snapshot() -> None:
+    """Nothing covers what is gone."""
+    led().see(1, facts.PrefixDropped(OffsetAndEpoch(1, 1), False))
+
+
+def delivers_a_gap() -> None:
+    """The first batch is passed over."""
+    story = led()
+    more = entry(1, 1)
+    story.writes(1, more, epoch=1)
+    story.copies(2, more, epoch=1)
+    story.commits(1, 2, 1)
+    story.see(1, facts.Delivered(0, (more,)))
+
+
+def delivers_twice() -> None:
+    """The same batch again."""
+    story = led()
+    first = entry(0, 1)
+    story.see(1, facts.Delivered(0, (first,)))
+    story.see(1, facts.Delivered(0, (first,)))
+
+
+def leads_before_the_past() -> None:
+    """A state machine hears that it leads before it has the epoch's first batch."""
+    led().see(1, facts.Told(1, 1, 1, 0))
+
+
+def leader_loads() -> None:
+    """Whoever leads has its log."""
+    story = led()
+    story.see(1, facts.Loaded(OffsetAndEpoch(1, 1), sum_at(story, 1), 0, "leader"))
+
+
+def uncommitted_is_cut() -> None:
+    """What only 1 has goes when 2 leads."""
+    story = led()
+    story.writes(1, entry(1, 1), epoch=1)
+    story.elects(2, 2, 3)
+    story.stores(1, 2)
+    story.see(1, facts.Truncated(1, 2, 2))
+
+
+def unflushed_is_lost() -> None:
+    """A start without what was not durable."""
+    story = led()
+    story.copies(2, entry(1, 1), epoch=1, flush=False)
+    story.starts(2, entry(0, 1))
+
+
+def older_epoch_with_own() -> None:
+    """Batches of epoch 1 are committed together with one of epoch 2."""
+    story = led()
+    old, own = entry(1, 1), entry(2, 2)
+    story.writes(1, old, epoch=1)
+    story.copies(2, old, epoch=1)
+    story.elects(1, 2, 2)
+    story.writes(1, own, epoch=2)
+    story.copies(2, own, epoch=2)
+    story.commits(1, 3, 2)
+
+
+def snapshot_of_committed() -> None:
+    """Right state, right epoch, then the log starts there."""
+    story = led()
+    snapshot = OffsetAndEpoch(1, 1)
+    story.see(1, facts.SnapshotStored(snapshot, sum_at(story, 1), None, None))
+    story.see(1, facts.PrefixDropped(snapshot, True))
+
+
+def far_follower_starts_at_a_snapshot() -> None:
+    """3 empties its log to what 1 has written."""
+    story = led()
+    snapshot = OffsetAndEpoch(1, 1)
+    story.stores(3, 1)
+    story.see(3, facts.SnapshotStored(snapshot, sum_at(story, 1), None, None))
+    story.see(3, facts.Reset(snapshot, sum_at(story, 1), None, None, 1))
+    story.copies(3, entry(1, 1), epoch=1)
+
+
+BAD: tuple[tuple[str, History], ...] = (
+    ("S5", leads_without_committed),
+    ("S6", same_batch_other_past),
+    ("S7", commits_other_bytes),
+    ("S8", watermark_falls),
+    ("S8", watermark_beyond_log),
+    ("S8", follower_knows_too_much),
+    ("S9", commits_undurable),
+    ("S10", commits_older_epoch),
+    ("S11", cuts_committed),
+    ("S11", cuts_by_order_of_nobody),
+    ("S12", loses_durable),
+    ("S13", finds_what_was_not_written),
+    ("S12", acknowledges_wrongly),
+    ("S13", leaves_a_gap),
+    ("S13", writes_twice),
+    ("S13", writes_an_older_epoch),
+    ("S13", believes_another_end),
+    ("S14", snapshot_of_uncommitted),
+    ("S14", snapshot_of_other_state),
+    ("S14", start_without_snapshot),
+    ("S15", delivers_a_gap),
+    ("S15", delivers_twice),
+    ("S15", leads_before_the_past),
+    ("S15", leader_loads),
+)
+
+NEAR: tuple[History, ...] = (
+    uncommitted_is_cut,
+    unflushed_is_lost,
+    older_epoch_with_own,
+    snapshot_of_committed,
+    far_follower_starts_at_a_snapshot,
+)

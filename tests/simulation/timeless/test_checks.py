@@ -1,0 +1,34 @@
+"""The checks of the timeless ring, on histories that break an invariant and on near misses."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftwire.sim.invariants import MEANINGS
+from kraftwire.sim.violation import Violation
+from tests.simulation.timeless import elections_made, logs_made, members_made
+from tests.simulation.timeless.facts_made import History
+
+BAD = elections_made.BAD + logs_made.BAD + members_made.BAD
+NEAR = elections_made.NEAR + logs_made.NEAR + members_made.NEAR
+
+
+@pytest.mark.parametrize(("invariant", "history"), BAD, ids=lambda v: getattr(v, "__name__", v))
+def test_a_history_that_breaks_an_invariant_is_seen(invariant: str, history: History) -> None:
+    """The last step, and not an earlier one, is what the check objects to."""
+    with pytest.raises(Violation) as error:
+        history()
+    assert error.value.invariant == invariant
+
+
+@pytest.mark.parametrize("history", NEAR, ids=lambda history: history.__name__)
+def test_a_near_miss_is_let_through(history: History) -> None:
+    """A false alarm costs as much as a bug: somebody has to understand it."""
+    history()
+
+
+def test_every_safety_invariant_has_a_history() -> None:
+    """A check without one may be asleep; S21 and S22 are not this ring's."""
+    seen = {invariant for invariant, _ in BAD}
+    safety = {name for name in MEANINGS if name.startswith("S")}
+    assert seen == safety - {"S21", "S22"}

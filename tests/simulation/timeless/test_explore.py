@@ -1,0 +1,144 @@
+"""Clusters without time: no invariant is violated, much is reached, failures are told briefly."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from kraftwire.cli.main import main
+from kraftwire.sim.timeless.plan import Plan, draw
+from kraftwire.sim.timeless.run import Outcome, explore, play, run_seeds
+from kraftwire.sim.timeless.shrink import shrink
+from kraftwire.sim.timeless.story import LINES_MAX, story
+from tests.simulation.broken import cuts_committed, half_elects, older_epoch_counted, second_vote
+
+_CLUSTERS = 160
+
+# Happenings without which the sample would prove little.
+_REACHED = (
+    "deliver",
+    "again",
+    "fail",
+    "timer",
+    "late",
+    "work",
+    "append",
+    "crash",
+    "died between two effects",
+    "start",
+    "part",
+    "resign",
+    "stop",
+    "snapshot",
+    "retain",
+    "add",
+    "remove",
+    "wipe",
+    "upgrade",
+    "calmed down",
+    "isolated leader",
+    "absent follower",
+    "cut link",
+    "added voter",
+)
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> list[Outcome]:
+    """What became of the sample; `make proof` runs many more."""
+    print(f"kraftwire sim timeless --seeds 0-{_CLUSTERS - 1}")
+    return list(run_seeds(range(_CLUSTERS)))
+
+
+def test_a_sample_keeps_all_invariants(outcomes: list[Outcome]) -> None:
+    """After every step, and when the trouble is over."""
+    assert [f"{o.seed}: {o.invariant}: {o.detail}" for o in outcomes if o.invariant] == []
+
+
+def test_a_sample_reaches_what_matters(outcomes: list[Outcome]) -> None:
+    """What no longer happens is no longer tested."""
+    marks = sum((outcome.marks for outcome in outcomes), Counter[str]())
+    assert [name for name in _REACHED if not marks[name]] == []
+    assert sum(outcome.elections for outcome in outcomes) > 2 * _CLUSTERS
+    assert sum(outcome.commits for outcome in outcomes) > 10 * _CLUSTERS
+
+
+def test_a_seed_always_takes_the_same_path() -> None:
+    """Else a failure could not be looked at again."""
+    paths = [explore(draw(5)).path for _ in range(2)]
+    assert len(paths[0]) > 100
+    assert paths[0] == paths[1]
+
+
+def test_a_path_can_be_played_again() -> None:
+    """And parts of it can: what does not apply any more is passed over."""
+    plan = replace(draw(5), steps=200)
+    found = explore(plan)
+    again = play(plan, found.path)
+    assert (again.steps, again.commits) == (found.steps, found.commits)
+    half = play(plan, found.path[::2])
+    assert not half.invariant
+    assert 0 < half.steps < found.steps
+
+
+def _failing(break_rule: Callable[[pytest.MonkeyPatch], None], patch: pytest.MonkeyPatch) -> Plan:
+    break_rule(patch)
+    for seed in range(500):
+        plan = draw(seed)
+        if explore(plan).invariant:
+            return plan
+    raise AssertionError("a broken rule is not found")
+
+
+@pytest.mark.parametrize(
+    ("rule", "invariant", "told"),
+    [
+        (older_epoch_counted, "S10", "last committed batch:"),
+        (second_vote, "S3", "vote for"),
+        (cuts_committed, "S11", "must hold:"),
+        (half_elects, "S17", "among"),
+    ],
+    ids=["older epoch counted", "second vote", "cuts committed", "half elects"],
+)
+def test_a_broken_rule_is_told_in_few_lines(
+    rule: object, invariant: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Short enough to be read, with the things that are at odds."""
+    rule.break_rule(monkeypatch)  # type: ignore[attr-defined]
+    found = (explore(draw(seed)) for seed in range(500))
+    failed = next(outcome for outcome in found if outcome.invariant == invariant)
+    plan, path = shrink(draw(failed.seed), failed.path, invariant, within_s=6)
+    lines = story(plan, path)
+    print("\n".join(lines))
+    assert len(path) <= len(failed.path)
+    assert len(path) <= 56
+    assert len(lines) <= LINES_MAX
+    assert any(told in line for line in lines)
+    assert any(line.startswith(f"{invariant}: ") for line in lines)
+    assert not any("TopicData" in line or "PartitionData" in line for line in lines)
+
+
+def test_the_command_tells_how_to_repeat_a_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The story is for people, the last line for their shell."""
+    plan = _failing(older_epoch_counted.break_rule, monkeypatch)
+    seed = plan.seed
+    assert main(["sim", "timeless", "--seeds", f"{seed}-{seed}", "--json"]) == 1
+    shown = capsys.readouterr()
+    assert json.loads(shown.out.splitlines()[0])["invariant"] == "S10"
+    assert json.loads(shown.out.splitlines()[-1])["violations"] == 1
+    assert shown.err.splitlines()[-1] == f"kraftwire sim timeless --seeds {seed}-{seed}"
+
+
+def test_the_command_prints_its_figures_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its last line is what other programs read."""
+    assert main(["sim", "timeless", "--seeds", "0-9", "--json"]) == 0
+    totals = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert totals["clusters"] == 10
+    assert totals["violations"] == 0
+    assert totals["steps"] > 1000
