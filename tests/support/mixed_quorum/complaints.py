@@ -11,9 +11,15 @@ __all__ = ["error_kinds", "java_complaints", "our_complaints"]
 
 # What a Java node prints when something is wrong. Lost connections are warnings; that there is no
 # active controller is an error to those who ask for one, and they ask again. How long a commit took
-# says something of the machine, or of voters that are down.
+# says something of the machine, or of voters that are down. A Java leader cannot write its refusal
+# of a FetchSnapshot (R-FSN-3), and the asker is told of an unknown error.
+_HARMLESS = (
+    r"\[Controller(Apis|RegistrationManager)",
+    r".*\(EventPerformanceMonitor\)",
+    r".*UNKNOWN_SERVER_ERROR in FETCH_SNAPSHOT response",
+)
 _JAVA = re.compile(
-    r" FATAL | ERROR (?!\[Controller(Apis|RegistrationManager)|.*\(EventPerformanceMonitor\))"
+    rf" FATAL | ERROR (?!{'|'.join(_HARMLESS)})"
     r"|Encountered .*fault"
     r"|Illegal(State|Argument)Exception"
 )

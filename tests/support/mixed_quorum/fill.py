@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from kraftwire.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
     EntityData,
@@ -16,29 +18,26 @@ from tests.support.node_process import ask
 
 __all__ = ["fill"]
 
-_PER_REQUEST = 5000
+# Few users, whose quotas change again and again: a long log of a small state.
+_USERS = 500
 
 # What a change of the leader answers for changes that it cannot promise.
 _AGAIN = {ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT}
 
 
-def fill(quorum: MixedQuorum, count: int, prefix: str = "user") -> None:
-    """Append as many records, one for the quota of each made-up user.
-
-    Repeated after a change of the leader, so that there may be more.
-    """
-    for first in range(0, count, _PER_REQUEST):
-        users = [f"{prefix}-{i}" for i in range(first, min(first + _PER_REQUEST, count))]
-        wait_until(lambda users=users: _alter(quorum, users), f"{len(users)} quotas")
+def fill(quorum: MixedQuorum, count: int) -> None:
+    """Append as many records or a few more, one for each change of a made-up user's quota."""
+    for rate in range(-(-count // _USERS)):
+        wait_until(functools.partial(_alter, quorum, 1e6 + rate), "changed quotas")
 
 
-def _alter(quorum: MixedQuorum, users: list[str]) -> bool:
+def _alter(quorum: MixedQuorum, rate: float) -> bool:
     entries = [
         EntryData(
-            entity=[EntityData(entity_type="user", entity_name=user)],
-            ops=[OpData(key="producer_byte_rate", value=1e6, remove=False)],
+            entity=[EntityData(entity_type="user", entity_name=f"user-{number}")],
+            ops=[OpData(key="producer_byte_rate", value=rate, remove=False)],
         )
-        for user in users
+        for number in range(_USERS)
     ]
     port = quorum.members[quorum.leader()].port
     answer = ask(port, AlterClientQuotasRequest(entries=entries), 1)

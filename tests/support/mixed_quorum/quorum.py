@@ -10,6 +10,7 @@ from typing import Self
 
 from kraftwire.messages.describe_quorum_response import PartitionData, ReplicaState
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.wire.fast import ZERO_UUID
 from tests.support.kafka_process import KafkaNode, free_ports, kafka_uuid
 from tests.support.mixed_quorum.agreement import check_logs
 from tests.support.mixed_quorum.kinds import OURS
@@ -224,8 +225,9 @@ class MixedQuorum:
     def replica(self, node_id: int) -> ReplicaState | None:
         """What the leader says of a member with the directory that it has now."""
         told = self.status()
+        known = (ZERO_UUID, self.members[node_id].directory_uuid)
         for one in told.current_voters + told.observers:
-            if one.replica_id == node_id:
+            if one.replica_id == node_id and one.replica_directory_id in known:
                 return one
         return None
 

@@ -21,6 +21,10 @@ _AGAIN = re.compile(
     r"TimeoutException|NotLeaderOrFollower|NotController|Disconnect|Direct-to-controller"
 )
 
+# What it says of a voter that there is already, and of one that is not there.
+_ADDED = "DuplicateVoterException"
+_REMOVED = "VoterNotFoundException"
+
 _Result = subprocess.CompletedProcess[str]
 
 
@@ -44,12 +48,12 @@ class Tools:
     def add_controller(self, node_id: int) -> _Result:
         """Make a running controller a voter, again and again until it is one."""
         config = str(self._quorum.members[node_id].config)
-        return self._until_done("--command-config", config, "add-controller")
+        return self._until_done(_ADDED, "--command-config", config, "add-controller")
 
     def remove_controller(self, node_id: int, directory_id: str | None = None) -> _Result:
         """Take a voter out; with the directory that it has now if no other is named."""
         found = directory_id or self._quorum.members[node_id].directory_id
-        return self._until_done("remove-controller", "-i", str(node_id), "-d", found)
+        return self._until_done(_REMOVED, "remove-controller", "-i", str(node_id), "-d", found)
 
     def upgrade(self, feature: str, level: int) -> _Result:
         """Finalize a feature at a level with kafka-features."""
@@ -67,14 +71,19 @@ class Tools:
         server = ("--bootstrap-server", self._quorum.bootstrap_servers)
         return run_kafka_tool(_TOPICS, *server, *words, "--replication-factor", replicas)
 
-    def _until_done(self, *words: str) -> _Result:
+    def _until_done(self, done: str, *words: str) -> _Result:
         """Run the tool until it succeeds or says something that time does not heal.
 
-        Returns the last run, which has failed in the second case.
+        Returns the last run, which has failed in the second case. After a time-out, what says that
+        it was `done` before is success: such a change may be committed all the same.
         """
+        attempts: list[_Result] = []
 
         def once() -> _Result | None:
             result = self.quorum(*words)
+            if attempts and done in result.stderr:
+                result.returncode = 0
+            attempts.append(result)
             is_over = result.returncode == 0 or not _AGAIN.search(result.stderr)
             return result if is_over else None
 
