@@ -77,9 +77,9 @@ async def test_neither_groups_nor_transactions_have_a_coordinator() -> None:
         codes[kind] = answer.coordinators[0].error_code
         assert (await answer_of(StubNode(), request_of(request, 3))).error_code == codes[kind]
     assert codes == {
-        0: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        0: ErrorCode.NOT_COORDINATOR,
         1: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        2: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        2: ErrorCode.NOT_COORDINATOR,
         9: ErrorCode.INVALID_REQUEST,
     }
 
