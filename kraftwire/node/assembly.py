@@ -14,7 +14,7 @@ from kraftwire.node.bootstrap import new_cluster_id, read_bootstrap
 from kraftwire.node.config import NodeConfig
 from kraftwire.node.controller import Controller
 from kraftwire.node.driver import Driver
-from kraftwire.node.handlers.versions import SUPPORTED_FEATURES
+from kraftwire.node.features import SUPPORTED_FEATURES
 from kraftwire.node.link import Link, LinkStats
 from kraftwire.node.logs import log
 from kraftwire.node.peers import Peers

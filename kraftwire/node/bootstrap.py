@@ -16,7 +16,7 @@ from kraftwire.log.names import BOOTSTRAP_FILE
 from kraftwire.log.uuids import random_uuid
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.node.controller_steps import VersionedRecord
-from kraftwire.node.handlers.versions import SUPPORTED_FEATURES
+from kraftwire.node.features import SUPPORTED_FEATURES
 from kraftwire.node.image import METADATA_VERSION
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.metadata import decode_metadata

@@ -13,6 +13,7 @@ from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraftwire.messages.update_features_request import FeatureUpdateKey
 from kraftwire.node.config import NodeConfig
 from kraftwire.node.image import MetadataImage
 from kraftwire.raft.view import RaftView
@@ -63,6 +64,9 @@ class ActiveController(Protocol):
 
     async def unregister_broker(self, request: UnregisterBrokerRequest) -> Message:
         """Forget a broker."""
+
+    async def update_features(self, updates: Sequence[FeatureUpdateKey]) -> None:
+        """Finalize levels of features other than kraft.version. Shape: checked before."""
 
 
 class Quorum(Protocol):

@@ -22,10 +22,13 @@ from kraftwire.messages.broker_registration_request import BrokerRegistrationReq
 from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
 from kraftwire.messages.no_op_record import NoOpRecord
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraftwire.messages.update_features_request import FeatureUpdateKey
+from kraftwire.messages.update_features_response import UpdateFeaturesResponse
 from kraftwire.node import controller_steps as steps
 from kraftwire.node.config import NodeConfig
 from kraftwire.node.context import Quorum
 from kraftwire.node.controller_steps import Result, VersionedRecord
+from kraftwire.node.feature_steps import level_records
 from kraftwire.node.image import MetadataImage
 from kraftwire.node.logs import log
 from kraftwire.node.waiting import Outcome
@@ -140,6 +143,11 @@ class Controller:
     async def unregister_broker(self, request: UnregisterBrokerRequest) -> Message:
         """Forget a broker."""
         return await self._ask(lambda: steps.unregister_broker(self._image, request))
+
+    async def update_features(self, updates: Sequence[FeatureUpdateKey]) -> None:
+        """Finalize levels of features other than kraft.version."""
+        done = UpdateFeaturesResponse()
+        await self._ask(lambda: Result(done, level_records(self._image, updates)))
 
     async def run(self) -> None:
         """Write what there is to write, one change after the other, while the node runs."""

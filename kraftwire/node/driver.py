@@ -333,8 +333,8 @@ class Driver:
             log(effect.level, "note", text=effect.text)
         else:
             # What a peer can provoke, and as often as it likes.
-            kind = effect.key or " ".join(effect.text.split()[:3])
-            self._notes.log(kind, "note", text=effect.text)
+            kind = f"{effect.level} {effect.key}"
+            self._notes.log(kind, "note", level=effect.level, text=effect.text)
 
     def shut_down(self, effect: fx.ShutdownFinished) -> None:
         """The node may end."""

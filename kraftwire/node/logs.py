@@ -55,8 +55,8 @@ class RateLimit:
         self._last: dict[str, float] = {}
         self._held_back: dict[str, int] = {}
 
-    def log(self, kind: str, event: str, **fields: object) -> None:
-        """Write a warning unless one of this kind was written a short while ago.
+    def log(self, kind: str, event: str, level: str = "warning", **fields: object) -> None:
+        """Write a line unless one of this kind was written a short while ago.
 
         Shape: kinds are few and our own words.
         """
@@ -69,7 +69,7 @@ class RateLimit:
         held_back = self._held_back.pop(kind, 0)
         if held_back:
             fields["held_back"] = held_back
-        log("warning", event, **fields)
+        log(level, event, **fields)
 
 
 _LEVELS = {

@@ -22,7 +22,7 @@ from kraftwire.messages.broker_registration_response import BrokerRegistrationRe
 from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
 from kraftwire.messages.controller_registration_response import ControllerRegistrationResponse
 from kraftwire.node.context import Context
-from kraftwire.node.handlers.versions import SUPPORTED_FEATURES
+from kraftwire.node.features import SUPPORTED_FEATURES
 from kraftwire.node.image import ControllerImage
 from kraftwire.node.image.versions import WITH_CONTROLLERS
 from kraftwire.node.logs import log

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from kraftwire.decode.conversations import Capture
+from kraftwire.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftwire.testing import Quorum, quorum
 from tests.interop.clients.matrix import CLIENTS, Client, probe
+from tests.support.java import run_kafka_tool
 from tests.support.maven import unavailable
 
 
@@ -28,3 +31,24 @@ def test_a_client_connects_negotiates_describes_and_reads(client: Client, nodes:
     failed = {name: step.detail for name, step in outcome.steps.items() if not step.is_ok}
     assert not failed
     assert {"connect", "negotiate", "describe"} <= outcome.steps.keys()
+
+
+def test_javas_admin_asks_for_a_groups_coordinator_a_few_times(nodes: Quorum) -> None:
+    """Of a coordinator that may come it asks tens of thousands of times within seconds."""
+    before = _questions(nodes)
+    outcome = run_kafka_tool(
+        "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+        *("--bootstrap-server", nodes.bootstrap_servers, "--describe", "--group", "g"),
+        *("--timeout", 8000),
+        check=False,
+    )
+    assert "NotCoordinatorException" in outcome.stdout + outcome.stderr
+    assert 0 < _questions(nodes) - before < 10
+
+
+def _questions(nodes: Quorum) -> int:
+    """How many FindCoordinator requests the nodes have had, by their captures."""
+    frames = (frame for number in (1, 2, 3) for frame in Capture(str(nodes.capture_file(number))))
+    return sum(
+        frame.api_key == FindCoordinatorRequest.API_KEY and frame.is_request for frame in frames
+    )

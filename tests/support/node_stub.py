@@ -137,6 +137,8 @@ class StubNode:
         self.clock_ms = 1_000_000
         self.is_stuck = False
         self.resigned: list[int] = []
+        self.upgrades: list[tuple[int, bool]] = []
+        self.upgrade_refusal: ApiError | None = None
         self.forwarded: list[Message] = []
         self.core_answer: Message | None = None
         self.forward_answer: Message | ApiError | None = None
@@ -212,6 +214,14 @@ class StubNode:
         del above
         self.clock_ms += timeout_ms
         return self.raft.high_watermark
+
+    async def upgrade_kraft_version(self, version: int, *, validate_only: bool) -> None:
+        """What the test has laid down for the core."""
+        self.upgrades.append((version, validate_only))
+        if self.upgrade_refusal is not None:
+            raise self.upgrade_refusal
+        if not validate_only:
+            self.raft.kraft_version = version
 
     def resign(self, epoch: int) -> None:
         """Note who gave up."""

@@ -27,8 +27,17 @@ def _imports() -> dict[str, set[str]]:
                     targets.add(full if full in paths else str(node.module))
             elif isinstance(node, ast.Import):
                 targets |= {alias.name for alias in node.names}
-        found[name] = (targets & paths.keys()) - {name}
+        targets &= paths.keys()
+        # To import a module is to import the packages around it, unless one is in them already.
+        around = {parent for target in targets for parent in _parents(target)}
+        inside = {name, *_parents(name)}
+        found[name] = (targets | (around & paths.keys()) - inside) - {name}
     return found
+
+
+def _parents(name: str) -> list[str]:
+    parts = name.split(".")
+    return [".".join(parts[:count]) for count in range(1, len(parts))]
 
 
 def test_no_import_goes_in_a_circle() -> None:

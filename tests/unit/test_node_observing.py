@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -20,7 +21,9 @@ from kraftwire.node.capture import CaptureFile
 from kraftwire.node.logs import LOGGER, RateLimit, log, quote, set_up
 from kraftwire.node.metrics import Sample, raft_samples, render, serve_http
 from kraftwire.protocol.envelope import encode_request, encode_response
+from kraftwire.raft.effects import Note
 from kraftwire.wire.frame import frame
+from tests.support.fake_core import FakeCore, World, make, run
 
 
 def test_a_log_line_names_time_level_node_event_and_facts(
@@ -77,6 +80,31 @@ def test_lines_that_peers_provoke_are_limited_by_kind(
     events = [record.getMessage() for record in caplog.records]
     assert events.count("noise") == events.count("other") == 3
     assert caplog.records[-1].__dict__["fields"] == {"held_back": 9}
+
+
+@pytest.mark.trio
+async def test_what_the_core_notes_keeps_its_level_and_is_limited_by_its_kind(
+    autojump_clock: Any, nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An error among warnings is overlooked; a text with a number in it is another one each time.
+    """
+    del autojump_clock
+    notes = [
+        *(Note("error", f"{number} bytes are damaged", "damage") for number in range(50)),
+        *(Note("warning", "bytes of the same kind of line", key) for key in ("one", "other")),
+        Note("warning", "bytes of the same kind of line", "one"),
+        *(Note("info", f"line {number}", "info") for number in range(3)),
+    ]
+    driver = make(FakeCore(lambda _: list(notes)), World())
+    with caplog.at_level(logging.INFO, LOGGER.name):
+        driver.append_nowait([b""], 1, lambda _: None)
+        await run(driver, nursery)
+    found = [(record.levelname, record.__dict__["fields"]["text"]) for record in caplog.records]
+    assert found == [
+        ("ERROR", "0 bytes are damaged"),
+        *[("WARNING", "bytes of the same kind of line")] * 2,
+        *(("INFO", f"line {number}") for number in range(3)),
+    ]
 
 
 def test_metrics_have_kafkas_names() -> None:

@@ -20,14 +20,13 @@ from kraftwire.messages.api_versions_response import (
     SupportedFeatureKey,
 )
 from kraftwire.node.context import Context, Request
+from kraftwire.node.features import KRAFT_VERSION, SUPPORTED_FEATURES
 from kraftwire.node.handlers.answers import body
-from kraftwire.node.handlers.versions import SUPPORTED_FEATURES, offered
+from kraftwire.node.handlers.versions import offered
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.versions import API_VERSIONS_KEY
 
 __all__ = ["handle", "unsupported_version"]
-
-KRAFT_VERSION = "kraft.version"
 
 # From this version on a request names its software, and an answer has features.
 _WITH_FEATURES = 3

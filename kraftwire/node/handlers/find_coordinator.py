@@ -1,8 +1,9 @@
 """FindCoordinator, versions 0 to 6: refused, as no group and no transaction has a place here.
 
-A consumer that reads by assignment looks for its group's coordinator beside, and a final code
-would end its reading; so groups are COORDINATOR_NOT_AVAILABLE, as from a Kafka that has none yet.
-For transactions the code is a final one.
+Of a coordinator that is not available, as from a Kafka that has none yet, Java's admin asks again
+as fast as it can. NOT_COORDINATOR ends its question. Consumers, which need a group's name even if
+they read by assignment, ask again now and then and read on; of other codes librdkafka would tell
+its user. For transactions the code is a final one.
 
 Source: KIP-699 (several keys in one request).
 """
@@ -22,9 +23,9 @@ _WITH_MESSAGE = 1
 
 # Groups, transactions, share groups.
 _CODES = {
-    0: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    0: ErrorCode.NOT_COORDINATOR,
     1: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    2: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    2: ErrorCode.NOT_COORDINATOR,
 }
 _TEXT = "this quorum has no coordinators: read its topic by assignment"
 

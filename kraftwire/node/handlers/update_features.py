@@ -1,40 +1,80 @@
-"""UpdateFeatures, versions 0 to 2: refused, levels are fixed by the bootstrap records.
+"""UpdateFeatures, versions 0 to 2: levels of metadata.version and kraft.version.
 
-Versions 0 and 1 have a result for each feature, version 2 one for all.
+A listener for clients passes the request on to the leader; a controller's listener answers
+NOT_CONTROLLER where it does not lead. All updates of a request happen or none: an error is that of
+the whole request. On success versions 0 and 1 have a result for each feature.
 
-Source: KIP-584, KIP-1022.
+Differs from Kafka: kraft.version can be raised by any leader, also one that is no active
+controller because other implementations vote; features of topics, groups and transactions are
+unknown. As in Kafka, AllowDowngrade of version 0 changes nothing.
+
+Source: KIP-584, KIP-778, KIP-853, KIP-1022; Kafka's `QuorumController.updateFeatures`.
 """
 
 from __future__ import annotations
 
+from kraftwire.errors import ApiError
 from kraftwire.messages.update_features_request import UpdateFeaturesRequest
 from kraftwire.messages.update_features_response import (
     UpdatableFeatureResult,
     UpdateFeaturesResponse,
 )
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.answers import body, refusal
+from kraftwire.node.feature_steps import judge_updates, level_records
+from kraftwire.node.features import KRAFT_VERSION
+from kraftwire.node.handlers.answers import NOT_CONTROLLER_TEXT, body, is_passed_on
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.wire.message import Message
 
 __all__ = ["handle"]
 
 _WITHOUT_RESULTS = 2
-_TEXT = "this quorum does not change the levels of its features"
 
 
-async def handle(request: Request, context: Context) -> UpdateFeaturesResponse:
-    """Refuse each feature."""
-    code, text = refusal(request, context)
-    if code == ErrorCode.NOT_CONTROLLER:
-        return UpdateFeaturesResponse(error_code=code, error_message=text)
-    code = ErrorCode.FEATURE_UPDATE_FAILED
-    if request.version >= _WITHOUT_RESULTS:
-        return UpdateFeaturesResponse(error_code=code, error_message=_TEXT)
-    return UpdateFeaturesResponse(
-        results=[
-            UpdatableFeatureResult(
-                feature=update.feature, error_code=code, error_message=_TEXT
-            )
-            for update in body(request, UpdateFeaturesRequest).feature_updates
+async def handle(request: Request, context: Context) -> Message:
+    """Answer once the levels are finalized."""
+    message = body(request, UpdateFeaturesRequest)
+    is_leader = context.raft.leader_id == context.key.id
+    try:
+        if is_passed_on(request) and not is_leader:
+            return await context.forward(message, request.version)
+        if not is_leader:
+            return _failed(ErrorCode.NOT_CONTROLLER, NOT_CONTROLLER_TEXT)
+        await _update(context, message)
+    except ApiError as error:
+        code = error.code
+        if code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            code = ErrorCode.NOT_CONTROLLER
+        return _failed(code, error.detail)
+    response = UpdateFeaturesResponse()
+    if request.version < _WITHOUT_RESULTS:
+        response.results = [
+            UpdatableFeatureResult(feature=update.feature, error_message=None)
+            for update in message.feature_updates
         ]
+    return response
+
+
+async def _update(context: Context, message: UpdateFeaturesRequest) -> None:
+    """Check everything, then change it. Raises: ApiError."""
+    updates, is_dry = message.feature_updates, message.validate_only
+    judge_updates(
+        context.image,
+        updates,
+        kraft_version=context.raft.kraft_version,
+        own_id=context.key.id,
+        configured=[voter.key.id for voter in context.config.voters],
     )
+    upgrades = [one.max_version_level for one in updates if one.feature == KRAFT_VERSION]
+    for version in upgrades:
+        await context.upgrade_kraft_version(version, validate_only=True)
+    if is_dry:
+        return
+    if level_records(context.image, updates):
+        await context.controller.update_features(updates)
+    for version in upgrades:
+        await context.upgrade_kraft_version(version, validate_only=False)
+
+
+def _failed(code: int, text: str) -> UpdateFeaturesResponse:
+    return UpdateFeaturesResponse(error_code=code, error_message=text)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from kraftwire import messages
 
-__all__ = ["BROKER_VERSIONS", "CONTROLLER_VERSIONS", "RAFT_APIS", "SUPPORTED_FEATURES", "offered"]
+__all__ = ["BROKER_VERSIONS", "CONTROLLER_VERSIONS", "RAFT_APIS", "offered"]
 
 Versions = Mapping[int, tuple[int, int]]
 
@@ -95,12 +95,6 @@ BROKER_VERSIONS: Versions = _by_key(
 )
 
 RAFT_APIS = frozenset(_by_key(_RAFT))
-
-# What the software can work with: lowest and highest level by name (R-SRV-3).
-SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = {
-    "kraft.version": (0, 1),
-    "metadata.version": (7, 30),
-}
 
 
 def offered(*, is_controller: bool, is_client: bool) -> Versions:

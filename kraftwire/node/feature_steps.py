@@ -1,0 +1,110 @@
+"""Which levels of features may be finalized: pure functions of image, quorum and request.
+
+Owns the checks in Kafka's order. Features that concern topics, groups and transactions are not
+known here; whoever finalizes them does so when the directory is formatted.
+
+Source: Kafka's `FeatureControlManager`; R-UPG-3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kraftwire.errors import ApiError
+from kraftwire.messages.feature_level_record import FeatureLevelRecord
+from kraftwire.messages.update_features_request import FeatureUpdateKey
+from kraftwire.node.features import KRAFT_VERSION, SUPPORTED_FEATURES
+from kraftwire.node.image import METADATA_VERSION, MetadataImage
+from kraftwire.node.image.versions import WITH_CONTROLLERS
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.wire.message import Message
+
+__all__ = ["judge_updates", "level_records"]
+
+UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+
+# Levels of metadata.version that brought new records or fields. Source: `didMetadataChange`.
+_CHANGED_METADATA = frozenset((7, 8, 11, 13, 14, 15, 17, 23, 30))
+
+_Ranges = Mapping[str, tuple[int, int]]
+
+
+def judge_updates(
+    image: MetadataImage,
+    updates: Iterable[FeatureUpdateKey],
+    *,
+    kraft_version: int,
+    own_id: int,
+    configured: Iterable[int],
+) -> None:
+    """Check updates of features, all of which happen or none.
+
+    Shape: `configured` are the ids of the voters in the configuration, who have to be registered
+    controllers. Raises: ApiError INVALID_UPDATE_VERSION with the reason for the first that is
+    wrong.
+    """
+    for update in updates:
+        levels = image.features | {KRAFT_VERSION: kraft_version}
+        level = levels.get(update.feature, 0)
+        reason = (
+            _illegal(update)
+            or _unsupported(image, update, own_id, frozenset(configured))
+            or _wrong_way(update, level)
+        )
+        if reason:
+            text = f"feature {update.feature} cannot be set to {update.max_version_level}: {reason}"
+            raise ApiError(ErrorCode.INVALID_UPDATE_VERSION, text)
+
+
+def level_records(
+    image: MetadataImage, updates: Iterable[FeatureUpdateKey]
+) -> list[tuple[Message, int]]:
+    """The records that finalize what was asked for; kraft.version is the voters' own matter."""
+    return [
+        (FeatureLevelRecord(name=one.feature, feature_level=one.max_version_level), 0)
+        for one in updates
+        if one.feature == METADATA_VERSION
+        and image.features.get(one.feature) != one.max_version_level
+    ]
+
+
+def _illegal(update: FeatureUpdateKey) -> str:
+    if update.upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        return f"upgrade type {update.upgrade_type} is unknown"
+    return "a level is not below 0" if update.max_version_level < 0 else ""
+
+
+def _unsupported(
+    image: MetadataImage, update: FeatureUpdateKey, own_id: int, configured: frozenset[int]
+) -> str:
+    """Which node could not live with the level."""
+    name, level = update.feature, update.max_version_level
+    if name not in SUPPORTED_FEATURES:
+        return f"controller {own_id} does not know this feature"
+    nodes: list[tuple[str, _Ranges]] = [(f"controller {own_id}", SUPPORTED_FEATURES)]
+    nodes += [(f"broker {broker.id}", broker.features) for broker in image.brokers.values()]
+    if (image.metadata_version or 0) >= WITH_CONTROLLERS:
+        controllers = image.controllers
+        nodes += [(f"controller {one.id}", one.features) for one in controllers.values()]
+        missing = configured - controllers.keys() - {own_id}
+        if missing:
+            return f"controller {min(missing)} has not registered and may not support it"
+    for node, ranges in nodes:
+        low, high = ranges.get(name, (0, 0))
+        if not low <= level <= high:
+            return f"{node} supports levels {low} to {high}"
+    return ""
+
+
+def _wrong_way(update: FeatureUpdateKey, current: int) -> str:
+    level, kind = update.max_version_level, update.upgrade_type
+    if level > current and kind != UPGRADE:
+        return f"this would be an upgrade from {current}, and a downgrade was asked for"
+    if level >= current:
+        return ""
+    if kind == UPGRADE:
+        return f"this would be a downgrade from {current}, and an upgrade was asked for"
+    if update.feature == KRAFT_VERSION:
+        return "it can never be downgraded"
+    lost = [one for one in _CHANGED_METADATA if level < one <= current]
+    return f"records of level {min(lost)} would be lost" if lost else ""
