@@ -22,7 +22,7 @@ __all__ = ["main"]
 _SEEDS = "0-999999"
 
 # What one slow processor manages, and how many are enough.
-_IMAGES_PER_SECOND = 60
+_IMAGES_PER_SECOND = 100
 _IMAGES_MAX = 50_000
 
 
