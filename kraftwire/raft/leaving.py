@@ -66,6 +66,8 @@ def poll_handover(state: RaftState, leader: Leader) -> bool:
     policy = state.config.handover
     if policy is Handover.NEVER or leader.successor is not None:
         return False
+    if policy is Handover.AUTO and not state.knows_foreign_voters:
+        return False
     if state.high_watermark <= leader.epoch_start_offset or state.now < leader.probe_due_ms:
         return False
     ready = _ready_voters(state, leader)

@@ -195,6 +195,11 @@ class RaftState:
         """Whether a voter is said to be another implementation; None if nothing is known."""
         return self._foreign.get(voter)
 
+    @property
+    def knows_foreign_voters(self) -> bool:
+        """Whether any voter is said to be another implementation."""
+        return True in self._foreign.values()
+
     # ---- role
 
     @property
