@@ -23,7 +23,7 @@ _SECTOR = 512
 _Choice = tuple[dict[str, Inode], dict[Inode, int]]
 
 # Of a step with many disks so many are drawn for each that is wanted, because some are equal.
-_TRIES = 2
+_TRIES = 6
 
 # With so many pieces or fewer all subsets are tried: 64 of them.
 _SUBSETS_MAX = 6

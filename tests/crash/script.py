@@ -52,11 +52,12 @@ class Expectation:
 
 
 class Run:
-    """The script on a disk; `expected` changes as it goes on."""
+    """The script on a disk; `expected` changes as it goes on, and `stage` counts the changes."""
 
     def __init__(self, files: SimFiles) -> None:
         self._files = files
         self.expected = Expectation()
+        self.stage = 0
         self._storage: Storage
         self._now_ms = 1_700_000_000_000
 
@@ -133,6 +134,7 @@ class Run:
     # ---- steps
 
     def _expect(self, what: str, **changes: object) -> None:
+        self.stage += 1
         self.expected = replace(self.expected, what=what, **changes)  # type: ignore[arg-type]
 
     @property

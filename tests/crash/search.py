@@ -22,6 +22,9 @@ _USED = 4
 _AGAIN = 300
 _DISKS_AGAIN = 3
 
+# The script is gone through so often, to spend on other steps what some had no disks for.
+_ROUNDS_MAX = 6
+
 
 @dataclass(slots=True)
 class Figures:
@@ -89,43 +92,55 @@ class _Search:
         self._left = images
         steps = range(steps_of_the_script()) if only is None else [only]
         self._steps = {number for number in steps if number % parts == part or only is not None}
-        self._number = 0
         self._seen: set[bytes] = set()
-        self._files = SimFiles(self._step)
-        self._run = Run(self._files)
+        self._exhausted: set[int] = set()
         self._figures = Figures()
         self.is_impatient = False
 
     def run(self) -> Figures:
-        """Go through the script."""
+        """Go through the script, again if steps had fewer disks than their share."""
         # A start tells of each torn end that it cuts; here nobody wants to know.
         logging.disable(logging.CRITICAL)
         try:
-            self._run.go()
-            self._step()
+            for self._round in range(_ROUNDS_MAX):
+                self._go_through()
+                if self._left <= 0 or self._exhausted == self._steps:
+                    break
         except _FoundError:
             pass
         finally:
             logging.disable(logging.NOTSET)
+        self._figures.steps, self._figures.exhausted = len(self._steps), len(self._exhausted)
         return self._figures
+
+    def _go_through(self) -> None:
+        self._number = 0
+        self._waiting = len(self._steps - self._exhausted)
+        self._files = SimFiles(self._step)
+        self._run = Run(self._files)
+        self._run.go()
+        self._step()
 
     def _step(self) -> None:
         """Crash here, before the operation of this number."""
         number, self._number = self._number, self._number + 1
-        if number not in self._steps:
+        if number not in self._steps or number in self._exhausted:
             return
-        point, figures = CrashPoint(self._files), self._figures
-        count = max(self._left // (len(self._steps) - figures.steps), 1)
-        figures.steps += 1
-        figures.exhausted += point.total <= count
+        # In the first round every step has its turn.
+        count = max(self._left // self._waiting, 0 if self._round else 1)
+        self._waiting -= 1
+        point = CrashPoint(self._files)
+        if point.total <= count:
+            self._exhausted.add(number)
         expected = self._run.expected
-        disks = point.disks(count, Random(f"crash {number}"))
-        new = (content for content in disks if self._is_new(content, expected))
+        disks = point.disks(count, Random(f"crash {number} {self._round}"))
+        new = (content for content in disks if self._is_new(content))
         for content in islice(new, count):
             self._try(number, content, expected)
 
-    def _is_new(self, content: dict[str, bytes], expected: Expectation) -> bool:
-        digest = hashlib.blake2b(f"{id(expected)}".encode(), digest_size=16)
+    def _is_new(self, content: dict[str, bytes]) -> bool:
+        """Whether this disk was not tried yet, with what is expected now."""
+        digest = hashlib.blake2b(b"%d" % self._run.stage, digest_size=16)
         for path in sorted(content):
             digest.update(b"%s %d " % (path.encode(), len(content[path])))
             digest.update(content[path])
