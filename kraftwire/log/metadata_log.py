@@ -195,6 +195,9 @@ class MetadataLog:
     def _note_epochs(self, batches: Sequence[BatchFacts]) -> None:
         for batch in batches:
             if not self._epochs or batch.epoch > self._epochs[-1][0]:
+                # The epoch in force where a log begins that was empty there has no record left.
+                if self._epochs and self._epochs[-1][1] == batch.base_offset:
+                    self._epochs.pop()
                 self._epochs.append((batch.epoch, batch.base_offset))
 
     def _roll(self) -> Segment:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from typing import cast
 
 import trio
 
@@ -93,9 +94,9 @@ async def _stop_on_signal(
 class Node:
     """One node. Order: `run` once.
 
-    `state_machines` follow the log next to the controller; with `has_controller` False they have
-    the log to themselves, because nothing else is written. `ready` is set once all listeners accept
-    connections.
+    With a `state_machine` the log is that state machine's alone: there is no controller, and
+    nothing else is written. Its state is written to snapshots unless `writes_snapshots` is False.
+    `ready` is set once all listeners accept connections.
     """
 
     def __init__(
@@ -103,15 +104,16 @@ class Node:
         config: NodeConfig,
         *,
         files: Files | None = None,
-        state_machines: Sequence[StateMachine] = (),
-        has_controller: bool = True,
+        state_machine: StateMachine | None = None,
+        writes_snapshots: bool = True,
     ) -> None:
         self.config = config
         self.ready = trio.Event()
         self._parts: Assembly | None = None
+        self._machine_number = -1
         self._files = files or LocalFiles()
-        self._state_machines = state_machines
-        self._has_controller = has_controller
+        self._state_machine = state_machine
+        self._writes_snapshots = writes_snapshots
         self._connection_stats = ConnectionStats()
         self._link_stats = LinkStats()
         self._capture: CaptureFile | None = None
@@ -119,8 +121,37 @@ class Node:
     @property
     def driver(self) -> Driver:
         """The task that owns the core. Order: once `ready` is set."""
+        return self._running.driver
+
+    @property
+    def _running(self) -> Assembly:
         check(self._parts is not None, "the node does not run yet")
-        return self._parts.driver  # type: ignore[union-attr]
+        return cast("Assembly", self._parts)
+
+    async def append(
+        self, values: Sequence[bytes], *, epoch: int, expected_end_offset: int | None = None
+    ) -> int:
+        """Append records as the leader of an epoch; returns the last one's offset.
+
+        With `expected_end_offset` nothing is appended unless the first record gets exactly that
+        offset. Order: once `ready` is set. Raises: ApiError NOT_CONTROLLER if this node does not
+        lead that epoch or its log ends elsewhere, MESSAGE_TOO_LARGE, THROTTLING_QUOTA_EXCEEDED.
+        """
+        return await self._running.quorum.append(
+            values, epoch=epoch, expected_end_offset=expected_end_offset
+        )
+
+    async def committed(self, offset: int, *, epoch: int) -> None:
+        """Wait until the record at an offset, appended in an epoch, is committed.
+
+        Raises: ApiError NOT_CONTROLLER if the leadership ends before; nobody knows then whether
+        the record will be committed.
+        """
+        await self._running.quorum.committed(offset, epoch=epoch)
+
+    def write_snapshot(self) -> None:
+        """Have the state of the state machine written to a snapshot soon."""
+        self.driver.write_snapshot(self._machine_number)
 
     async def run(self, stop: trio.Event) -> None:
         """Be a node until `stop` is set. Raises: UsageError, StorageError, InvariantError."""
@@ -140,11 +171,10 @@ class Node:
             parts = self._parts = assemble(
                 config, storage, endpoints, self._make_link, self._link_stats
             )
-            if self._has_controller:
-                machine = Metadata(parts.controller, parts.driver, storage)
-                parts.driver.add_state_machine(machine, writes_snapshots=True)
-            for other in self._state_machines:
-                parts.driver.add_state_machine(other)
+            machine = self._state_machine or Metadata(parts.controller, parts.driver, storage)
+            self._machine_number = parts.driver.add_state_machine(
+                machine, writes_snapshots=self._writes_snapshots
+            )
             await self._serve(sockets, parts, stop)
             parts.driver.close()
         finally:
@@ -169,7 +199,7 @@ class Node:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(parts.peers.run)
             nursery.start_soon(parts.driver.run)
-            if self._has_controller:
+            if self._state_machine is None:
                 nursery.start_soon(parts.controller.run)
                 nursery.start_soon(parts.registration.run)
             for listener, listening in sockets:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from kraftwire.node.bootstrap import new_cluster_id, read_bootstrap
 from kraftwire.node.config import NodeConfig
+from kraftwire.node.context import Quorum
 from kraftwire.node.controller import Controller
 from kraftwire.node.driver import Driver
 from kraftwire.node.features import SUPPORTED_FEATURES
@@ -41,6 +42,7 @@ class Assembly:
     core: RaftCore
     peers: Peers
     driver: Driver
+    quorum: Quorum
     controller: Controller
     context: NodeContext
     registration: Registration
@@ -72,7 +74,7 @@ def assemble(
         config, endpoints, quorum, controller, driver=driver, forwarder=forwarder
     )
     registration = Registration(context, secrets.token_bytes(16))
-    return Assembly(core, peers, driver, controller, context, registration)
+    return Assembly(core, peers, driver, quorum, controller, context, registration)
 
 
 def _raft_config(

@@ -123,7 +123,7 @@ def run(
     config = _perf_config(load(config_path))
     _adopt_directory(config, directory_id)
     workload = Workload(config, load_, report)
-    node = Node(config, state_machines=(workload,), has_controller=False)
+    node = Node(config, state_machine=workload, writes_snapshots=False)
     workload.node = node
     return run_node(node, workload.run)
 

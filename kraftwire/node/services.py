@@ -84,7 +84,7 @@ class DriverQuorum:
 
     async def committed(self, offset: int, *, epoch: int) -> None:
         """Wait until the record at `offset`, appended in `epoch`, is committed."""
-        if self.raft.epoch != epoch or self.raft.leader_id != self.key.id:
+        if self.raft.epoch != epoch or self.raft.role != "leader":
             raise ApiError(ErrorCode.NOT_CONTROLLER, f"this node does not lead epoch {epoch}")
         await self._driver.waiters.committed(offset)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 __all__ = ["GENERATED", "PACKAGES", "ROOT", "parse", "project_files", "python_files", "show"]
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("kraftwire", "codegen", "tools")
+PACKAGES = ("kraftwire", "codegen", "tools", "examples")
 GENERATED = ROOT / "kraftwire" / "messages"
 
 _NOT_OURS = {".git", ".venv", ".cache", "__pycache__", "build", "dist", ".hypothesis"}

@@ -20,6 +20,7 @@ from kraftwire.node.app import Node
 from kraftwire.node.config import load
 from kraftwire.raft.config import METADATA_TOPIC_ID
 from tests.support import payloads
+from tests.support.fake_core import Listener
 from tests.support.kafka_process import free_ports
 from tests.support.log_batches import batch
 from tests.support.pcap_builder import Session, frame, pcap_of
@@ -86,7 +87,7 @@ async def _serve_a_fetch(folder: Path) -> list[str]:
         "metadata.max.idle.interval.ms=0\n"
     )
     # Without a controller nothing else is written meanwhile.
-    node, stop = Node(load(str(config)), has_controller=False), trio.Event()
+    node, stop = Node(load(str(config)), state_machine=Listener()), trio.Event()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(node.run, stop)
         await node.ready.wait()

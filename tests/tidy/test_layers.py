@@ -83,8 +83,8 @@ def test_imports_inside_the_package_go_down_only() -> None:
 
 
 def test_the_package_imports_nothing_that_its_wheel_lacks() -> None:
-    """codegen, tools and tests exist in a checkout only."""
-    outside = {"codegen", "tools", "tests"}
+    """codegen, tools, examples and tests exist in a checkout only."""
+    outside = {"codegen", "tools", "examples", "tests"}
     wrong = [
         f"{show(path, line)} imports {module}"
         for path in python_files("kraftwire")

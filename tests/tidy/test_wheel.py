@@ -96,6 +96,7 @@ def test_the_source_archive_holds_the_whole_gate(tmp_path: Path) -> None:
     with tarfile.open(built) as archive:
         modes = {each.name.partition("/")[2]: each.mode for each in archive.getmembers()}
     assert modes.keys() >= {"Makefile", "LICENSE", "NOTICE", "README.md", "tests/tidy/sources.py"}
+    assert "examples/kv/__main__.py" in modes
     assert modes[".ci/run"] & 0o111
 
 

@@ -197,3 +197,19 @@ def test_a_directory_with_nothing_but_a_snapshot_begins_behind_it(tmp_path: Path
     log = _open(tmp_path)
     assert (log.start_offset, log.end_offset) == (70, 70)
     log.close()
+
+
+def test_a_log_that_starts_at_its_end_goes_on_in_a_new_epoch(partition: Path) -> None:
+    """A snapshot of everything, then another leader: no two epochs begin at one offset, and the
+    flush mark of a log in which they did would refuse it at the next start."""
+    folder = partition.parent
+    log = _open(folder)
+    put_snapshot(partition, 80, 4)
+    log.drop_prefix(80)
+    append(log, 2, epoch=6)
+    log.flush()
+    assert log.epochs() == [(6, 80)]
+    # Killed: nothing is closed in good order.
+    again = _open(folder)
+    assert (again.end_offset, again.epochs()[-1]) == (82, (6, 80))
+    again.close()

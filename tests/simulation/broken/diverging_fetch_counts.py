@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from kraftwire.protocol.fetching import fetching_replica
 from kraftwire.raft import serving
+from kraftwire.raft.voters import ReplicaKey
 
 FOUND_BY = {"S9"}
 
@@ -18,7 +20,7 @@ def break_rule(patch: pytest.MonkeyPatch) -> None:
     def hasty(state: Any, event: Any, **options: Any) -> None:
         partition = event.message.topics[0].partitions[0]
         leader = state.leader
-        replica = serving._replica(event, partition)
+        replica = ReplicaKey(fetching_replica(event.message), partition.replica_directory_id)
         is_current = partition.current_leader_epoch == state.role.epoch
         if leader is not None and is_current and replica.id != state.config.key.id:
             offset = min(partition.fetch_offset, state.log.end_offset)

@@ -13,10 +13,10 @@ FOUND_BY = {"S9"}
 
 def break_rule(patch: pytest.MonkeyPatch) -> None:
     """Take what is written for flushed."""
-    grew = LeaderProgress.log_grew
+    note = LeaderProgress.note_log_end
 
     def hasty(self: Any, end_offset: int) -> None:
-        grew(self, end_offset)
-        self.own_end(end_offset)
+        note(self, end_offset)
+        self.note_durable_end(end_offset)
 
-    patch.setattr(LeaderProgress, "log_grew", hasty)
+    patch.setattr(LeaderProgress, "note_log_end", hasty)
