@@ -206,7 +206,9 @@ def test_a_static_quorum_becomes_dynamic(tmp_path: Path, leads: str) -> None:
 
         wait_until(upgrade, "the upgrade of kraft.version", quorum.last_lines)
         assert tools.feature_levels()["kraft.version"] == "1"
-        check_all(quorum)
+        # A leader of ours next to Java's voters is no active controller: it writes nothing itself.
+        quorum.check_logs_agree()
+        quorum.check_health()
         assert quorum.leader() == leader
         for node_id in sorted({2, 3} - {leader}):
             remove(quorum, node_id)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from kraftwire.messages.snapshot_footer_record import SnapshotFooterRecord
-from kraftwire.messages.snapshot_header_record import SnapshotHeaderRecord
-from kraftwire.records.builder import BatchHeader, build_columns
-from kraftwire.records.control import ControlType, control_key, control_value
+from kraftwire.log.files import LocalFiles
+from kraftwire.log.snapshots.store import SnapshotStore
+from kraftwire.records.control import ControlType
 from kraftwire.records.metadata import decode_metadata
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.reader import read_batches
@@ -55,30 +54,12 @@ def write_snapshot(
     values: Sequence[bytes],
     control: Sequence[tuple[ControlType, Message]] = (),
     timestamp: int = 0,
-) -> Path:
-    """Write a snapshot file as R-SNAP-3 says; returns its path.
-
-    Shape: `control` are the records that follow the header.
-    """
-    header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=timestamp)
-    batches: list[list[tuple[bytes | None, bytes]]] = [
-        [_control(ControlType.SNAPSHOT_HEADER, header), *(_control(*one) for one in control)],
-        *([(None, value) for value in some] for some in _pieces(values)),
-        [_control(ControlType.SNAPSHOT_FOOTER, SnapshotFooterRecord(version=0))],
-    ]
-    data = b""
-    offset = 0
-    for number, batch in enumerate(batches):
-        is_control = number in (0, len(batches) - 1)
-        what = BatchHeader(
-            base_offset=offset, partition_leader_epoch=end.epoch, is_control=is_control
-        )
-        keys, bodies = zip(*batch, strict=True)
-        data += build_columns([timestamp] * len(batch), keys, bodies, header=what)
-        offset += len(batch)
-    path = folder / f"{end.offset:020d}-{end.epoch:010d}.checkpoint"
-    path.write_bytes(data)
-    return path
+) -> None:
+    """Write a snapshot as a node does. `control` are the records that follow the header."""
+    store = SnapshotStore(LocalFiles(), str(folder))
+    writer = store.writer(end, tuple(control), timestamp, timestamp)
+    writer.append(values)
+    writer.freeze()
 
 
 def read_snapshot(path: Path) -> list[bytes]:
@@ -96,12 +77,3 @@ def snapshot_id(path: Path) -> OffsetAndEpoch:
     """Which snapshot a file is, by its name."""
     offset, _, epoch = path.name.removesuffix(".checkpoint").partition("-")
     return OffsetAndEpoch(int(offset), int(epoch))
-
-
-def _control(kind: ControlType, message: Message) -> tuple[bytes, bytes]:
-    return control_key(kind), control_value(message)
-
-
-def _pieces(values: Sequence[bytes], count: int = 1024) -> Iterator[Sequence[bytes]]:
-    for start in range(0, len(values), count):
-        yield values[start : start + count]

@@ -193,6 +193,7 @@ async def test_results_come_with_the_versions_that_have_them() -> None:
     """Version 2 has one result for all of them (KIP-1022)."""
     for version, count in ((0, 1), (1, 1), (2, 0)):
         answer = await _update(_node(), (KRAFT_VERSION, 1, UPGRADE), version=version)
+        assert (answer.error_code, answer.error_message) == (0, None)
         assert [(one.feature, one.error_code) for one in answer.results] == [
             (KRAFT_VERSION, 0)
         ] * count

@@ -94,11 +94,12 @@ def _brokers(request: Request, context: Context) -> list[DescribeClusterBroker]:
 
 
 def _controllers(request: Request, context: Context) -> list[DescribeClusterBroker]:
-    listener = context.config.listener_name
+    # Voters in the log have an address for each listener, configured ones for the first alone.
+    first = context.config.listener_name
     endpoints = {
         voter.key.id: endpoint
         for voter in context.raft.voters
-        if (endpoint := voter.endpoint(listener))
+        if (endpoint := voter.endpoint(request.listener) or voter.endpoint(first))
     }
     for controller in context.image.controllers.values():
         for endpoint in controller.endpoints:

@@ -46,7 +46,7 @@ async def handle(request: Request, context: Context) -> Message:
         if code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             code = ErrorCode.NOT_CONTROLLER
         return _failed(code, error.detail)
-    response = UpdateFeaturesResponse()
+    response = UpdateFeaturesResponse(error_message=None)
     if request.version < _WITHOUT_RESULTS:
         response.results = [
             UpdatableFeatureResult(feature=update.feature, error_message=None)
