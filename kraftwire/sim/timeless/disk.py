@@ -95,10 +95,11 @@ class Disk:
         self.log += entries
         return entries
 
-    def flush(self, end_offset: int) -> int:
-        """Make the log durable up to an offset; returns up to where it is."""
+    def flush(self, covered: tuple[Entry, ...]) -> int:
+        """Make durable what is still there of these batches; returns up to where the log is."""
+        ends = {entry.end: entry for entry in covered}
         log, count = self.log, self.flushed
-        while count < len(log) and log[count].end <= end_offset:
+        while count < len(log) and ends.get(log[count].end) == log[count]:
             count += 1
         self.flushed = count
         return log[count - 1].end if count else self.start

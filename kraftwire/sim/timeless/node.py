@@ -34,11 +34,16 @@ class Crash(Exception):
 
 @dataclass(slots=True)
 class Work:
-    """Something under way that ends when it is chosen. `effect` is what asked for it."""
+    """Something under way that ends when it is chosen. `effect` is what asked for it.
+
+    `frozen` are the bytes that it began with; a flush covers the batches that were there when it
+    began.
+    """
 
     kind: str
     effect: do.Effect
     frozen: bytes = b""
+    covers: tuple[Entry, ...] = ()
 
 
 @dataclass(slots=True)
@@ -193,7 +198,7 @@ class Node:
     # What takes time
 
     def _flush(self, effect: do.FlushLog) -> None:
-        self.work.append(Work("flush", effect))
+        self.work.append(Work("flush", effect, covers=tuple(self.disk.log)))
 
     def _deliver(self, effect: do.DeliverCommitted) -> None:
         self.work.append(Work("deliver", effect))
@@ -238,7 +243,7 @@ class Node:
             one for at, one in enumerate(self.work) if at > place or one.kind != "flush"
         ]
         effect = cast("do.FlushLog", work.effect)
-        self.facts.append(facts.Flushed(self.disk.flush(effect.end_offset)))
+        self.facts.append(facts.Flushed(self.disk.flush(work.covers)))
         self.handle(events.LogFlushed(effect.end_offset, effect.generation))
 
     def _delivered(self, effect: do.DeliverCommitted) -> None:

@@ -49,17 +49,19 @@ _NAMING = {
 
 
 class Votes:
-    """Who led which epoch, and who voted for whom."""
+    """Who led which epoch, who voted for whom, and who asked for votes in which epoch."""
 
-    __slots__ = ("leaders", "votes")
+    __slots__ = ("campaigns", "leaders", "votes")
 
     def __init__(self) -> None:
+        self.campaigns: set[tuple[int, int]] = set()
         self.leaders: dict[int, int] = {}
         self.votes: dict[tuple[Key, int], int] = {}
 
     def copy(self) -> Votes:
         """Another one of the same content."""
         made = object.__new__(Votes)
+        made.campaigns = self.campaigns.copy()
         made.leaders, made.votes = self.leaders.copy(), self.votes.copy()
         return made
 
@@ -87,6 +89,14 @@ class Votes:
                 )
         shelf.stored = new
         if new.voted is not None:
+            asked = new.voted.id == who or (new.voted.id, new.epoch) in self.campaigns
+            if not asked:
+                raise Violation(
+                    "S3",
+                    f"{who} has a vote for {new.voted.id}, which did not ask in that epoch",
+                    f"stored before: {words.election(old)}",
+                    f"stored now: {words.election(new)}",
+                )
             self._vote(shelf.key, new.epoch, new.voted.id)
         if new.leader_id >= 0:
             self._leads(who, new.leader_id, new.epoch)
@@ -163,6 +173,8 @@ class Votes:
         voted = shelf.stored.voted
         if not partition.pre_vote and (voted is None or voted.id != own):
             raise Violation("S3", f"{own} asks in epoch {epoch} without its own vote stored")
+        if not partition.pre_vote:
+            self.campaigns.add((own, epoch))
 
     def _fetches(self, shelf: Shelf, message: Message) -> None:
         partition = cast("Any", message).topics[0].partitions[0]

@@ -52,6 +52,14 @@ def votes_unstored() -> None:
     story.grants(2, 1, 1, (0, 0))
 
 
+def keeps_a_vote_of_an_older_epoch() -> None:
+    """3 voted for 2 in epoch 2; nobody has asked it in epoch 3."""
+    story = led()
+    story.stores(3, 2, 2)
+    kept = ElectionState(3, -1, ReplicaKey(2, directory(2)))
+    story.see(3, facts.Persisted(kept, False))
+
+
 def votes_twice_over_a_restart() -> None:
     """The vote was forgotten, and is given again."""
     story = Story()
@@ -152,6 +160,7 @@ BAD: tuple[tuple[str, History], ...] = (
     ("S2", speaks_too_early),
     ("S3", votes_twice),
     ("S3", votes_unstored),
+    ("S3", keeps_a_vote_of_an_older_epoch),
     ("S3", votes_twice_over_a_restart),
     ("S4", votes_for_older_log),
     ("S4", asks_with_what_is_not_durable),

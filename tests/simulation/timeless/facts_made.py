@@ -61,6 +61,7 @@ class Story:
     def stores(self, node: int, epoch: int, voted: int = -1, leader: int = -1) -> None:
         """A node stores an epoch, a vote, a leader."""
         vote = ReplicaKey(voted, directory(voted)) if voted >= 0 else None
+        self.book.votes.campaigns.add((voted, epoch))
         self.see(node, facts.Persisted(ElectionState(epoch, leader, vote), False))
 
     def asks(self, node: int, epoch: int, log: tuple[int, int], *, pre: bool = False) -> None:

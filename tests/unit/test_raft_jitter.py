@@ -1,0 +1,57 @@
+"""What is left to chance: nodes that wait for the same thing must not act at the same moment."""
+
+from __future__ import annotations
+
+from kraftwire.raft.effects import ElectionState
+from tests.support.raft_lone import Lone
+from tests.support.raft_talk import voted
+
+_SEEDS = range(60)
+
+# Of sixty nodes, how many act at a moment of their own at least.
+_DISTINCT = 20
+
+
+def _waits(lone: Lone) -> int:
+    due = lone.core.deadline_ms
+    assert due is not None
+    return due - lone.now
+
+
+def test_nodes_without_leader_stand_at_different_times() -> None:
+    """Between one and two election timeouts (R-VOTE-12)."""
+    waits = [_waits(Lone(seed=seed)) for seed in _SEEDS]
+    timeout = Lone().config.timers.election_timeout_ms
+    assert timeout <= min(waits)
+    assert max(waits) < 2 * timeout
+    assert len(set(waits)) > _DISTINCT
+
+
+def test_followers_of_a_dead_leader_stand_at_different_times() -> None:
+    """All heard from it last at about the same moment."""
+    waits = []
+    for seed in _SEEDS:
+        lone = Lone(seed=seed, election=ElectionState(1))
+        lone.follow(2, 2)
+        waits.append(_waits(lone))
+    assert len(set(waits)) > _DISTINCT
+    assert min(waits) >= Lone().config.timers.fetch_timeout_ms
+
+
+def _lost(seed: int) -> int:
+    """How long a candidate waits that has just lost its election."""
+    lone = Lone(seed=seed)
+    lone.wait(_waits(lone))
+    for granted, epoch in ((True, 0), (False, 1)):
+        asked = [one for one in lone.asked if one.message.NAME == "VoteRequest"][-2:]
+        for sent in asked:
+            lone.answer(sent, voted(epoch, is_granted=granted))
+    assert lone.core.role == "candidate"
+    return _waits(lone)
+
+
+def test_candidates_that_lost_try_again_at_different_times() -> None:
+    """Two that took each other's votes would do so again and again."""
+    waits = [_lost(seed) for seed in _SEEDS]
+    assert len(set(waits)) > _DISTINCT
+    assert max(waits) <= Lone().config.timers.election_backoff_max_ms

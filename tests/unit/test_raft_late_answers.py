@@ -1,0 +1,76 @@
+"""Answers that come when nobody waits for them any more, or from whom nothing is to be believed."""
+
+from __future__ import annotations
+
+from kraftwire.raft import effects
+from kraftwire.raft.effects import ElectionState
+from tests.support.raft_lone import Lone, stored_log
+from tests.support.raft_talk import fetched, voted
+
+
+def _fetching() -> Lone:
+    """A follower of 2 in epoch 3, whose first fetch is under way."""
+    lone = Lone(log=stored_log((1, 4)), election=ElectionState(2))
+    lone.follow(2, 3)
+    return lone
+
+
+def _batch(lone: Lone, epoch: int) -> bytes:
+    """The batch that continues the log."""
+    return stored_log((epoch, lone.core.end_offset + 1))[-1]
+
+
+def test_an_answer_that_arrives_after_its_time_out_is_not_looked_at() -> None:
+    """The fetch was asked again meanwhile: what the late answer says may hold no longer."""
+    lone = _fetching()
+    late = lone.last_asked
+    lone.fail(late)
+    lone.wait(100)
+    assert lone.last_asked is not late
+    before = lone.core.end_offset
+    found = lone.answer(late, fetched(2, 3, _batch(lone, 3)))
+    assert not [one for one in found if isinstance(one, effects.AppendToLog)]
+    assert lone.core.end_offset == before
+
+
+def test_a_late_vote_does_not_elect() -> None:
+    """It was given to a request that this candidate has given up."""
+    lone = Lone()
+    due = lone.core.deadline_ms
+    assert due is not None
+    lone.wait(due - lone.now)
+    assert lone.core.role == "prospective"
+    late = next(one for one in lone.asked if one.message.NAME == "VoteRequest")
+    lone.fail(late)
+    lone.answer(late, voted(0, is_granted=True))
+    assert lone.core.role == "prospective"
+
+
+def test_an_answer_to_an_older_role_is_not_looked_at() -> None:
+    """A new epoch began while the fetch was under way."""
+    lone = _fetching()
+    late = lone.last_asked
+    lone.follow(3, 4)
+    before = lone.core.end_offset
+    lone.answer(late, fetched(3, 4, _batch(lone, 4)))
+    assert lone.core.end_offset == before
+
+
+def test_a_vote_of_an_older_epoch_does_not_count() -> None:
+    """Whoever answers has not followed into the epoch that the candidate asks in."""
+    lone = Lone(election=ElectionState(4))
+    due = lone.core.deadline_ms
+    assert due is not None
+    lone.wait(due - lone.now)
+    for sent in [one for one in lone.asked if one.message.NAME == "VoteRequest"]:
+        lone.answer(sent, voted(3, is_granted=True))
+    assert lone.core.role == "prospective"
+
+
+def test_records_of_a_node_that_does_not_claim_to_lead_are_not_taken() -> None:
+    """An answer without error, and without a leader."""
+    lone = _fetching()
+    before = lone.core.end_offset
+    lone.fetch_gets(fetched(-1, 3, _batch(lone, 3), high_watermark=before + 1))
+    assert lone.core.end_offset == before
+    assert lone.core.high_watermark < before
