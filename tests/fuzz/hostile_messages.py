@@ -13,14 +13,24 @@ from typing import Any
 from kraftwire import messages
 from kraftwire.errors import WireError
 from kraftwire.limits import EPOCH_MAX
-from kraftwire.raft.batches import data_batch
+from kraftwire.raft.batches import control_batch, data_batch
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records import RecordBatch
+from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.message import Message
 from tests.support import raft_talk as peer
+from tests.support.raft_disk import Control, snapshot_bytes
 from tests.support.raft_lone import Lone
-from tests.support.raft_nodes import LISTENER, directory_id
+from tests.support.raft_nodes import (
+    FEATURES,
+    JAVA_FEATURES,
+    LISTENER,
+    directory_id,
+    dynamic_set,
+    features,
+    voters_control,
+)
 from tests.support.random_messages import random_message
 
 __all__ = ["ERRORS", "REQUESTS", "Speech"]
@@ -49,6 +59,8 @@ class Speech:
         self.source = source
         # In half of the runs epochs stay, so that roles last.
         self._is_calm = source.random() < 0.5
+        # In others most messages are right, so that what takes many of them gets far.
+        self.is_careful = source.random() < 0.5
 
     def request(self) -> tuple[Message, int] | None:
         """Something to ask, and the version to ask it in; None if it fits no bytes."""
@@ -69,6 +81,7 @@ class Speech:
             "BeginQuorumEpochRequest": lambda: peer.begin(who, epoch),
             "EndQuorumEpochRequest": lambda: peer.end(who, epoch, *source.sample(range(5), 3)),
             "FetchRequest": lambda: peer.fetch(who, last[1], last[0], epoch),
+            **self._changes(max(who, 0), epoch),
         }
         kind = messages.find(name)
         version = source.randint(kind.VERSIONS.low, kind.VERSIONS.high)
@@ -78,40 +91,105 @@ class Speech:
         self._aim(message)
         return self._mutated(message, version)
 
-    def response(self, name: str) -> tuple[Message, int] | None:
-        """Something to answer."""
+    def _changes(self, who: int, epoch: int) -> dict[str, Callable[[], Message]]:
+        """Requests about voters and snapshots."""
+        source = self.source
+        directory = source.choice([None, None, None, b"another one dir."])
+        known = [*self.lone.core.snapshots, OffsetAndEpoch(10, 1)]
+        return {
+            "AddRaftVoterRequest": lambda: peer.add_voter(
+                source.choice([4, 4, 5, who]), directory=directory, waits=source.random() < 0.5
+            ),
+            "RemoveRaftVoterRequest": lambda: peer.remove_voter(
+                source.choice([1, 2, 3, 4]), directory=directory
+            ),
+            "UpdateRaftVoterRequest": lambda: peer.update_voter(who, epoch, directory=directory),
+            "FetchSnapshotRequest": lambda: peer.fetch_snapshot(
+                who, source.choice(known), epoch, position=source.choice([0, 0, 7, 1 << 40])
+            ),
+        }
+
+    def response(self, asked: Message) -> tuple[Message, int] | None:
+        """Something to answer to a request."""
         source, core = self.source, self.lone.core
         who, epoch = source.choice([-1, 1, 2, 2, 3, 9]), self._epoch()
         error = source.choice(ERRORS)
-        if source.random() < 0.7:
+        if source.random() < (0.95 if self.is_careful else 0.7):
             who, error = core.leader_id, 0
+        name = asked.NAME.replace("Request", "Response")
         kind = messages.find(name)
-        message: Message
-        if name == "FetchResponse" and source.random() < 0.9:
-            base = core.end_offset + source.choice([0, 0, 0, 1, -1])
-            values = [b"r"] * source.randint(1, 3)
-            records = data_batch(max(base, 0), min(max(epoch, 0), EPOCH_MAX), 0, values)
-            ahead = source.choice([-1, 0, core.end_offset, self._offset()])
-            diverging = None
-            if source.random() < 0.3:
-                diverging = (core.last_epoch - source.randrange(3), self._offset())
-            message = peer.fetched(
-                who,
-                epoch,
-                source.choice([b"", records, records, records[:-1], source.randbytes(80)]),
-                high_watermark=ahead,
-                diverging=diverging,
-                error=error,
-            )
-        elif name == "VoteResponse" and source.random() < 0.9:
-            granted = source.random() < 0.6
-            message = peer.voted(epoch, is_granted=granted, leader=who, error=error)
+        granted = source.random() < 0.6
+        made: dict[str, Callable[[], Message]] = {
+            "FetchResponse": lambda: self._fetched(who, epoch, error),
+            "FetchSnapshotResponse": lambda: self._part(asked, who, epoch, error),
+            "VoteResponse": lambda: peer.voted(
+                epoch, is_granted=granted, leader=who, error=error
+            ),
+            "UpdateRaftVoterResponse": lambda: peer.updated(who, epoch, error),
+            "ApiVersionsResponse": self._features,
+        }
+        if name in made and source.random() < 0.9:
+            message = made[name]()
         else:
             message = random_message(kind, kind.VERSIONS.high, source)
             self._aim(message)
         if source.random() < 0.3:
             self._add_address(message, who)
         return self._mutated(message, kind.VERSIONS.high)
+
+    def _fetched(self, who: int, epoch: int, error: int) -> Message:
+        """Records, a place to cut at, or a snapshot to go to."""
+        source, core = self.source, self.lone.core
+        base = max(core.end_offset + source.choice([0, 0, 0, 1, -1]), 0)
+        written = min(max(epoch, 0), EPOCH_MAX)
+        records = data_batch(base, written, 0, [b"r"] * source.randint(1, 3))
+        if source.random() < 0.2:
+            records = control_batch(base, written, 0, self._voters())
+        diverging = snapshot = None
+        choice = source.random()
+        if choice < 0.25:
+            diverging = (core.last_epoch - source.randrange(3), self._offset())
+        elif choice < 0.45:
+            snapshot = OffsetAndEpoch(self._offset() + source.choice([0, 5, 6]), core.last_epoch)
+        return peer.fetched(
+            who,
+            epoch,
+            source.choice([b"", records, records, records[:-1], source.randbytes(80)]),
+            high_watermark=source.choice([-1, 0, core.end_offset, self._offset()]),
+            diverging=diverging,
+            snapshot=snapshot,
+            error=error,
+        )
+
+    def _part(self, asked: Any, who: int, epoch: int, error: int) -> Message:
+        """Bytes of the snapshot that was asked for, which is a right one in most cases."""
+        source = self.source
+        partition = asked.topics[0].partitions[0]
+        named = OffsetAndEpoch(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+        # The voters differ by snapshot, not by part: else no file would be right.
+        voters = voters_control(dynamic_set([1, 2, 3, 4][named.offset % 3 :]))
+        data = snapshot_bytes(named, voters if named.offset % 2 else (), [b"v"])
+        position = max(partition.position + source.choice([0] * 8 + [1, -1]), 0)
+        size = len(data) + source.choice([0] * 12 + [1, -1])
+        part = data[position : position + source.choice([1, 100, 1 << 20, 1 << 20])]
+        if source.random() < 0.05:
+            part = source.randbytes(len(part))
+        return peer.snapshot_part(
+            who, epoch, named, data=part, position=position, size=size, error=error
+        )
+
+    def _voters(self) -> Control:
+        """Control records that state voters, this node among them or not, or nobody at all."""
+        ids = self.source.sample([1, 2, 3, 4, 5], self.source.randrange(6))
+        control = list(voters_control(dynamic_set(ids)))
+        return self.source.choice([control, control[:1], control[1:]])
+
+    def _features(self) -> Message:
+        """What a node says that it is."""
+        names = self.source.choice([FEATURES, JAVA_FEATURES, (), ("kraft.version",)])
+        found = features(names, self.source.choice([(0, 1), (0, 0), (1, 1), (2, 3), (-1, -5)]))
+        found.error_code = self.source.choice([0, 0, 0, 0, 35, -1])
+        return found
 
     def _add_address(self, message: Any, leader_id: int) -> None:
         """Let an answer say where the leader is, which need not be a place."""
@@ -188,7 +266,8 @@ class Speech:
         """A message with some values changed, as it comes out of its bytes; None without bytes."""
         source = self.source
         changed: Any = copy.deepcopy(message)
-        for _ in range(source.choice([0, 0, 1, 1, 2, 4])):
+        counts = [0] * 9 + [1] if self.is_careful else [0, 0, 1, 1, 2, 4]
+        for _ in range(source.choice(counts)):
             places = _places(changed, type(message).facts().root)
             struct, field = source.choice(places)
             setattr(struct, field.attribute, self._value(field, getattr(struct, field.attribute)))

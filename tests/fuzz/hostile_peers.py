@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any
 
 from kraftwire.limits import EPOCH_MAX
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft import effects, events
+from kraftwire.raft.voters import VoterSet
 from kraftwire.wire.message import Message
 from tests.fuzz.hostile_messages import ERRORS, Speech
+from tests.support.raft_disk import snapshot_bytes
 from tests.support.raft_lone import Lone
 from tests.support.raft_nodes import LISTENER
 
@@ -41,6 +44,10 @@ class Hostile:
         self.stored_then = self.stored
         self.committed = -1
         self._token = 1_000_000
+        self._done: list[effects.WriteSnapshot] = []
+        self._voters = lone.core.voters
+        self._voters_offset = -1
+        self._start = lone.core.start_offset
         self._seen = 0
         for one in lone.effects:
             self._look(one, None)
@@ -78,15 +85,15 @@ class Hostile:
 
     def _answer(self) -> None:
         """Answer one of the newest requests, or something that nobody asked for."""
-        sent = self.source.choice(self.lone.asked[-4:])
+        newest = 1 if self._speech.is_careful and self.source.random() < 0.8 else 4
+        sent = self.source.choice(self.lone.asked[-newest:])
         request_id = sent.request_id
         if self.source.random() < 0.05:
             request_id = self.source.choice([0, -1, 1 << 40])
         if self.source.random() < 0.15:
             self._handle(events.RequestFailed(request_id, self.source.choice(ERRORS)), None)
             return
-        name = sent.message.NAME.replace("Request", "Response")
-        found = self._speech.response(name)
+        found = self._speech.response(sent.message)
         if found is not None:
             self._handle(events.ResponseReceived(request_id, found[0]), found[0])
 
@@ -101,10 +108,36 @@ class Hostile:
             lambda: events.ListenerConsumed(source.randrange(3), source.randrange(40)),
             lambda: events.ResignRequested(epoch),
             lambda: events.LogFlushed(source.randrange(40), -1),
+            lambda: events.UpgradeRequested(3, epoch, source.choice([0, 1, 1, 2])),
+            *self._snapshot_events(),
         ]
         if source.random() < 0.02:
             return events.ShutdownRequested()
         return source.choice(made)()
+
+    def _snapshot_events(self) -> list[Callable[[], events.Event]]:
+        """What snapshots give a node to do: to ask for one, and to say what became of files."""
+        source, lone = self.source, self.lone
+        core, disk = lone.core, lone.disk
+        made: list[Callable[[], events.Event]] = [
+            lambda: events.SnapshotWanted(source.randrange(3), source.randrange(20), 0),
+            lambda: events.SnapshotWanted(source.randrange(3), core.high_watermark, 0),
+        ]
+        if core.snapshots:
+            made.append(lambda: events.LogStartProposed(source.choice(core.snapshots)))
+        writing = [one for one in lone.all_of(effects.WriteSnapshot) if one not in self._done]
+        if writing:
+            made += [partial(self._written, writing[-1])] * 2
+        checking = [one.id for one in lone.all_of(effects.FinishSnapshot) if one.id in disk.parts]
+        if checking:
+            made += [partial(disk.finish, checking[-1])] * 6
+        return made
+
+    def _written(self, effect: effects.WriteSnapshot) -> events.Event:
+        self._done.append(effect)
+        if self.source.random() < 0.2:
+            return events.SnapshotFailed(effect.id, "no space left")
+        return self.lone.disk.keep(effect.id, snapshot_bytes(effect.id, effect.control))
 
     def _handle(self, event: events.Event, message: Message | None) -> None:
         lone = self.lone
@@ -141,6 +174,29 @@ class Hostile:
                 assert end_offset >= self.committed, f"S11: cut to {end_offset}"
                 assert message is not None, "S11: cut by order of nobody"
                 assert message.NAME == "FetchResponse", "S11: cut by order of nobody"
+            case effects.ResetLog(start):
+                assert start.offset > self.committed, f"S11: begins at {start}, {self.committed}"
+                assert self.lone.core.role != "leader", "S15: a leader took a snapshot"
+                self._start = start.offset
+            case effects.DropLogPrefix(start_offset):
+                held = start_offset in {one.offset for one in self.lone.core.snapshots}
+                assert held or start_offset == self._start, f"S14: no snapshot at {start_offset}"
+                assert start_offset >= self._start, "S14: the log's start fell"
+                self._start = start_offset
+            case effects.VotersChanged(voters, _, offset):
+                self._check_voters(voters, offset)
+
+    def _check_voters(self, voters: VoterSet, offset: int) -> None:
+        """A leader changes one voter at a time, and none while a change is not committed."""
+        old, where, core = self._voters, self._voters_offset, self.lone.core
+        self._voters, self._voters_offset = voters, offset
+        # What opens an epoch states the voters that are there.
+        is_opening = offset < core.epoch_start_offset + 3
+        if core.role != "leader" or is_opening or any(not v.key.has_directory_id for v in old):
+            return
+        before, after = {one.key for one in old}, {one.key for one in voters}
+        assert len(before ^ after) <= 1, f"S16: {before ^ after} changed at once"
+        assert where < self.committed, f"S16: voters at {where} and {offset}, neither committed"
 
     def _check_reply(self, token: int, reply: Message) -> None:
         if token not in self.waiting:
@@ -180,9 +236,12 @@ class Hostile:
         if asked.pre_vote:
             assert offered >= last, f"S4: a pre-vote for {offered} with {last}"
             return
-        voted = self.stored_then.voted
-        assert voted is not None, "S3: a vote that is not stored"
-        assert voted.id == candidate, f"S3: {candidate} got the vote of {voted}"
+        kept = self.stored_then
+        # With a higher epoch stored there is no second vote in this one either.
+        if kept.epoch <= epoch:
+            assert kept.epoch == epoch, "S3: a vote in an epoch that is not stored"
+            assert kept.voted is not None, "S3: a vote that is not stored"
+            assert kept.voted.id == candidate, f"S3: {candidate} got the vote of {kept.voted}"
         assert known in (None, candidate), f"S3: voted for {known} and {candidate}"
         if known is None and before.voted is None:
             assert offered >= last, f"S4: a vote for {offered} with {last}"

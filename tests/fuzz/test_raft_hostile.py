@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 
-from kraftwire.raft import events
+from kraftwire.raft import effects, events
+from kraftwire.raft.config import Handover
 from kraftwire.raft.effects import ElectionState
 from tests.fuzz.hostile_peers import Hostile
 from tests.fuzz.outcome import seed
 from tests.history.putting_back import Edit, put_back
+from tests.support.raft_disk import snapshot_bytes
+from tests.support.raft_downloads import EPOCH, LEADER, behind, sent_to
 from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_talk import begin
+from tests.support.raft_quorums import caught_up, leading
+from tests.support.raft_talk import add_voter, begin, fetched
 
 _STEPS = 120
 _RUNS = 40
@@ -74,7 +79,53 @@ def _only_voter(number: int) -> Lone:
     return Lone(voters=(1,), log=stored_log((1, 4)), election=ElectionState(1), seed=number)
 
 
+def _dynamic_leader(number: int) -> Lone:
+    return leading((1, 2, 3), seed=number)
+
+
+def _adding_leader(number: int) -> Lone:
+    lone = leading((1, 2, 3), seed=number, handover=Handover.AUTO)
+    caught_up(lone, 4)
+    lone.request(add_voter(4))
+    return lone
+
+
+def _downloading(number: int) -> Lone:
+    lone = behind(seed=number)
+    sent_to(lone)
+    return lone
+
+
+def _up_to_date(number: int) -> Lone:
+    lone = behind(seed=number)
+    lone.fetch_gets(fetched(LEADER, EPOCH, high_watermark=4))
+    return lone
+
+
+def _joining(number: int) -> Lone:
+    lone = Lone(4, is_dynamic=True, auto_join=True, seed=number)
+    lone.request(begin(2, 3))
+    return lone
+
+
+def _snapshotting(number: int) -> Lone:
+    lone = leading(is_dynamic=False, seed=number)
+    lone.handle(events.ListenerRegistered(0))
+    end = lone.core.end_offset
+    lone.handle(events.ListenerConsumed(0, end))
+    lone.handle(events.SnapshotWanted(0, end, 0))
+    snapshot = lone.all_of(effects.WriteSnapshot)[-1].id
+    lone.handle(lone.disk.keep(snapshot, snapshot_bytes(snapshot)))
+    return lone
+
+
 _ROLES = {
+    "leader with a snapshot": _snapshotting,
+    "leader of a dynamic quorum": _dynamic_leader,
+    "leader that adds a voter": _adding_leader,
+    "downloading follower": _downloading,
+    "follower that is up to date": _up_to_date,
+    "joining observer": _joining,
     "leader": _leader,
     "follower": _follower,
     "unattached": _unattached,
@@ -111,7 +162,7 @@ def test_hostile_peers_cannot_harm_a_core(role: str) -> None:
     _hunt_often(role, _RUNS)
 
 
-_BROKEN = {
+_BROKEN: dict[str, Any] = {
     "a port that cannot be": (
         "unattached",
         "port",
@@ -153,6 +204,62 @@ _BROKEN = {
             "if end < 0:",
         ),
     ),
+    "a snapshot of what is committed": (
+        "follower that is up to date",
+        "S11: begins",
+        Edit(
+            "kraftwire.raft.downloading:begin_download",
+            "elif snapshot.offset <= known:",
+            "elif False:",
+        ),
+        Edit(
+            "kraftwire.raft.downloading:handle_finished",
+            "is_committed = snapshot.offset <= state.committed",
+            "is_committed = False",
+        ),
+    ),
+    "a snapshot that a leader takes": (
+        "downloading follower",
+        "S15",
+        Edit(
+            "kraftwire.raft.downloading:handle_finished",
+            "is_needless = type(state.role) is Leader or",
+            "is_needless =",
+        ),
+    ),
+    "a log without its beginning": (
+        "leader with a snapshot",
+        "S14",
+        Edit(
+            "kraftwire.raft.snapshots:handle_log_start",
+            "older = tuple(one for one in log.snapshots if one < start)",
+            "older = tuple(log.snapshots)",
+        ),
+    ),
+    "a part at another place": (
+        "downloading follower",
+        "a part is missing",
+        Edit(
+            "kraftwire.raft.downloading:_take",
+            "AppendToSnapshot(current.id, current.position, data)",
+            "AppendToSnapshot(current.id, part.position, data)",
+        ),
+        Edit("kraftwire.raft.downloading:_take", "part.position != current.position", "False"),
+    ),
+    "a change before the last one is committed": (
+        "leader that adds a voter",
+        "S16",
+        Edit(
+            "kraftwire.raft.changes:change_refusal",
+            "if leader is not None and leader.change is not None:",
+            "if False:",
+        ),
+        Edit(
+            "kraftwire.raft.changes:change_refusal",
+            "if where is None or where >= state.high_watermark:",
+            "if False:",
+        ),
+    ),
     "a commit by counting": (
         "leader",
         "S10",
@@ -189,7 +296,7 @@ def test_hostile_peers_find_a_rule_that_is_broken(
     broken: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hunt that finds nothing in a core that is wrong proves nothing about one that is right."""
-    role, sign, edit = _BROKEN[broken]
-    put_back((edit,), monkeypatch)
+    role, sign, *edits = _BROKEN[broken]
+    put_back(tuple(edits), monkeypatch)
     with pytest.raises(AssertionError, match=sign):
         _hunt_often(role, 4 * _RUNS)

@@ -183,8 +183,9 @@ class Disk:
             case effects.AppendToSnapshot(snapshot, position, data):
                 if not position:
                     self.parts = {snapshot: bytearray()}
-                assert position == len(self.parts[snapshot]), "a part is missing"
-                self.parts[snapshot] += data
+                part = self.parts.get(snapshot, bytearray())
+                assert position == len(part), "a part is missing"
+                part += data
             case effects.DiscardSnapshot(snapshot):
                 self.parts.pop(snapshot, None)
             case effects.ResetLog(start):

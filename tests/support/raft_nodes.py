@@ -12,6 +12,7 @@ from kraftwire.records.control import ControlType
 from tests.support.raft_disk import Control
 
 __all__ = [
+    "FEATURES",
     "JAVA_FEATURES",
     "LISTENER",
     "SOFTWARE",
