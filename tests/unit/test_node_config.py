@@ -190,9 +190,9 @@ def test_draft_names_are_taken_with_a_warning(tmp_path: Path) -> None:
 
 def test_a_released_name_wins_over_a_draft_name(tmp_path: Path) -> None:
     """Two values for one thing: the documented one counts, and the other is not silently lost."""
-    text = README_FILE + "quorum.fetch.timeout.ms=1\ncontroller.quorum.fetch.timeout.ms=2\n"
+    text = README_FILE + "quorum.fetch.timeout.ms=100\ncontroller.quorum.fetch.timeout.ms=200\n"
     config = load(write(tmp_path, text))
-    assert config.timers.fetch_timeout_ms == 2
+    assert config.timers.fetch_timeout_ms == 200
     (warning,) = config.warnings
     assert "quorum.fetch.timeout.ms is overruled" in warning
 
