@@ -110,6 +110,11 @@ class Run:
         self._drop_prefix(16)
         self._append(8, 300)
         self._flush()
+        end = self._storage.log.end_offset
+        self._write_snapshot(end, 8, size=10)
+        self._drop_prefix(end)
+        self._append(9, 200)
+        self._flush()
 
     def _download(self) -> None:
         self._append(9, 700)
@@ -158,7 +163,7 @@ class Run:
 
     def _be_killed(self) -> None:
         """The process ends, the machine goes on: what the next start finds counts as flushed."""
-        self._append(8, 600, 10)
+        self._append(9, 600, 10)
         self._expect("killed")
         self._files.kill()
         self._open()

@@ -81,6 +81,21 @@ def test_the_segment_that_is_written_to_stays(partition: Path) -> None:
     log.close()
 
 
+@pytest.mark.parametrize("epoch", [4, 5])
+def test_an_epoch_that_begins_where_the_dropped_prefix_ends(partition: Path, epoch: int) -> None:
+    """It takes the place of the one before it: no two epochs begin at one offset, and the next
+    start finds the epochs that the mark covers."""
+    log = _open(partition.parent)
+    put_snapshot(partition, 80, 4)
+    log.drop_prefix(80)
+    append(log, 2, epoch=epoch)
+    assert log.epochs() == [(epoch, 80)]
+    log.flush()
+    again = _open(partition.parent)
+    assert (again.end_offset, again.epochs()[-1][0]) == (82, epoch)
+    again.close()
+
+
 def test_producer_snapshots_go_with_their_segments(partition: Path) -> None:
     """They would lie around for ever."""
     bases = _bases(partition.parent)
