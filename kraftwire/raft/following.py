@@ -63,9 +63,11 @@ def _bootstrap_nodes(state: RaftState) -> list[Destination]:
     """Whom to ask while no leader is known (R-START-4); oneself never knows better."""
     config = state.config
     if config.bootstrap_servers:
+        own = {(at.host, at.port) for at in config.endpoints}
         return [
             Destination(_BOOTSTRAP_ID - place, at.host, at.port)
             for place, at in enumerate(config.bootstrap_servers)
+            if (at.host, at.port) not in own
         ]
     others = (voter.key for voter in state.voters if voter.key.id != config.key.id)
     found = (state.voter_destination(key) for key in others)
