@@ -76,7 +76,7 @@ def _tell(nodes: Quorum) -> int:
     successor = nodes.leader()
     took = time.monotonic() - killed
     print(f"Leader {leader} is killed (SIGKILL); {took:.1f} s later the leader is {successor}.\n")
-    code = _replace(nodes, leader) or _wipe(nodes)
+    code = _own_command(_awake(nodes)) or _replace(nodes, leader) or _wipe(nodes)
     _kafkas_tool(_awake(nodes))
     for node_id in nodes.node_ids:
         if nodes.is_running(node_id):
@@ -111,8 +111,7 @@ def _wipe(nodes: Quorum) -> int:
     print(f"{snapshot}, as another replica of the same id:\n", flush=True)
     config = ("--command-config", str(nodes.config_file(lost.id)))
     key = ("--controller-id", str(lost.id), "--controller-directory-id", lost.directory_id)
-    code = _change(nodes, "remove-controller", *key) or _change(nodes, *config, "add-controller")
-    return code or _own_command(_awake(nodes))
+    return _change(nodes, "remove-controller", *key) or _change(nodes, *config, "add-controller")
 
 
 def _awake(nodes: Quorum) -> str:
