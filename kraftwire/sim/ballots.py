@@ -137,9 +137,14 @@ class Ballots:
                 "S17", f"{node} leads epoch {epoch} by the votes of {sorted(granting)} alone"
             )
 
-    def pre_voted(self, node: int, before: Stored) -> None:
-        """A node has handled a pre-vote of an epoch that it knows. S19: nothing durable changed."""
-        if self.stored[node] != before:
+    def pre_voted(self, node: int, before: Stored, *, was_due: bool = False) -> None:
+        """A node has handled a pre-vote of an epoch that it knows. S19: nothing durable changed.
+
+        `was_due`: its own time had run out, which the same step notices: one that has resigned
+        begins another epoch then, whoever asks for what.
+        """
+        now = self.stored[node]
+        if now != before and not (was_due and now.epoch > before.epoch):
             raise Violation("S19", f"a pre-vote changed {before} to {self.stored[node]} at {node}")
 
     def _granting(self, epoch: int, candidate: int) -> set[int]:

@@ -118,10 +118,11 @@ class Process:
         return max(self._model.end, self.appends[-1].last + 1 if self.appends else 0)
 
     def _handle_pre_vote(self, message: VoteRequest, event: RequestReceived) -> None:
-        before = self.cluster.ballots.stored[self.id]
+        before, deadline = self.cluster.ballots.stored[self.id], self.core.deadline_ms
+        was_due = deadline is not None and deadline <= self.clock.read(self.scheduler.now)
         self.handle(event)
         if message.topics[0].partitions[0].replica_epoch <= before.epoch:
-            self.cluster.ballots.pre_voted(self.id, before)
+            self.cluster.ballots.pre_voted(self.id, before, was_due=was_due)
 
     # Events and time
 

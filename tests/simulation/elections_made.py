@@ -172,6 +172,20 @@ def a_pre_vote_that_changes_nothing() -> None:
     ballots(n1=Stored(3)).pre_voted(1, Stored(3))
 
 
+def a_pre_vote_when_the_own_time_had_run_out() -> None:
+    """The node had resigned: its own deadline begins the next epoch in the same step."""
+    ledger = ballots(n1=Stored(3, 1))
+    ledger.persisted(1, Stored(4))
+    ledger.pre_voted(1, Stored(3, 1), was_due=True)
+
+
+def a_pre_vote_that_votes_when_the_own_time_had_run_out() -> None:
+    """S19: an epoch may begin by itself, a vote in the old one may not be given."""
+    ledger = ballots(n1=Stored(3))
+    ledger.persisted(1, Stored(3, -1, 2))
+    ledger.pre_voted(1, Stored(3), was_due=True)
+
+
 def an_answer_that_names_the_leader_of_a_future_epoch() -> None:
     """S20."""
     ballots(n1=Stored(3)).names_leader(1, 4, 2)
@@ -198,6 +212,7 @@ BAD: list[tuple[str, Callable[[], None]]] = [
     ("S18", an_observer_that_leads),
     ("S19", a_pre_vote_that_raises_the_epoch),
     ("S19", a_pre_vote_that_changes_what_is_stored),
+    ("S19", a_pre_vote_that_votes_when_the_own_time_had_run_out),
     ("S20", an_answer_that_names_the_leader_of_a_future_epoch),
 ]
 
@@ -217,5 +232,6 @@ NEAR: list[Callable[[], None]] = [
     an_observer_that_follows,
     a_pre_vote_in_the_present_epoch,
     a_pre_vote_that_changes_nothing,
+    a_pre_vote_when_the_own_time_had_run_out,
     an_answer_that_names_the_leader_of_a_past_epoch,
 ]

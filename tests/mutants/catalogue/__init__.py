@@ -1,0 +1,17 @@
+"""All mutants, by what they break."""
+
+from __future__ import annotations
+
+from tests.mutants.catalogue import elections, leaders, logs, members, replication, snapshots
+from tests.mutants.mutant import Mutant
+
+__all__ = ["ALL"]
+
+ALL: tuple[Mutant, ...] = (
+    *elections.MUTANTS,
+    *leaders.MUTANTS,
+    *replication.MUTANTS,
+    *members.MUTANTS,
+    *snapshots.MUTANTS,
+    *logs.MUTANTS,
+)

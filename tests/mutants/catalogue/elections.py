@@ -1,0 +1,308 @@
+"""Mistakes in votes and epochs."""
+
+from __future__ import annotations
+
+from tests.history.putting_back import Edit
+from tests.mutants.mutant import Mutant
+
+_VOTES = "kraftwire.raft.elections"
+_TURNS = "kraftwire.raft.transitions"
+
+MUTANTS = (
+    Mutant(
+        "a vote ignores the offset of the log",
+        "R-VOTE-5, S4",
+        Edit(
+            f"{_VOTES}:_decide",
+            "offered.is_newer_or_equal(state.log.end)",
+            "offered.epoch >= state.log.end.epoch",
+        ),
+    ),
+    Mutant(
+        "a vote ignores the epoch of the log",
+        "R-VOTE-5, S4",
+        Edit(
+            f"{_VOTES}:_decide",
+            "offered.is_newer_or_equal(state.log.end)",
+            "offered.offset >= state.log.end.offset",
+        ),
+    ),
+    Mutant(
+        "a vote compares the offset before the epoch",
+        "R-VOTE-5, S4",
+        Edit(
+            f"{_VOTES}:_decide",
+            "offered.is_newer_or_equal(state.log.end)",
+            "tuple(offered) >= tuple(state.log.end)",
+        ),
+    ),
+    Mutant(
+        "a vote is given for an epoch that is over",
+        "R-VOTE-4, S3",
+        Edit(
+            f"{_VOTES}:_answer",
+            "if partition.replica_epoch < state.role.epoch:",
+            "if partition.replica_epoch < state.role.epoch - 1:",
+        ),
+    ),
+    Mutant(
+        "a second vote is given in an epoch",
+        "R-VOTE-6, S3",
+        Edit(
+            f"{_VOTES}:_decide_standard",
+            "return voted.id == candidate.id and (",
+            "return voted.id >= 0 or (",
+        ),
+    ),
+    Mutant(
+        "a follower of an epoch votes in it",
+        "R-VOTE-6, S3",
+        Edit(
+            f"{_VOTES}:_decide_standard",
+            "if role.leader_id >= 0 or not is_up_to_date:",
+            "if not is_up_to_date:",
+        ),
+        "tests/unit/test_raft_votes.py",
+    ),
+    Mutant(
+        "another directory of this node gets its vote",
+        "R-VOTE-6, S3",
+        Edit(
+            f"{_VOTES}:_decide",
+            "if partition.replica_id == state.config.key.id:",
+            "if False:",
+        ),
+        "tests/unit/test_raft_votes.py",
+    ),
+    Mutant(
+        "a leader grants pre-votes",
+        "R-VOTE-6, L8",
+        Edit(
+            f"{_VOTES}:_would_vote",
+            "return type(role) is not Leader",
+            "return True",
+        ),
+    ),
+    Mutant(
+        "a follower that hears its leader grants pre-votes",
+        "R-VOTE-6, L8",
+        Edit(
+            f"{_VOTES}:_would_vote",
+            "return not role.has_fetched or silence >= timeout - timeout // 10",
+            "return True",
+        ),
+    ),
+    Mutant(
+        "a pre-vote is granted to an older log",
+        "R-VOTE-6, S4",
+        Edit(
+            f"{_VOTES}:_decide",
+            "return is_up_to_date and _would_vote(state)",
+            "return _would_vote(state)",
+        ),
+    ),
+    Mutant(
+        "a refusal counts as a vote",
+        "R-VOTE-10, S17",
+        Edit(
+            f"{_VOTES}:handle_vote_response",
+            "nominee.votes.record(sent.destination.key, partition.vote_granted)",
+            "nominee.votes.record(sent.destination.key, True)",
+        ),
+    ),
+    Mutant(
+        "half of the votes win",
+        "R-VOTE-11, S1, S17",
+        Edit(
+            "kraftwire.raft.voters:VoterSet.majority",
+            "return len(self.voters) // 2 + 1",
+            "return (len(self.voters) + 1) // 2",
+        ),
+    ),
+    Mutant(
+        "the own vote counts outside the set",
+        "R-VOTE-11, S17",
+        Edit(
+            "kraftwire.raft.roles:Votes.__init__",
+            "voter.key: True if voter.matches(own) else None for voter in voters",
+            "voter.key: True if voter.key.id == own.id else None for voter in voters",
+        ),
+        "tests/unit/test_raft_votes.py tests/unit/test_raft_voters_in_force.py",
+    ),
+    Mutant(
+        "a candidate stands in its old epoch",
+        "R-ROLE table, S3",
+        Edit(
+            f"{_TURNS}:to_candidate",
+            "new = Candidate(state.role.epoch + 1, votes,",
+            "new = Candidate(max(state.role.epoch, 1), votes,",
+        ),
+    ),
+    Mutant(
+        "a vote is kept on a new epoch",
+        "R-ROLE-2",
+        Edit(
+            f"{_TURNS}:to_unattached",
+            "    if keep:\n        check(",
+            "    if not keep:\n        new.voted = old.voted\n    if keep:\n        check(",
+        ),
+    ),
+    Mutant(
+        "a follower keeps its vote on a new epoch",
+        "R-ROLE-2",
+        Edit(
+            f"{_TURNS}:to_follower",
+            "old.voted if epoch == old.epoch else None,",
+            "old.voted,",
+        ),
+    ),
+    Mutant(
+        "a follower forgets its vote of the epoch",
+        "R-ROLE-2, S3",
+        Edit(
+            f"{_TURNS}:to_follower",
+            "old.voted if epoch == old.epoch else None,",
+            "None,",
+        ),
+    ),
+    Mutant(
+        "a lost pre-vote forgets the vote of the epoch",
+        "R-ROLE-2, S3",
+        Edit(
+            f"{_TURNS}:to_unattached",
+            "new.voted, new.leader_id = old.voted, old.leader_id",
+            "new.leader_id = old.leader_id",
+        ),
+    ),
+    Mutant(
+        "a nominee forgets the vote of the epoch",
+        "R-ROLE-2, S3",
+        Edit(
+            f"{_TURNS}:to_prospective",
+            "old.leader_endpoints, old.voted\n",
+            "old.leader_endpoints\n",
+        ),
+    ),
+    Mutant(
+        "no change of role is stored",
+        "D1, S2",
+        Edit(
+            f"{_TURNS}:_become",
+            "if row is not None and row.durable:",
+            "if row is None:",
+        ),
+    ),
+    Mutant(
+        "answers to an old role are looked at",
+        "R-LOOP-2",
+        Edit(f"{_TURNS}:_reset_connections", "state.in_flight.clear()", "pass"),
+        "tests/unit/test_raft_late_answers.py",
+        Edit(
+            "kraftwire.raft.core:_take_sent",
+            "return sent if state.peers.answered(request_id) else None",
+            "state.peers.answered(request_id)\n    return sent",
+        ),
+    ),
+    Mutant(
+        "an answer that arrives after its time-out counts",
+        "R-LOOP-2, R-NET-4",
+        Edit(
+            "kraftwire.raft.core:_take_sent",
+            "sent = state.in_flight.pop(request_id, None)",
+            "sent = state.in_flight.get(request_id)",
+        ),
+        "tests/unit/test_raft_late_answers.py",
+        Edit(
+            "kraftwire.raft.core:_take_sent",
+            "return sent if state.peers.answered(request_id) else None",
+            "state.peers.answered(request_id)\n    return sent",
+        ),
+    ),
+    Mutant(
+        "a node stands though the end of its log is not durable",
+        "R-VOTE-1, S4",
+        Edit(
+            "kraftwire.raft.core:_may_stand",
+            "if state.log.flushed_offset < state.log.end_offset:",
+            "if state.log.flushed_offset < 0:",
+        ),
+    ),
+    Mutant(
+        "an observer stands",
+        "R-ROLE-6, S18",
+        Edit(
+            "kraftwire.raft.core:_may_stand",
+            "return state.is_voter and _may_end_epoch(state)",
+            "return _may_end_epoch(state)",
+        ),
+    ),
+    Mutant(
+        "elections have no jitter",
+        "R-VOTE-12, L1",
+        Edit(
+            "kraftwire.raft.state:RaftState.random_timeout",
+            "return self.now + timeout + self.random.randrange(timeout)",
+            "return self.now + timeout",
+        ),
+        "tests/unit/test_raft_jitter.py",
+    ),
+    Mutant(
+        "a lost election is tried again without jitter",
+        "R-VOTE-12, L1",
+        Edit(
+            f"{_VOTES}:poll_candidate",
+            "wait = state.random.randrange(backoff + 1)",
+            "wait = backoff",
+        ),
+        "tests/unit/test_raft_jitter.py",
+    ),
+    Mutant(
+        "followers of a dead leader stand together",
+        "R-ROLE-5, L1",
+        Edit(
+            "kraftwire.raft.state:RaftState.random_patience",
+            "wait = timers.fetch_timeout_ms + self.random.randrange(fifth + 1)",
+            "wait = timers.fetch_timeout_ms",
+        ),
+        "tests/unit/test_raft_jitter.py",
+    ),
+    Mutant(
+        "a restarted leader leads its epoch again",
+        "R-START-6, S13",
+        Edit(
+            "kraftwire.raft.startup:first_role",
+            "return _resigned(state)",
+            "return Candidate(election.epoch, Votes(state.voters, config.key), "
+            "state.random_timeout(), config.key)",
+        ),
+    ),
+    Mutant(
+        "a restarted follower forgets its vote",
+        "R-START-6, S3",
+        Edit(
+            "kraftwire.raft.startup:first_role",
+            "election.epoch, election.leader_id, voted=voted, deadline_ms=deadline",
+            "election.epoch, election.leader_id, deadline_ms=deadline",
+        ),
+    ),
+    Mutant(
+        "a start believes a file that is older than the log",
+        "R-START-6, S2",
+        Edit(
+            "kraftwire.raft.startup:first_role",
+            "if election.epoch < last_epoch:",
+            "if election.epoch < 0:",
+        ),
+        "tests/history/test_divergence.py tests/unit/test_raft_votes.py",
+    ),
+    Mutant(
+        "a contradicting leader is believed",
+        "R-ROLE-9, S1",
+        Edit(
+            f"{_TURNS}:is_consistent",
+            "return epoch > role.epoch or role.leader_id in (-1, leader_id)",
+            "return True",
+        ),
+        "tests/unit/test_raft_votes.py tests/fuzz/test_raft_hostile.py",
+    ),
+)

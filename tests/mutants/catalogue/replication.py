@@ -1,0 +1,227 @@
+"""Mistakes in fetching, appending and cutting."""
+
+from __future__ import annotations
+
+from tests.history.putting_back import Edit
+from tests.mutants.mutant import Mutant
+
+_FOLLOWS = "kraftwire.raft.following"
+_PICTURE = "kraftwire.raft.log_picture:LogPicture"
+
+MUTANTS = (
+    Mutant(
+        "a fetch acknowledges what is not flushed",
+        "D2, S9",
+        Edit(
+            f"{_FOLLOWS}:_may_fetch",
+            "return not state.config.can_be_voter or log.flushed_offset >= log.end_offset",
+            "return True",
+        ),
+    ),
+    Mutant(
+        "a follower takes a high watermark beyond its log",
+        "R-FET-22, S8",
+        Edit(
+            f"{_FOLLOWS}:_follow_high_watermark",
+            "mark = min(offered, state.log.end_offset)",
+            "mark = offered",
+        ),
+    ),
+    Mutant(
+        "a follower lowers its high watermark",
+        "R-FET-22, S8",
+        Edit(
+            f"{_FOLLOWS}:_follow_high_watermark",
+            "if mark > state.committed:",
+            "if mark != state.committed:",
+        ),
+    ),
+    Mutant(
+        "what is committed is cut",
+        "R-FET-20, S11",
+        Edit(
+            f"{_FOLLOWS}:_truncate",
+            "if end < max(state.committed, state.log.start_offset):",
+            "if end < state.log.start_offset:",
+        ),
+        "tests/history/test_divergence.py",
+    ),
+    Mutant(
+        "a cut leaves the flush of before valid",
+        "D5, S9",
+        Edit(
+            f"{_FOLLOWS}:_truncate",
+            "state.flush_generation += 1",
+            "pass",
+        ),
+        "tests/unit/test_raft_flushes.py",
+    ),
+    Mutant(
+        "a diverging follower asks again at once",
+        "L9",
+        Edit(
+            f"{_FOLLOWS}:_truncate",
+            "    if end >= state.log.end_offset:\n"
+            "        # Nothing to cut and yet diverging: asking again at once would never end "
+            "(KAFKA-10706).\n        state.failed(sent)\n        return True",
+            "    if end >= state.log.end_offset:\n        return True",
+        ),
+        "tests/history/test_divergence.py",
+    ),
+    Mutant(
+        "the largest common epoch is not looked for",
+        "R-FET-20, S6",
+        Edit(
+            f"{_PICTURE}.truncation_offset",
+            "elif own.epoch == diverging.epoch:",
+            "elif own.epoch >= 0:",
+        ),
+        "tests/unit/test_raft_log_picture.py",
+    ),
+    Mutant(
+        "a position is not checked for its epoch",
+        "R-FET-7, S6",
+        Edit(
+            f"{_PICTURE}.check_position",
+            "if own.epoch != epoch or own.offset < offset:",
+            "if own.offset < offset:",
+        ),
+    ),
+    Mutant(
+        "a position is not checked for its offset",
+        "R-FET-7, S6",
+        Edit(
+            f"{_PICTURE}.check_position",
+            "if own.epoch != epoch or own.offset < offset:",
+            "if own.epoch != epoch:",
+        ),
+    ),
+    Mutant(
+        "an epoch without records outlives a cut",
+        "R-FET-9, KAFKA-10706",
+        Edit(
+            f"{_PICTURE}.truncate",
+            "keep = bisect_left(starts, end)",
+            "keep = bisect_right(starts, end)",
+        ),
+        "tests/unit/test_raft_log_picture.py",
+    ),
+    Mutant(
+        "a new epoch does not replace those after its start",
+        "R-FET-9",
+        Edit(
+            f"{_PICTURE}.register_epoch",
+            "while epochs and (epochs[-1] >= epoch or starts[-1] >= offset):",
+            "while epochs and epochs[-1] >= epoch:",
+        ),
+        "tests/unit/test_raft_log_picture.py",
+    ),
+    Mutant(
+        "an epoch ends one record too late",
+        "R-FET-8, S6",
+        Edit(
+            f"{_PICTURE}.end_of_epoch",
+            "return OffsetAndEpoch(self._starts[index], epochs[index - 1])",
+            "return OffsetAndEpoch(self._starts[index] + 1, epochs[index - 1])",
+        ),
+    ),
+    Mutant(
+        "fetched batches may leave a gap",
+        "R-FET-23, S13",
+        Edit(
+            "kraftwire.raft.batches:_header_problem",
+            "if base != next_offset:",
+            "if base < next_offset:",
+        ),
+        "tests/unit/test_raft_batches.py",
+    ),
+    Mutant(
+        "fetched batches may overlap the log",
+        "R-FET-23, S13",
+        Edit(
+            "kraftwire.raft.batches:_header_problem",
+            "if base != next_offset:",
+            "if base > next_offset:",
+        ),
+    ),
+    Mutant(
+        "a batch of a later epoch is taken",
+        "KAFKA-18723, S13",
+        Edit(
+            "kraftwire.raft.batches:_header_problem",
+            "if not last_epoch <= batch_epoch <= epoch:",
+            "if not last_epoch <= batch_epoch:",
+        ),
+        "tests/unit/test_raft_batches.py",
+    ),
+    Mutant(
+        "a wrong checksum is taken",
+        "R-FET-23, S7",
+        Edit(
+            "kraftwire.raft.batches:read_fetched",
+            "if problem is None and crc32c(view[position + CRC_START : end]) != crc:",
+            "if problem is None and crc32c(view[position + CRC_START : end]) == -1:",
+        ),
+        "tests/unit/test_raft_batches.py",
+    ),
+    Mutant(
+        "an answer of an old epoch is believed",
+        "R-RESP-1, S11",
+        Edit(
+            "kraftwire.raft.responses:settle",
+            "if epoch < role.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:",
+            "if error == ErrorCode.UNKNOWN_LEADER_EPOCH:",
+        ),
+        "tests/unit/test_raft_late_answers.py",
+    ),
+    Mutant(
+        "an answer without error of somebody else is believed",
+        "R-FET-19, S8",
+        Edit(
+            f"{_FOLLOWS}:handle_fetch_response",
+            "if type(role) is not Follower or leader_id != role.leader_id:",
+            "if type(role) is not Follower:",
+        ),
+        "tests/unit/test_raft_late_answers.py",
+    ),
+    Mutant(
+        "a failed peer is asked again at once",
+        "R-RESP-9, L9",
+        Edit(
+            "kraftwire.raft.peers:Peers.failed",
+            "self._backing_off[key] = now_ms + wait",
+            "self._backing_off[key] = now_ms",
+        ),
+        "tests/unit/test_raft_peers.py",
+    ),
+    Mutant(
+        "a waiting fetch is not answered when there is more",
+        "R-FET-14",
+        Edit(
+            "kraftwire.raft.parked:ParkedFetches.wake_at_or_below",
+            "fetch.offset <= end_offset",
+            "fetch.offset > end_offset",
+        ),
+        "tests/unit/test_raft_parked.py",
+    ),
+    Mutant(
+        "a leader's step down leaves fetches waiting",
+        "KAFKA-10677",
+        Edit(
+            "kraftwire.raft.transitions:to_resigned",
+            "fail_parked(state, ErrorCode.NOT_LEADER_OR_FOLLOWER)",
+            "pass",
+        ),
+        "tests/history/test_leaders.py",
+    ),
+    Mutant(
+        "a fetch of another cluster is served",
+        "R-FET-6",
+        Edit(
+            "kraftwire.raft.answers:cluster_id_differs",
+            "return None not in (cluster_id, state.cluster_id) and cluster_id != state.cluster_id",
+            "return False",
+        ),
+        "tests/history/test_elections.py",
+    ),
+)

@@ -1,0 +1,33 @@
+"""What a mutant is: one line of the shipped source that is wrong, and the ring that must notice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.history.putting_back import Bug, Edit
+
+__all__ = ["TIMELESS", "Mutant"]
+
+TIMELESS = "timeless"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A rule with a mistake in it.
+
+    `rule` is what it breaks, by the numbers of rules and invariants. `edit` is one change of one
+    function, looked up by name and text, so that it survives a file that moves its lines; `also`
+    is the same change where the rule is held twice. `ring` is what kills it: `timeless`, or tests
+    as pytest names them.
+    """
+
+    name: str
+    rule: str
+    edit: Edit
+    ring: str = TIMELESS
+    also: Edit | None = None
+
+    @property
+    def bug(self) -> Bug:
+        """The change, as those of historic bugs."""
+        return (self.edit,) if self.also is None else (self.edit, self.also)

@@ -1,0 +1,49 @@
+"""A pre-vote that reaches a resigned node in the very step in which its own time runs out."""
+
+from __future__ import annotations
+
+from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
+from kraftwire.raft.config import METADATA_TOPIC
+from kraftwire.raft.effects import Destination, SendRequest
+from kraftwire.raft.events import ResignRequested
+from kraftwire.sim.clock import MS
+from kraftwire.sim.cluster import Cluster
+from kraftwire.sim.network import Call
+from kraftwire.sim.plan import Plan, Weather
+
+_SECOND = 1000 * MS
+
+
+def _led() -> Cluster:
+    """Three voters without any trouble, one of which leads."""
+    cluster = Cluster(Plan(1, 3, 0, 10_000, Weather(), (), appends_per_second=0.5, skew_ms=(0,)))
+    for machine in cluster.machines.values():
+        machine.start()
+    while not cluster.leaders():
+        cluster.scheduler.run_until(cluster.scheduler.now + _SECOND // 10)
+    return cluster
+
+
+def test_a_resigned_nodes_own_deadline_is_no_fault_of_a_pre_vote() -> None:
+    """The epoch that the deadline raises is not blamed on the pre-vote of the same step (S19)."""
+    cluster = _led()
+    leader = cluster.leaders()[0]
+    process = leader.process
+    assert process is not None
+    epoch = process.core.epoch
+    process.handle(ResignRequested(epoch))
+    assert process.core.role == "resigned"
+    due = process.core.deadline_ms
+    assert due is not None
+    cluster.scheduler.now = process.clock.when(due)
+    asker = next(node for node in cluster.machines if node != leader.id)
+    partition = PartitionData(
+        replica_epoch=epoch, replica_id=asker, replica_directory_id=bytes(16), pre_vote=True
+    )
+    topic = TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    request = VoteRequest(
+        cluster_id=process.core.cluster_id, voter_id=leader.id, topics=[topic]
+    )
+    sent = SendRequest(1, Destination(leader.id, f"node{leader.id}", 9093), request, 2000)
+    leader.receive(Call(cluster.machines[asker], leader.id, sent, 2), request)
+    assert process.core.epoch > epoch
