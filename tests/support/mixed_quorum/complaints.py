@@ -12,11 +12,13 @@ __all__ = ["error_kinds", "java_complaints", "our_complaints"]
 # What a Java node prints when something is wrong. Lost connections are warnings; that there is no
 # active controller is an error to those who ask for one, and they ask again. How long a commit took
 # says something of the machine, or of voters that are down. A Java leader cannot write its refusal
-# of a FetchSnapshot (R-FSN-3), and the asker is told of an unknown error.
+# of a FetchSnapshot (R-FSN-3), and the asker is told of an unknown error. And 4.x asks 3.9, which
+# has no pre-vote, in vain for one before it stands for election without.
 _HARMLESS = (
     r"\[Controller(Apis|RegistrationManager)",
     r".*\(EventPerformanceMonitor\)",
     r".*UNKNOWN_SERVER_ERROR in FETCH_SNAPSHOT response",
+    r"Request OutboundRequest\(.*VoteRequestData.*unsupported version",
 )
 _JAVA = re.compile(
     rf" FATAL | ERROR (?!{'|'.join(_HARMLESS)})"
