@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from tests.support.mixed_quorum import (
@@ -39,18 +40,18 @@ def test_a_quorum_is_upgraded_release_by_release_next_to_ours(tmp_path: Path) ->
             check_all(quorum)
         tools = Tools(quorum)
         for feature, level in (("metadata.version", 26), ("kraft.version", 1)):
-            wait_until(
-                lambda feature=feature, level=level: (
-                    tools.upgrade(feature, level).returncode == 0
-                ),
-                f"{feature} {level}",
-                quorum.last_lines,
-            )
+            upgrade = partial(is_upgraded, tools, feature, level)
+            wait_until(upgrade, f"{feature} {level}", quorum.last_lines)
         levels = tools.feature_levels()
         assert (levels["metadata.version"], levels["kraft.version"]) == ("4.1-IV0", "1")
         check_all(quorum)
         restart(quorum, NODE, quorum.members[NODE].kind)
         check_all(quorum)
+
+
+def is_upgraded(tools: Tools, feature: str, level: int) -> bool:
+    """Whether kafka-features succeeds, which it does once all have told what they support."""
+    return tools.upgrade(feature, level).returncode == 0
 
 
 def restart(quorum: MixedQuorum, node_id: int, kind: str) -> None:

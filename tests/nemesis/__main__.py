@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tests.nemesis.plan import make_plan
 from tests.nemesis.round import Figures, Round, run_round
+from tests.nemesis.script import ALL_FAILURES, compare
 from tests.support.mixed_quorum import JAVA, OURS
 
 QUORUMS = {
@@ -37,10 +38,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="of the first round; the next ones count up")
     parser.add_argument("--quorum", choices=QUORUMS, help="this one only, not each in turn")
     parser.add_argument("--keep", action="store_true", help="leave the folders of good rounds")
+    parser.add_argument(
+        "--traffic",
+        action="store_true",
+        help="before the rounds, let members fail in turn under a producer and a consumer (minutes)",
+    )
     options = parser.parse_args(arguments)
     start = time.monotonic()
     seed = options.seed if options.seed is not None else random.SystemRandom().getrandbits(31)
     total = Figures()
+    if options.traffic:
+        total.violations += _run_traffic()
     names = [options.quorum] if options.quorum else list(_IN_TURN)
     share = min(_ROUND_SECONDS, options.seconds / len(names) - _AROUND_SECONDS)
     while total.rounds < len(names) or _has_time(start, options.seconds, share):
@@ -49,6 +57,18 @@ def main(arguments: list[str] | None = None) -> int:
     seconds = round(time.monotonic() - start, 1)
     print(json.dumps({"nemesis": {"seed": seed, "seconds": seconds, **asdict(total)}}))
     return 1 if total.violations else 0
+
+
+def _run_traffic() -> list[str]:
+    print("--- members fail in turn under a producer and a consumer", flush=True)
+    with tempfile.TemporaryDirectory(prefix="nemesis-") as folder:
+        try:
+            found = compare(Path(folder), ALL_FAILURES)
+        except AssertionError:
+            found = [traceback.format_exc()]
+    for line in found:
+        print(f"violation: {line}", flush=True)
+    return found
 
 
 def _has_time(start: float, seconds: float, share: float) -> bool:

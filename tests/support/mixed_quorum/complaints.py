@@ -44,12 +44,13 @@ def java_complaints(console: Path) -> list[str]:
 def error_kinds(consoles: Iterable[Path]) -> Counter[str]:
     """How often Java nodes have printed which line of level ERROR or FATAL.
 
-    Numbers, addresses and uuids are replaced, so that two runs of one script can be compared.
+    Without those that any restart of a peer causes. Numbers and uuids are replaced, so that two
+    runs of one script can be compared.
     """
     found: Counter[str] = Counter()
     for console in consoles:
         for line in _lines(console):
-            if (match := _JAVA_ERROR.search(line)) is not None:
+            if (match := _JAVA_ERROR.search(line)) is not None and _JAVA.search(line):
                 found[_CHANGING.sub("#", match[1])] += 1
     return found
 
