@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--traffic",
         action="store_true",
-        help="before the rounds, let members fail in turn under a producer and a consumer (minutes)",
+        help="first let members fail in turn under a producer and a consumer (minutes)",
     )
     options = parser.parse_args(arguments)
     start = time.monotonic()
