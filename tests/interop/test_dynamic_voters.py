@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -164,22 +165,20 @@ def test_members_join_by_themselves_on_both_sides(tmp_path: Path) -> None:
     ) as quorum:
         for count in (1, 2, 3):
             quorum.start(count)
-            wait_until(
-                lambda count=count: quorum.voters() == list(range(1, count + 1)),
-                f"{count} voters",
-                quorum.last_lines,
-            )
+            wait_until(partial(has_voters, quorum, count), f"{count} voters", quorum.last_lines)
         check_all(quorum)
         for node_id in (2, 3):
             quorum.members[node_id].stop()
             quorum.reformat(node_id)
             quorum.start(node_id)
-            wait_until(
-                lambda node_id=node_id: has_voter(quorum, node_id),
-                f"node {node_id} as a voter with its new directory",
-                quorum.last_lines,
-            )
+            what = f"node {node_id} as a voter with its new directory"
+            wait_until(partial(has_voter, quorum, node_id), what, quorum.last_lines)
         check_all(quorum)
+
+
+def has_voters(quorum: MixedQuorum, count: int) -> bool:
+    """Whether the voters are the first so many members."""
+    return quorum.voters() == list(range(1, count + 1))
 
 
 def has_voter(quorum: MixedQuorum, node_id: int) -> bool:

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from kraftwire.protocol.error_codes import ErrorCode
-from tests.nemesis.plan import Plan, Step
+from tests.nemesis.plan import REPLACE, Plan, Step
+from tests.nemesis.replacement import Replacement
 from tests.support.links import Links
 from tests.support.mixed_quorum import OURS, Member, MixedQuorum
 
@@ -29,8 +30,10 @@ class Faults:
         self._links = links
         self._tell = tell
         self._start = time.monotonic()
+        self._spared = frozenset(quorum.observers)
         # Who is down, asleep or cut off now; a second fault goes to somebody else.
         self._hit: set[int] = set()
+        self._replacement: Replacement | None = None
 
     def run(self, plan: Plan) -> None:
         """Return when the last fault of the plan is over."""
@@ -46,6 +49,8 @@ class Faults:
             if (follow := act()) is not None:
                 after, undo = follow
                 heapq.heappush(due, (self._now() + after, next(order), undo))
+        if self._replacement is not None:
+            self._replacement.finish()
 
     def _now(self) -> float:
         return time.monotonic() - self._start
@@ -53,7 +58,7 @@ class Faults:
     def _begin(self, step: Step) -> Callable[[], tuple[float, _Undo] | None]:
         def begin() -> tuple[float, _Undo] | None:
             member = self._victim(step)
-            if member is None:
+            if member is None or (step.action == REPLACE and not self._may_replace()):
                 return None
             self.done[step.action] += 1
             self._say(f"{step.action} {step.victim}: node {member.node_id} ({member.kind})")
@@ -63,7 +68,8 @@ class Faults:
             def undo() -> None:
                 self._say(f"{step.action} of node {member.node_id} is over")
                 mend()
-                self._hit.discard(member.node_id)
+                if step.action != REPLACE:
+                    self._hit.discard(member.node_id)
 
             return step.lasts, undo
 
@@ -76,7 +82,8 @@ class Faults:
 
     def _victim(self, step: Step) -> Member | None:
         """The member that a step hits: of the wanted sort if there is one that nothing hits yet."""
-        free = [one for one in self._quorum.controllers if one.node_id not in self._hit]
+        voters = [one for one in self._quorum.controllers if one.node_id not in self._spared]
+        free = [one for one in voters if one.node_id not in self._hit]
         if not free:
             return None
         wanted = {
@@ -114,6 +121,15 @@ class Faults:
     def _pause(self, member: Member, _: Step) -> _Undo:
         member.pause()
         return member.resume
+
+    def _replace(self, member: Member, _: Step) -> _Undo:
+        self._replacement = Replacement(self._quorum, member, self._hit.discard)
+        self._replacement.start()
+        return lambda: None
+
+    def _may_replace(self) -> bool:
+        """One disk at a time: a second one might have been the last with some committed record."""
+        return self._replacement is None or self._replacement.is_done
 
     def _isolate(self, member: Member, _: Step) -> _Undo:
         return self._cut([*self._to(member), *self._from(member)])

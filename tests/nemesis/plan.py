@@ -5,11 +5,14 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-__all__ = ["ACTIONS", "Plan", "Step", "make_plan"]
+__all__ = ["ACTIONS", "REPLACE", "Plan", "Step", "make_plan"]
 
 # What is done to a node; each ends after a while. `mute`: nothing that it says arrives. `deafen`:
 # nothing that is said to it does. `split`: the link to one other node is cut, both ways.
 ACTIONS = ("kill", "stop", "pause", "isolate", "mute", "deafen", "split")
+
+# A voter loses its disk, is removed and added again; only where voters are in the log.
+REPLACE = "replace"
 
 # Whom it hits. Whoever leads is the best target: most bugs need a change of the leader.
 _VICTIMS = ("leader", "leader", "follower", "ours", "java", "any")
@@ -44,19 +47,20 @@ class Plan:
         return "\n".join(map(str, self.steps))
 
 
-def make_plan(seed: int, seconds: float) -> Plan:
+def make_plan(seed: int, seconds: float, *, is_dynamic: bool = False) -> Plan:
     """Faults for so many seconds; the same for the same arguments.
 
     Every action comes once before one comes again. Some faults overlap, so that two nodes of three
     are gone for a while.
     """
     source = random.Random(f"nemesis {seed}")
+    actions = (*ACTIONS, REPLACE) if is_dynamic else ACTIONS
     steps: list[Step] = []
     deck: list[str] = []
     at = _FIRST_SECONDS
     while True:
         if not deck:
-            deck = source.sample(ACTIONS, len(ACTIONS))
+            deck = source.sample(actions, len(actions))
         lasts = source.choice((source.uniform(0.2, 1.5), source.uniform(1.5, 4.0)))
         step = Step(at, lasts, deck.pop(), source.choice(_VICTIMS), source.random())
         if step.at + step.lasts > seconds:

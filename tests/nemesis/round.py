@@ -16,7 +16,7 @@ from tests.nemesis.faults import Faults
 from tests.nemesis.history import History
 from tests.nemesis.plan import Plan
 from tests.support.links import Links
-from tests.support.mixed_quorum import MixedQuorum, wait_until
+from tests.support.mixed_quorum import SNAPSHOT_KNOBS, MixedQuorum, wait_until
 
 __all__ = ["Figures", "Round", "run_round"]
 
@@ -26,15 +26,33 @@ _CLIENTS = 3
 _APPENDS_AFTER = 20
 
 
+# An observer that nothing hits and that keeps the whole log, where others have snapshots.
+_KEEPER = 9
+_KEEPS_ALL: Mapping[str, object] = {"metadata.max.retention.bytes": -1}
+
+
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one round is made of."""
+    """What one round is made of. A dynamic quorum has its voters in the log, and snapshots."""
 
-    name: str
     kinds: Mapping[int, str]
     plan: Plan
     folder: Path
-    properties: Mapping[str, object] = field(default_factory=dict)
+    is_dynamic: bool
+
+    def quorum(self, links: Links) -> MixedQuorum:
+        """The quorum behind its relays."""
+        if not self.is_dynamic:
+            return MixedQuorum(self.folder, self.kinds, relays=links.ports)
+        return MixedQuorum(
+            self.folder,
+            {**self.kinds, _KEEPER: self.kinds[min(self.kinds)]},
+            SNAPSHOT_KNOBS,
+            {_KEEPER: _KEEPS_ALL},
+            is_dynamic=True,
+            observers=[_KEEPER],
+            relays=links.ports,
+        )
 
 
 @dataclass(slots=True)
@@ -70,14 +88,11 @@ class Figures:
 
 def run_round(setup: Round, tell: Callable[[str], None]) -> Figures:
     """Run it and check everything. Raises: AssertionError if the quorum does not come back."""
-    with (
-        Links(setup.kinds) as links,
-        MixedQuorum(setup.folder, setup.kinds, setup.properties, relays=links.ports) as quorum,
-    ):
+    with Links([*setup.kinds, _KEEPER]) as links, setup.quorum(links) as quorum:
         for member in quorum.controllers:
             links.aim(member.node_id, member.port)
         quorum.start()
-        quorum.leader()
+        quorum.wait_commit(0)
         ports = {member.node_id: member.port for member in quorum.controllers}
         faults = Faults(quorum, links, tell)
         with Appenders(quorum.cluster_id, ports, _CLIENTS, setup.plan.seed) as clients:
@@ -105,7 +120,8 @@ def _judge(quorum: MixedQuorum, history: History) -> Figures:
         batches = quorum.check_logs_agree()
     except AssertionError as error:
         violations.append(f"logs: {error}")
-    log = read_committed(quorum.members[quorum.leader()], mark)
+    witness = _KEEPER if _KEEPER in quorum.members else quorum.leader()
+    log = read_committed(quorum.members[witness], mark)
     violations += check(history, log)
     for member in quorum.members.values():
         if member.ended():
