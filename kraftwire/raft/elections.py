@@ -42,7 +42,7 @@ __all__ = [
 
 def poll_prospective(state: RaftState, role: Prospective) -> None:
     """Go on with a pre-vote: won, lost, timed out, or voters still to be asked."""
-    if not state.is_voter:
+    if not state.may_stand:
         to_unattached(state, role.epoch, "not a voter any more", keep=True)
     elif role.epoch >= EPOCH_MAX:
         _end_prospective(state, role, "there is no higher epoch")
@@ -70,7 +70,7 @@ def poll_candidate(state: RaftState, role: Candidate) -> None:
     A difference from Kafka, which waits a lost election's timeout out: a candidate that can no
     longer win waits at most the election back-off, as KIP-595 has it, and asks for pre-votes again.
     """
-    if not state.is_voter:
+    if not state.may_stand:
         to_unattached(state, role.epoch, "not a voter any more", keep=True)
         return
     if role.votes.is_lost and role.retry_ms is None:
