@@ -60,8 +60,14 @@ def _end_prospective(state: RaftState, role: Prospective, reason: str) -> None:
     """Return to what was before: the leader, if it is known, may be alive after all."""
     if role.leader_id >= 0 and role.leader_endpoints and role.leader_id != state.config.key.id:
         to_follower(state, role.epoch, role.leader_id, role.leader_endpoints, reason)
-    else:
-        to_unattached(state, role.epoch, reason, keep=True)
+        return
+    to_unattached(state, role.epoch, reason, keep=True)
+    new = state.role
+    is_late = state.now >= role.deadline_ms
+    if type(new) is Unattached and new.deadline_ms is not None and is_late:
+        # Differs from Kafka, which stands again at once. The voters that did not answer may have
+        # been replaced long ago: first there has to be time to ask bootstrap servers who leads.
+        new.deadline_ms = state.now + state.config.timers.election_timeout_ms // 2
 
 
 def poll_candidate(state: RaftState, role: Candidate) -> None:
