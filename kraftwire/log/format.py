@@ -88,7 +88,8 @@ class FormatRequest:
 
     `voters` belong to `Quorum.INITIAL`; as a text they are `id@host:port:directory`,
     comma-separated. `features` are texts `feature=level`. `now_ms` is written into the snapshots,
-    `date` into the comment of meta.properties.
+    `date` into the comment of meta.properties. `new_id` makes the directory ids that nobody has
+    chosen.
     """
 
     cluster_id: str
@@ -99,6 +100,7 @@ class FormatRequest:
     features: tuple[str, ...] = ()
     now_ms: int = 0
     date: str = ""
+    new_id: Callable[[], bytes] = random_uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +234,7 @@ def _plan(
     features: Features,
 ) -> _Plan:
     if request.quorum is Quorum.STANDALONE and node.endpoint is not None:
-        voter = InitialVoter(node.node_id, random_uuid(), *node.endpoint)
+        voter = InitialVoter(node.node_id, request.new_id(), *node.endpoint)
         kind = "dynamic metadata voter directory"
         return _Plan(voter.directory_id, (voter,), kind, features)
     if request.quorum is Quorum.INITIAL:
@@ -240,8 +242,8 @@ def _plan(
             if voter.id == node.node_id:
                 kind = "dynamic metadata voter directory"
                 return _Plan(voter.directory_id, voters, kind, features)
-        return _Plan(random_uuid(), voters, "dynamic metadata directory", features)
-    return _Plan(random_uuid(), (), "metadata directory", features)
+        return _Plan(request.new_id(), voters, "dynamic metadata directory", features)
+    return _Plan(request.new_id(), (), "metadata directory", features)
 
 
 def _format(
@@ -262,7 +264,7 @@ def _format(
         path = join(partition, checkpoint_name(BOOTSTRAP_SNAPSHOT))
         replace_file(files, path, content)
         files.make_read_only(path)
-    directory_id = plan.directory_id if is_metadata else random_uuid()
+    directory_id = plan.directory_id if is_metadata else request.new_id()
     properties = MetaProperties(request.cluster_id, node.node_id, directory_id)
     path = join(directory, META_PROPERTIES_FILE)
     write_meta_properties(files, path, properties, comment=request.date)

@@ -257,7 +257,7 @@ def _may_stand(state: RaftState) -> bool:
     # again, for the log it has no more, the votes that it had got (R-VOTE-6).
     if state.log.flushed_offset < state.log.end_offset:
         return False
-    return state.is_voter and _may_end_epoch(state)
+    return state.may_stand and _may_end_epoch(state)
 
 
 def _may_end_epoch(state: RaftState) -> bool:

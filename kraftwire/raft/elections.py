@@ -42,7 +42,7 @@ __all__ = [
 
 def poll_prospective(state: RaftState, role: Prospective) -> None:
     """Go on with a pre-vote: won, lost, timed out, or voters still to be asked."""
-    if not state.is_voter:
+    if not state.may_stand:
         to_unattached(state, role.epoch, "not a voter any more", keep=True)
     elif role.epoch >= EPOCH_MAX:
         _end_prospective(state, role, "there is no higher epoch")
@@ -60,8 +60,14 @@ def _end_prospective(state: RaftState, role: Prospective, reason: str) -> None:
     """Return to what was before: the leader, if it is known, may be alive after all."""
     if role.leader_id >= 0 and role.leader_endpoints and role.leader_id != state.config.key.id:
         to_follower(state, role.epoch, role.leader_id, role.leader_endpoints, reason)
-    else:
-        to_unattached(state, role.epoch, reason, keep=True)
+        return
+    to_unattached(state, role.epoch, reason, keep=True)
+    new = state.role
+    is_late = state.now >= role.deadline_ms
+    if type(new) is Unattached and new.deadline_ms is not None and is_late:
+        # Differs from Kafka, which stands again at once. The voters that did not answer may have
+        # been replaced long ago: first there has to be time to ask bootstrap servers who leads.
+        new.deadline_ms = state.now + state.config.timers.election_timeout_ms // 2
 
 
 def poll_candidate(state: RaftState, role: Candidate) -> None:
@@ -70,7 +76,7 @@ def poll_candidate(state: RaftState, role: Candidate) -> None:
     A difference from Kafka, which waits a lost election's timeout out: a candidate that can no
     longer win waits at most the election back-off, as KIP-595 has it, and asks for pre-votes again.
     """
-    if not state.is_voter:
+    if not state.may_stand:
         to_unattached(state, role.epoch, "not a voter any more", keep=True)
         return
     if role.votes.is_lost and role.retry_ms is None:

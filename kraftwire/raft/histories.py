@@ -81,6 +81,11 @@ class VoterHistory:
         """Whether log or snapshot state the voters, so that the static ones do not count."""
         return bool(self._voters)
 
+    @property
+    def previous(self) -> VoterSet:
+        """The set that was in force before the present one, as far as it is not pruned."""
+        return self._voters[-2][1] if len(self._voters) > 1 else self._static
+
     def reset(self, end_offset: int, control: bytes) -> bool:
         """Replace everything by what a snapshot's first control batch states.
 

@@ -23,7 +23,7 @@ def first_role(state: RaftState, stored: StoredState) -> Role:
     """
     election, config = stored.election, state.config
     last_epoch = state.log.last_epoch
-    deadline = state.random_timeout() if state.is_voter else None
+    deadline = state.random_timeout() if state.may_stand else None
     if election.epoch < last_epoch:
         # The file is older than the log (KAFKA-16541): nothing that it says holds any more.
         return Unattached(last_epoch, deadline_ms=deadline)
@@ -36,7 +36,7 @@ def first_role(state: RaftState, stored: StoredState) -> Role:
     # A difference from Kafka, which stands again although somebody else has won this epoch: once
     # its log has a record of the epoch, such a request for votes is illegal (R-VOTE-4).
     if election.leader_id < 0 and voted is not None and _is_mine(state, voted):
-        if state.is_voter:
+        if state.may_stand:
             votes = Votes(state.voters, config.key)
             return Candidate(election.epoch, votes, state.random_timeout(), config.key)
         # Kafka ends here. The record that made it a voter may have been cut off since.

@@ -144,6 +144,22 @@ class RaftState:
         self._is_only_voter = self._is_voter and len(current) == 1
 
     @property
+    def may_stand(self) -> bool:
+        """Whether this replica may stand for election.
+
+        A voter may, and so may one whose own removal is in its log and not known to be committed.
+        Nobody else may have that record, and then nobody else may be electable: of two voters, the
+        other one lacks it and needs both votes. Kafka's leader that ends before the record is
+        replicated leaves such a quorum without a leader for ever. Source: Ongaro's thesis, 4.2.2.
+        """
+        if self.is_voter:
+            return True
+        where, snapshot = self.history.last_voters_offset, self.log.latest_snapshot
+        known = max(self.committed, snapshot.offset if snapshot is not None else 0)
+        is_open = where is not None and where >= known
+        return is_open and self.history.previous.is_voter(self.config.key)
+
+    @property
     def is_only_voter(self) -> bool:
         """Whether this replica decides alone."""
         if self.history.current is not self._judged:

@@ -136,7 +136,7 @@ def tell_listeners(state: RaftState) -> None:
 
 def _remaining(state: RaftState) -> int | None:
     """The election deadline of a new Unattached (R-ROLE-4); None for an observer (R-ROLE-10)."""
-    if not state.is_voter:
+    if not state.may_stand:
         return None
     role = state.role
     if isinstance(role, Unattached | Candidate | Resigned):
@@ -178,14 +178,14 @@ def grant_vote(state: RaftState, candidate: ReplicaKey) -> None:
         )
         _become(state, again, reason)
         return
-    due = state.random_timeout() if state.is_voter else None
+    due = state.random_timeout() if state.may_stand else None
     new = Unattached(role.epoch, role.leader_id, role.leader_endpoints, candidate, due)
     _become(state, new, reason, resets=False)
 
 
 def to_prospective(state: RaftState, reason: str) -> None:
     """Ask for pre-votes in the present epoch, keeping vote and leader (R-ROLE-2)."""
-    check(state.is_voter, "an observer does not stand for election")
+    check(state.may_stand, "an observer does not stand for election")
     old = state.role
     votes = Votes(state.voters, state.config.key)
     new = Prospective(

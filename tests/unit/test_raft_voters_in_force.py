@@ -9,8 +9,10 @@ from kraftwire.raft.batches import control_batch
 from kraftwire.raft.histories import voters_record
 from kraftwire.raft.voters import ReplicaKey, VoterSet
 from kraftwire.records.control import ControlType
+from kraftwire.records.offsets import OffsetAndEpoch
+from tests.support.raft_disk import snapshot_bytes
 from tests.support.raft_lone import Lone
-from tests.support.raft_nodes import directory_id, dynamic_set, features, voter
+from tests.support.raft_nodes import directory_id, dynamic_set, features, voter, voters_control
 from tests.support.raft_quorums import append, caught_up, fetches, leading
 from tests.support.raft_talk import add_voter, begin, fetched, remove_voter, voted
 
@@ -52,14 +54,63 @@ def test_a_follower_goes_by_a_set_that_is_not_committed() -> None:
     assert {one.destination.id for one in votes} == {2, 3, 4, 5}
 
 
-def test_a_follower_that_left_the_set_does_not_stand() -> None:
-    """S17: it goes on fetching, as an observer does."""
+def roles_of(lone: Lone) -> set[str]:
+    """The roles that a core has had since its start."""
+    return {one.new for one in lone.all_of(effects.RoleChanged)}
+
+
+def test_a_follower_that_left_the_set_does_not_stand_once_that_is_committed() -> None:
+    """S18: it goes on fetching, as an observer does."""
     lone = following()
-    found = gets(lone, dynamic_set([2, 3]))
+    batch = record(lone, dynamic_set([2, 3]))
+    found = lone.fetch_gets(fetched(2, 1, batch, high_watermark=1))
     [note] = [one for one in found if isinstance(one, effects.Note) and one.key == "voter"]
     assert note.text == "this node is not a voter any more; the voters are 2, 3"
     lone.wait(60_000)
-    assert lone.core.role == "follower"
+    assert "prospective" not in roles_of(lone)
+
+
+def test_a_follower_whose_removal_may_not_be_committed_stands() -> None:
+    """Its log may be the only one with that record, and then nobody else can win."""
+    lone = following()
+    gets(lone, dynamic_set([2, 3]))
+    assert not lone.core.is_voter
+    before = len(lone.asked)
+    lone.wait(10_000)
+    assert "prospective" in roles_of(lone)
+    votes = [one for one in lone.asked[before:] if one.message.NAME == "VoteRequest"]
+    assert {one.destination.id for one in votes} == {2, 3}
+
+
+def test_a_leader_that_removed_itself_of_two_leads_again_until_that_is_committed() -> None:
+    """The other one lacks the record and needs this one's vote: nobody else can end the change.
+
+    Its own vote and its own log do not count: it is not in the set.
+    """
+    lone = leading((1, 2))
+    lone.request(remove_voter(1))
+    lone.restart()
+    assert lone.core.role == "resigned"
+    lone.lead()
+    votes = [one for one in lone.asked if one.message.NAME == "VoteRequest"]
+    assert {one.destination.id for one in votes} == {2}
+    assert not lone.all_of(effects.HighWatermarkAdvanced)
+    fetches(lone, 2)
+    [mark] = lone.all_of(effects.HighWatermarkAdvanced)
+    assert (mark.offset, lone.core.role) == (lone.core.end_offset, "resigned")
+    lone.wait(60_000)
+    assert lone.core.role == "unattached"
+
+
+def test_a_snapshot_says_that_a_removal_is_committed() -> None:
+    """After a restart no high watermark is known, but what a snapshot holds is committed."""
+    lone = Lone(is_dynamic=True, log=[record(Lone(is_dynamic=True), dynamic_set([2, 3]))])
+    lone.disk.snapshots[OffsetAndEpoch(1, 0)] = snapshot_bytes(
+        OffsetAndEpoch(1, 0), voters_control(dynamic_set([2, 3]))
+    )
+    lone.restart()
+    lone.wait(60_000)
+    assert roles_of(lone) <= {"unattached"}
 
 
 def test_an_observer_that_enters_the_set_stands_when_the_leader_is_gone() -> None:
