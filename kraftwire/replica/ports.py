@@ -224,8 +224,9 @@ class Workers(Protocol):
 class Watcher(Protocol):
     """Looks at what a runner does; a simulation's checkers are one.
 
-    `before` and `after` name calls around the effects of a type. `every` comes before each effect
-    of any type. What any of them raises stops the runner there.
+    `before` and `after` name calls around the effects of a type; both are read once. `every` comes
+    before each effect of a step for which `step` asks for that. What any of them raises stops the
+    runner there.
     """
 
     @property
@@ -239,5 +240,8 @@ class Watcher(Protocol):
     def every(self, effect: fx.Effect) -> None:
         """The next effect is about to be carried out."""
 
-    def step(self, event: ev.Event | None, effects: list[fx.Effect]) -> None:
-        """The core has decided on an event (None at the start); nothing is carried out yet."""
+    def step(self, event: ev.Event | None, effects: list[fx.Effect]) -> bool:
+        """The core has decided on an event (None at the start); nothing is carried out yet.
+
+        Returns: whether `every` is to be called for these effects.
+        """

@@ -101,9 +101,13 @@ class Runner:
                 self.handle(proposed, now_ms, wall_ms)
 
     def _carry_out(self, event: ev.Event | None, effects: list[fx.Effect]) -> None:
-        if self._watcher is not None:
-            self._watcher.step(event, effects)
         perform = self._perform
+        watcher = self._watcher
+        if watcher is not None and watcher.step(event, effects):
+            for effect in effects:
+                watcher.every(effect)
+                perform[type(effect)](effect)
+            return
         for effect in effects:
             perform[type(effect)](effect)
 
@@ -276,18 +280,11 @@ class Runner:
 
 def _watched(watcher: Watcher, kind: type, perform: _Perform) -> _Perform:
     """An effect carried out between the calls of a watcher."""
-    every = watcher.every
     before, after = watcher.before.get(kind), watcher.after.get(kind)
     if before is None and after is None:
-
-        def plain(effect: fx.Effect) -> None:
-            every(effect)
-            perform(effect)
-
-        return plain
+        return perform
 
     def watched(effect: fx.Effect) -> None:
-        every(effect)
         if before is not None:
             before(effect)
         perform(effect)

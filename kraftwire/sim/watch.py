@@ -56,11 +56,12 @@ class Watch:
         self.before = cast("_Hooks", before)
         self.after = cast("_Hooks", after)
 
-    def step(self, event: Event | None, effects: list[do.Effect]) -> None:
-        """Note what the effects that follow are due to."""
+    def step(self, event: Event | None, effects: list[do.Effect]) -> bool:
+        """Note what the effects that follow are due to; returns whether they are counted."""
         self._event = event
         if self._is_told:
             self._cluster.tell(self._process, event, effects)
+        return self._process.effects_to_crash is not None
 
     def every(self, _: do.Effect) -> None:
         """Let the power fail if it is time."""

@@ -209,8 +209,9 @@ class _Watcher:
         self.after = {fx.TruncateLog: lambda _: self.seen.append("after")}
         self.left = 100
 
-    def step(self, event: ev.Event | None, effects: list[fx.Effect]) -> None:
+    def step(self, event: ev.Event | None, effects: list[fx.Effect]) -> bool:
         self.seen.append(f"{type(event).__name__} {len(effects)}")
+        return True
 
     def every(self, effect: fx.Effect) -> None:
         self.left -= 1
