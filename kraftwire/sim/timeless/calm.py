@@ -70,7 +70,9 @@ class Calm:
         for at in world.plan.nodes:
             world.happen("start", at)
         for call in list(world.calls.lost):
-            world.happen("fail", call.name)
+            # One that was given up already must not stand for the newest of its kind.
+            if call.is_awaited:
+                world.happen("fail", call.name)
         for call in list(world.calls.pending):
             if not world.passes(call):
                 # It never arrives: whoever waits for the answer gives up in time.
