@@ -218,7 +218,7 @@ def handle_finished(state: RaftState, event: SnapshotFinished) -> None:
     log.add_snapshot(snapshot, event.size)
     log.reset(snapshot)
     state.flush_asked = snapshot.offset
-    state.high_watermark = state.committed = snapshot.offset
+    state.high_watermark = state.committed = state.announced = snapshot.offset
     if state.history.reset(snapshot.offset, event.control):
         state.voters_changed(was_voter)
     state.listeners.wake()

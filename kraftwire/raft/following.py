@@ -232,6 +232,7 @@ def _follow_high_watermark(state: RaftState, offered: int) -> None:
     mark = min(offered, state.log.end_offset)
     if state.high_watermark < mark >= state.log.start_offset:
         state.high_watermark = mark
-        if mark > state.committed:
-            state.committed = mark
+        state.committed = max(state.committed, mark)
+        if mark > state.announced:
+            state.announced = mark
             state.emit(HighWatermarkAdvanced(mark))

@@ -140,6 +140,7 @@ def advance_high_watermark(state: RaftState, leader: Leader) -> None:
         return
     state.high_watermark = mark
     state.committed = max(state.committed, mark)
+    state.announced = max(state.announced, mark)
     state.emit(HighWatermarkAdvanced(mark))
     settle_change(state, leader)
     for parked in state.parked.wake_all():

@@ -79,6 +79,7 @@ class RaftState:
 
     `high_watermark` is what the present role knows (-1 unknown), `committed` the highest one that
     this run ever knew, below which nothing is truncated (S11): a snapshot holds only what is.
+    `announced` is the highest one that others were told of.
     `is_removed` says that a later set than one with this replica has it no more: somebody wanted
     that.
     """
@@ -111,6 +112,7 @@ class RaftState:
         self.high_watermark = -1
         latest = self.log.latest_snapshot
         self.committed = latest.offset if latest is not None else -1
+        self.announced = -1
         self.in_flight: dict[int, Sent] = {}
         self.next_request_id = 1
         self.flush_generation = 0

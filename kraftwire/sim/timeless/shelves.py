@@ -82,6 +82,15 @@ class Shelf:
         """Whether this replica is in the set that it believes to be in force."""
         return any(matches(member, self.key) for member in self.voters)
 
+    def may_stand(self) -> bool:
+        """Whether this replica may stand for election: a voter, or one whose removal is in its log
+        and not known to be committed."""
+        if self.is_voter():
+            return True
+        where, before = self.sets[-1][0], self.sets[-2:-1]
+        is_open = where >= self.high_watermark
+        return is_open and any(matches(one, self.key) for _, voters in before for one in voters)
+
     def holds(self, entry: Entry) -> bool:
         """Whether an entry is in the log."""
         return any(one == entry for one in reversed(self.log))

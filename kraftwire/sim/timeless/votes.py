@@ -134,7 +134,7 @@ class Votes:
             raise Violation(
                 "S2", f"{shelf.key[0]} is in epoch {fact.epoch}, stored is {shelf.stored.epoch}"
             )
-        if fact.role in ("prospective", "candidate") and not shelf.is_voter():
+        if fact.role in ("prospective", "candidate") and not shelf.may_stand():
             raise Violation("S18", f"{shelf.key[0]} is {fact.role} and no voter")
 
     def _speaks(self, shelf: Shelf, message: Message, invariant: str) -> None:
@@ -153,7 +153,7 @@ class Votes:
     def _campaigns(self, shelf: Shelf, message: VoteRequest) -> None:
         partition, own = message.topics[0].partitions[0], shelf.key[0]
         epoch = partition.replica_epoch
-        if not shelf.is_voter():
+        if not shelf.may_stand():
             raise Violation("S18", f"{own} asks for votes and is no voter")
         if message.voter_id not in [member[0] for member in shelf.voters]:
             raise Violation("S18", f"{own} asks {message.voter_id} for a vote, which is no voter")
