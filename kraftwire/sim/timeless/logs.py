@@ -113,6 +113,8 @@ class Logs:
     @staticmethod
     def _has_committed(shelf: Shelf, epoch: int) -> bool:
         """Whether a leader knows the first batch of its epoch to be committed."""
+        if shelf.start.epoch == epoch:
+            return True  # it is below the log's start, in a snapshot
         first = next((one for one in shelf.log if one.epoch == epoch), None)
         return first is not None and first.end <= shelf.high_watermark
 
