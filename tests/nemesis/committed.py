@@ -22,20 +22,21 @@ def read_committed(member: Member, mark: int) -> Committed:
     places: dict[bytes, list[int]] = defaultdict(list)
     epochs: dict[int, int] = {}
     leaders: dict[int, int] = {}
+    control: set[int] = set()
     end_offset = 0
     for batch in member.batches():
         if batch.last_offset >= mark:
             break
         assert batch.base_offset == end_offset, f"the log of node {member.node_id} has a hole"
         end_offset = batch.last_offset + 1
-        epochs |= dict.fromkeys(
-            range(batch.base_offset, end_offset), batch.partition_leader_epoch
-        )
+        offsets = range(batch.base_offset, end_offset)
+        epochs |= dict.fromkeys(offsets, batch.partition_leader_epoch)
         if batch.is_control:
+            control.update(offsets)
             _note_leader(batch, leaders)
         else:
             _note_keys(batch, places)
-    return Committed(places=places, epochs=epochs, leaders=leaders, end_offset=end_offset)
+    return Committed(places, epochs, leaders, end_offset, frozenset(control))
 
 
 def _note_leader(batch: RecordBatch, leaders: dict[int, int]) -> None:

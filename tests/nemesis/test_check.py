@@ -7,16 +7,19 @@ import pytest
 from tests.nemesis.check import Committed, check
 from tests.nemesis.history import Append, History, Look
 
-A, B = b"a", b"b"
+A, B, VOTERS = b"a", b"b", b"voters"
 
 
 def committed(*keys: bytes, epochs: dict[int, int] | None = None) -> Committed:
-    """A log with one key at each offset, all of epoch 1 unless told otherwise."""
+    """A log with one key at each offset, all of epoch 1 unless told otherwise.
+
+    `VOTERS` in place of a key is a control record.
+    """
     places: dict[bytes, list[int]] = {}
     for offset, key in enumerate(keys):
         places.setdefault(key, []).append(offset)
     all_epochs = dict.fromkeys(range(len(keys)), 1) | (epochs or {})
-    return Committed(places=places, epochs=all_epochs, leaders={}, end_offset=len(keys))
+    return Committed(places, all_epochs, {}, len(keys), frozenset(places.pop(VOTERS, ())))
 
 
 def appended(key: bytes, called: float, returned: float | None, offset: int | None) -> History:
@@ -36,6 +39,7 @@ GOOD = {
     "unknown and there": (appended(A, 0, None, None), committed(A)),
     "unknown and not there": (appended(A, 0, None, None), committed(B)),
     "acknowledged without an offset": (appended(A, 0, 1, None), committed(B, A)),
+    "after a change of the voters": (appended(A, 0, 1, 0), committed(VOTERS, A)),
     "overlapping calls in either order": (
         both(Append(A, 0, 3, 1), Append(B, 1, 2, 0)),
         committed(B, A),
@@ -72,6 +76,8 @@ BAD = {
     "doubled": (appended(A, 0, 1, 0), committed(A, A)),
     "doubled: 61": (appended(A, 0, None, None), committed(A, A)),
     "moved": (appended(A, 0, 1, 0), committed(B, A)),
+    "moved: 61 was told offset 1": (appended(A, 0, 1, 1), committed(A, VOTERS)),
+    "moved: 61 was told offset 0": (appended(A, 0, 1, 0), committed(VOTERS, B, A)),
     "order": (both(Append(A, 0, 1, 1), Append(B, 1.5, 2, 0)), committed(B, A)),
     "order: offset 0": (both(Append(A, 0, 1, 1), Append(B, 2, None, None)), committed(B, A)),
     "taken back": (looked(Look(1, 1, 2, 0, 1)), committed(A)),
