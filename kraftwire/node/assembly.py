@@ -95,7 +95,9 @@ def _raft_config(
         batch_max_bytes=config.batch_max_bytes,
         can_be_voter=config.is_controller,
         auto_join=config.auto_join,
-        features=frozenset(SUPPORTED_FEATURES),
+        features=frozenset(
+            f"{name} {low}-{high}" for name, (low, high) in SUPPORTED_FEATURES.items()
+        ),
         handover=Handover(config.handover),
         describe_leader_last_fetch=config.describe_leader_last_fetch,
     )

@@ -25,6 +25,7 @@ from kraftwire.node.link import Link, LinkDown, LinkStats
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.effects import SendRequest
 from kraftwire.raft.events import FeaturesHeard, RequestFailed, ResponseReceived
+from kraftwire.raft.leaving import features_of
 from kraftwire.raft.values import Destination
 from kraftwire.wire.message import Message
 
@@ -159,8 +160,7 @@ class _Peer:
         said = self._link.api_versions
         if said is not None and said is not self._said:
             self._said = said
-            features = frozenset(feature.name for feature in said.supported_features)
-            job.tell(FeaturesHeard(job.request.destination, features))
+            job.tell(FeaturesHeard(job.request.destination, features_of(said)))
 
     async def _exchange(self, job: _Job) -> ResponseReceived | RequestFailed:
         """Carry out one request within its time; every way it can fail is an answer too."""

@@ -95,8 +95,9 @@ class RaftConfig:
     which counts while the log has no voters. `listener` is the first controller listener's name in
     upper case, under which peers are addressed; `endpoints` are this node's own controller
     listeners. `bootstrap_servers` are asked for the leader while none is known; if empty, the
-    voters are. `features` are the names of the features that nodes like this one support: a voter
-    whose ApiVersions answer names others is another implementation. `auto_join` has an observer
+    voters are. `features` are what nodes like this one support, as texts
+    `name lowest-highest`: a voter whose ApiVersions answer has others is another implementation
+    (a Java 3.9 controller differs in the levels only). `auto_join` has an observer
     ask to become a voter. `describe_leader_last_fetch` is `now` (Kafka) or `-1` (KIP-836's text).
     """
 
@@ -114,5 +115,5 @@ class RaftConfig:
     can_be_voter: bool = True
     auto_join: bool = False
     handover: Handover = Handover.AUTO
-    features: frozenset[str] = frozenset({"kraft.version", "metadata.version"})
+    features: frozenset[str] = frozenset({"kraft.version 0-1", "metadata.version 7-30"})
     describe_leader_last_fetch: str = "now"

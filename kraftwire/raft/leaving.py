@@ -21,6 +21,7 @@ from kraftwire.raft.voters import ReplicaKey
 
 __all__ = [
     "ask_for_software",
+    "features_of",
     "finish_shutdown",
     "handle_successor_probe",
     "poll_handover",
@@ -112,8 +113,7 @@ def handle_successor_probe(
     if response.error_code != ErrorCode.NONE:
         return
     # If it is like this node, it does not matter what somebody said under its name.
-    names = {feature.name for feature in response.supported_features}
-    is_foreign = names != state.config.features
+    is_foreign = features_of(response) != state.config.features
     state.hear_of_software(key, is_foreign)
     role = state.role
     if type(role) is Follower and is_foreign:
@@ -123,6 +123,13 @@ def handle_successor_probe(
     # One that has fallen behind meanwhile is asked again once it has caught up.
     if leader is not None and is_foreign and key in _ready_voters(state, leader):
         leader.successor = key
+
+
+def features_of(response: ApiVersionsResponse) -> frozenset[str]:
+    """What a node says it supports, in the form of `RaftConfig.features`."""
+    return frozenset(
+        f"{one.name} {one.min_version}-{one.max_version}" for one in response.supported_features
+    )
 
 
 def successors(state: RaftState, leader: Leader) -> list[ReplicaKey]:

@@ -73,6 +73,6 @@ def features(
     ranges = {"kraft.version": kraft}
     found = []
     for name in names:
-        low, high = ranges.get(name, (1, 30))
+        low, high = ranges.get(name, (7, 30))
         found.append(SupportedFeatureKey(name=name, min_version=low, max_version=high))
     return ApiVersionsResponse(supported_features=found)

@@ -325,5 +325,6 @@ async def test_every_connection_tells_once_what_the_other_side_supports(
     for number, peer in ((1, 2), (2, 2), (3, 3)):
         peers.send(request(number, peer=peer))
         await trio.sleep(0.1)
-    assert answers.heard == [(2, {"kraft.version"}), (3, {"kraft.version"})]
+    kraft = {"kraft.version 0-1"}
+    assert answers.heard == [(2, kraft), (3, kraft)]
     assert [number for number, _ in answers.events] == [1, 2, 3]

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from kraftwire.raft import effects, events
-from kraftwire.raft.config import Handover
+from kraftwire.raft.config import Handover, RaftConfig
+from kraftwire.raft.leaving import features_of
+from kraftwire.raft.voters import ReplicaKey
 from tests.support.raft_lone import Lone
-from tests.support.raft_nodes import JAVA_FEATURES, dynamic_set, features
+from tests.support.raft_nodes import JAVA_FEATURES, dynamic_set, features, voter_set
 from tests.support.raft_quorums import append, fetches, leading
 from tests.support.raft_talk import begin, end, fetch, fetched, remove_voter, vote
 
@@ -304,3 +306,13 @@ def test_a_successor_that_is_named_stands_at_once_whatever_it_is() -> None:
     lone.answer(probes(lone)[1], THEIRS)
     lone.request(end(2, 1, 1, 3))
     assert lone.core.role == "prospective"
+
+
+def test_other_levels_of_the_same_features_are_another_implementation() -> None:
+    """A Java 3.9 controller has the same two features as a node of ours, at other levels."""
+    ours = features(["kraft.version", "metadata.version"])
+    theirs = features(["kraft.version", "metadata.version"])
+    theirs.supported_features[1].max_version = 21
+    own = RaftConfig(key=ReplicaKey(1), cluster_id=None, voters=voter_set([1])).features
+    assert features_of(ours) == own
+    assert features_of(theirs) != own
