@@ -268,9 +268,6 @@ LOG_SCAN_BYTES = 4 * 1024 * 1024
 # looks at parts of a segment that overlap by as much.
 METADATA_BATCH_BYTES_MAX = 8 * 1024 * 1024
 
-# Deleted snapshots linger for Kafka's internal.metadata.delete.delay.millis.
-DELETE_DELAY_MS = 60_000
-
 # A state machine is handed this much of the log at a time, so that reading a long log from its
 # start does not keep the Raft core waiting: about ten milliseconds of work.
 DELIVERY_BYTES = 256 * 1024

@@ -135,8 +135,8 @@ class Snapshots(Protocol):
     def stored(self) -> list[SnapshotFile]:
         """What is there, the oldest first."""
 
-    def delete(self, snapshots: Iterable[OffsetAndEpoch], now_ms: int) -> None:
-        """Take snapshots away; `purge` removes their files after the delete delay."""
+    def delete(self, snapshots: Iterable[OffsetAndEpoch], due_ms: int) -> None:
+        """Take snapshots away; `purge` removes their files from `due_ms` on."""
 
     def purge(self, now_ms: int) -> None:
         """Remove the files whose time has come."""

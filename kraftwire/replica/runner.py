@@ -234,12 +234,16 @@ class Runner:
             self._log.reset(effect.start)
         snapshots = self._disk.snapshots
         older = [one.id for one in snapshots.stored() if one.id < effect.start]
-        snapshots.delete(older, self.machines.now_ms)
+        snapshots.delete(older, self._delete_due_ms)
 
     def _drop_log_prefix(self, effect: fx.DropLogPrefix) -> None:
         with self._workers.lock:
             self._log.drop_prefix(effect.start_offset)
-        self._disk.snapshots.delete(effect.snapshots, self.machines.now_ms)
+        self._disk.snapshots.delete(effect.snapshots, self._delete_due_ms)
+
+    @property
+    def _delete_due_ms(self) -> int:
+        return self.machines.now_ms + self._settings.delete_delay_ms
 
     def _append_to_snapshot(self, effect: fx.AppendToSnapshot) -> None:
         self._disk.snapshots.append(effect.id, effect.position, effect.data)

@@ -231,7 +231,7 @@ class Run:
         gone = self.expected.snapshots - kept
         self._expect("drop the prefix", snapshots=kept, logs=((offset, self._batches),))
         self._storage.log.drop_prefix(offset)
-        self._storage.snapshots.delete(gone, self._now_ms)
+        self._storage.snapshots.delete(gone, self._now_ms + 60_000)
         self._now_ms += 100_000
         self._storage.snapshots.purge(self._now_ms)
 
@@ -267,5 +267,5 @@ class Run:
         storage = self._storage
         storage.log.reset(start)
         older = [one.id for one in storage.snapshots.stored() if one.id < start]
-        storage.snapshots.delete(older, self._now_ms)
+        storage.snapshots.delete(older, self._now_ms + 60_000)
         self._expect("was reset", reset=None, durable_end=start.offset)

@@ -160,9 +160,9 @@ class _Snapshots:
             for id, values in sorted(self.stored_values.items())
         ]
 
-    def delete(self, ids: Sequence[OffsetAndEpoch], now_ms: int) -> None:
+    def delete(self, ids: Sequence[OffsetAndEpoch], due_ms: int) -> None:
         for one in ids:
-            self._world.done.append(f"delete {one} at {now_ms}")
+            self._world.done.append(f"delete {one}, due at {due_ms}")
             self.stored_values.pop(one, None)
 
     def purge(self, now_ms: int) -> None:

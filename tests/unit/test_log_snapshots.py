@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from kraftwire.errors import InvariantError, StorageError, UsageError, WireError
-from kraftwire.limits import DELETE_DELAY_MS
 from kraftwire.log.files import LocalFiles
 from kraftwire.log.snapshots.store import SnapshotStore
 from kraftwire.messages.kraft_version_record import KRaftVersionRecord
@@ -219,7 +218,7 @@ def test_a_snapshot_is_served_in_pieces(store: SnapshotStore) -> None:
     for position in (-1, len(data)):
         with pytest.raises(UsageError, match=f"position {position} of snapshot 1200-3"):
             store.read(ID, position, 1)
-    store.delete([ID], NOW)
+    store.delete([ID], NOW + 60_000)
     with pytest.raises(UsageError, match="there is no snapshot 1200-3"):
         store.read(ID, 0, 1)
 
@@ -230,12 +229,12 @@ def test_a_deleted_snapshot_stays_readable_for_a_minute(
     """Whoever reads it may finish (KAFKA-12205)."""
     write(store)
     reader = store.reader(ID)
-    store.delete([ID, OffsetAndEpoch(1, 1)], NOW)
+    store.delete([ID, OffsetAndEpoch(1, 1)], NOW + 60_000)
     assert (store.stored(), store.newest) == ([], None)
     assert names(tmp_path) == [f"{1200:020d}-{3:010d}.checkpoint.deleted"]
-    store.purge(NOW + DELETE_DELAY_MS - 1)
+    store.purge(NOW + 60_000 - 1)
     assert names(tmp_path)
-    store.purge(NOW + DELETE_DELAY_MS)
+    store.purge(NOW + 60_000)
     assert names(tmp_path) == []
     assert sum(batch.count for batch in reader) == 100
     reader.close()

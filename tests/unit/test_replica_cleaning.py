@@ -86,8 +86,8 @@ def test_files_that_were_given_up_are_removed_later() -> None:
 
 def test_an_emptied_log_costs_all_older_snapshots() -> None:
     """They end where this replica's log does not begin any more, and may be of another history."""
-    bench = _Bench(SnapshotSettings())
+    bench = _Bench(SnapshotSettings(delete_delay_ms=5))
     bench.core.answer = lambda _: [fx.ResetLog(_IDS[1])]
     bench.runner.handle(ev.ShutdownRequested(), 7, WALL_MS)
-    assert bench.world.done == ["empty to 20-1", "delete 10-1 at 7"]
+    assert bench.world.done == ["empty to 20-1", "delete 10-1, due at 12"]
     assert bench.left == _IDS[1:]

@@ -63,8 +63,8 @@ def test_effects_are_carried_out_in_order() -> None:
         "truncate 0",
         "empty to 100-3",
         "drop below 100",
-        "delete 20-1 at 0",
-        "delete 50-2 at 0",
+        "delete 20-1, due at 60000",
+        "delete 50-2, due at 60000",
         "send 2",
     ]
 

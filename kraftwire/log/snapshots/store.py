@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kraftwire.errors import StorageError, UsageError, WireError, check
-from kraftwire.limits import DELETE_DELAY_MS
 from kraftwire.log.files import File, Files
 from kraftwire.log.names import (
     DELETED_SUFFIX,
@@ -232,8 +231,8 @@ class SnapshotStore:
 
     # ---- deletion
 
-    def delete(self, snapshots: Iterable[OffsetAndEpoch], now_ms: int) -> None:
-        """Forget snapshots; `purge` removes their files when nobody reads them any more.
+    def delete(self, snapshots: Iterable[OffsetAndEpoch], due_ms: int) -> None:
+        """Forget snapshots; `purge` removes their files from `due_ms` on, when nobody reads them.
 
         Order: the log's start is behind them, or will be at the next start. Those that are not
         there are passed over. Raises: StorageError.
@@ -242,10 +241,10 @@ class SnapshotStore:
             if self._stored.pop(snapshot, None) is not None:
                 path = self._path(snapshot)
                 self._files.rename(path, path + DELETED_SUFFIX)
-                self._deleted.append((now_ms + DELETE_DELAY_MS, path + DELETED_SUFFIX))
+                self._deleted.append((due_ms, path + DELETED_SUFFIX))
 
     def purge(self, now_ms: int) -> None:
-        """Remove the files of snapshots that were deleted a minute ago (R-SNAP-6).
+        """Remove the files of deleted snapshots whose time has come (R-SNAP-6).
 
         Raises: StorageError.
         """
