@@ -203,11 +203,18 @@ def test_a_static_quorum_becomes_dynamic(tmp_path: Path, leads: str) -> None:
         leader = quorum.leader(among=[3] if leads == "ours" else [1, 2])
         tools = Tools(quorum)
 
+        said: list[str] = []
+
         def upgrade() -> bool:
             """Voters tell what they support within seconds after an election."""
-            return tools.upgrade("kraft.version", 1).returncode == 0
+            result = tools.upgrade("kraft.version", 1)
+            said.append(result.stdout + result.stderr)
+            return result.returncode == 0
 
-        wait_until(upgrade, "the upgrade of kraft.version", quorum.last_lines)
+        def told() -> str:
+            return "\n".join([*said[-1:], quorum.last_lines()])
+
+        wait_until(upgrade, "the upgrade of kraft.version", told)
         assert tools.feature_levels()["kraft.version"] == "1"
         # A leader of ours next to Java's voters is no active controller: it writes nothing itself.
         quorum.check_logs_agree()
