@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from kraftwire.errors import UsageError
+from kraftwire.errors import StorageError, UsageError
 from kraftwire.log.files import Files, Lock
 from kraftwire.log.meta_properties import (
     MetaProperties,
@@ -128,8 +128,21 @@ class Storage:
         return self._own.directory_id
 
     def stored_state(self) -> StoredState:
-        """What the core starts from."""
-        stored = self._state_file.read() or QuorumState()
+        """What the core starts from.
+
+        Raises: StorageError if quorum-state is missing next to a log with records. It is written
+        before the first record, so it was lost, and with it perhaps a vote (S3). Kafka takes the
+        epoch from the log and goes on.
+        """
+        stored = self._state_file.read()
+        if stored is None and self.log.end_offset > self.log.start_offset:
+            raise StorageError(
+                f"the file is missing, though the log ends at offset {self.log.end_offset}: this "
+                "replica may have voted, and could vote again in the same epoch; restore the file, "
+                "or let the replica come back from the quorum with a new directory",
+                file=self._state_file.path,
+            )
+        stored = stored or QuorumState()
         voted = None
         if stored.voted_id >= 0:
             voted = ReplicaKey(stored.voted_id, stored.voted_directory_id)

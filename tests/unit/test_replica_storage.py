@@ -13,6 +13,7 @@ from kraftwire.log.meta_properties import MetaProperties, write_meta_properties
 from kraftwire.raft.effects import ElectionState, PersistQuorumState
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.replica.storage import Directories, Storage
+from tests.support.log_batches import append
 
 CLUSTER_ID = "vPeOCWypqUOSepEvx0cbog"
 DIRECTORY_ID = bytes(range(16))
@@ -118,4 +119,20 @@ def test_a_vote_is_remembered(tmp_path: Path) -> None:
     storage.close()
     storage = Storage.open(node, FILES)
     assert storage.stored_state().election == state
+    storage.close()
+
+
+def test_a_lost_quorum_state_is_noticed(tmp_path: Path) -> None:
+    """S3: it may have held a vote, which must not be given again; an empty log needs none."""
+    node = config(tmp_path / "a")
+    storage = Storage.open(node, FILES)
+    assert storage.stored_state().election == ElectionState()
+    storage.persist(PersistQuorumState(ElectionState(epoch=4), 0, (1, 2)))
+    append(storage.log, epoch=4)
+    storage.close()
+    (state_file,) = (tmp_path / "a").rglob("quorum-state")
+    state_file.unlink()
+    storage = Storage.open(node, FILES)
+    with pytest.raises(StorageError, match=r"though the log ends at offset 1: .* may have voted"):
+        storage.stored_state()
     storage.close()
