@@ -126,17 +126,17 @@ class Calm:
         return True
 
     def can_elect(self) -> bool:
-        """Whether any voter has a log that a majority of its set may vote for.
+        """Whether anybody who may stand has a log that a majority of its set may vote for.
 
-        It need not be so: whoever alone has the record that removes it cannot stand for election,
-        and gives no vote to the others, whose logs are shorter.
+        It need not be so: of the two voters that are left after a third was removed, one may have
+        lost its disk before, which is no replica of the set any more.
         """
         shelves = self.world.book.shelves.values()
         for shelf in shelves:
             log = (shelf.last_epoch, shelf.end)
             older = [one.key for one in shelves if (one.last_epoch, one.end) <= log]
             willing = [m for m in shelf.voters if any(matches(m, key) for key in older)]
-            if shelf.is_voter() and 2 * len(willing) > len(shelf.voters):
+            if shelf.may_stand() and 2 * len(willing) > len(shelf.voters):
                 return True
         return False
 
