@@ -18,9 +18,10 @@ $(STAMP): pyproject.toml
 demo: setup
 	@$(BIN)/python -m tools.demo
 
-# For people: all tests, spread over two processors.
+# For people: all tests, spread over two processors. In the order of the folders, which has the long
+# stories with real Kafka before the many short unit tests: so both processors end at the same time.
 test: setup check
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 # What is searched rather than tested: simulation, the timeless explorer, crash images, real quorums
 # under faults. Each part gets its share of PROOF_SECONDS.
