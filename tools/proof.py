@@ -54,6 +54,7 @@ PARTS = (
     ),
     Part("crash images", 0.18, ("tests.crash", "--images", "{images}")),
     Part("nemesis", 0.10, ("tests.nemesis", "--seconds", "{seconds}")),
+    Part("mutants", 0.08, ("tests.mutants", "--rotate", "60", "--within", "{seconds}")),
 )  # fmt: skip
 
 

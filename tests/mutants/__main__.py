@@ -6,12 +6,17 @@ import argparse
 import os
 import sys
 import time
+from math import inf
 
 from tests.mutants.catalogue import ALL
+from tests.mutants.choosing import matching, of_the_day
+from tests.mutants.figures import as_json, as_table
 from tests.mutants.mutant import Mutant
-from tests.mutants.running import baseline, run, summary
+from tests.mutants.running import checked, run
 
 _FAILED = 1
+
+_DAY_S = 86_400
 
 
 def _options() -> argparse.Namespace:
@@ -21,40 +26,47 @@ def _options() -> argparse.Namespace:
     choice.add_argument(
         "--rotate", type=int, metavar="K", help="try K of them, other ones every day"
     )
-    parser.add_argument("--only", metavar="TEXT", help="try those whose name or ring has this text")
+    parser.add_argument(
+        "--only",
+        metavar="TEXT",
+        action="append",
+        default=[],
+        help="only those whose name or ring has this text; may be given more than once",
+    )
     parser.add_argument("--day", type=int, help="the day that --rotate takes, instead of today")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes to use")
-    parser.add_argument("--within", type=float, help="begin no further one after so many seconds")
+    parser.add_argument(
+        "--within", type=float, default=inf, metavar="SECONDS", help="begin none after that time"
+    )
+    parser.add_argument("--table", action="store_true", help="end with a table of the rings")
     return parser.parse_args()
 
 
 def _chosen(options: argparse.Namespace) -> list[Mutant]:
-    found = [m for m in ALL if not options.only or options.only in f"{m.name} {m.ring}"]
+    found = matching(ALL, options.only)
     if options.rotate is None:
         return found
-    day = options.day if options.day is not None else int(time.time() // 86_400)
-    start = day * options.rotate % len(found)
-    return (found[start:] + found[:start])[: options.rotate]
+    day = options.day if options.day is not None else int(time.time() // _DAY_S)
+    return of_the_day(found, options.rotate, day)
 
 
 def main() -> int:
-    """Try the chosen mutants; exit code 1 if one survives, or a ring fails without any."""
+    """Try the chosen mutants; exit code 1 unless each is killed."""
     options, begin = _options(), time.monotonic()
     mutants = _chosen(options)
-    broken = baseline(mutants, options.jobs)
-    for ring, by in broken.items():
-        print(f"{ring} fails without a mutant: {by}", file=sys.stderr)
-    if broken:
-        return _FAILED
     verdicts = []
-    for verdict in run(mutants, options.jobs):
+    for verdict in run(mutants, options.jobs, begin + options.within):
         verdicts.append(verdict)
-        by = verdict.by or "SURVIVED"
+        by = verdict.problem or verdict.by or "SURVIVED"
         print(f"{verdict.cpu_s:6.1f} s  {verdict.name}: {by}", flush=True)
-        if options.within is not None and time.monotonic() - begin > options.within:
-            break
-    print(summary(verdicts, len(ALL), time.monotonic() - begin))
-    return _FAILED if any(not one.by for one in verdicts) else 0
+    verdicts = checked(verdicts)
+    for verdict in verdicts:
+        if verdict.problem and verdict.by:
+            print(f"{verdict.name}: {verdict.by} {verdict.problem}", file=sys.stderr)
+    if options.table:
+        print(as_table(verdicts))
+    print(as_json(verdicts, len(ALL), time.monotonic() - begin))
+    return 0 if all(one.is_killed for one in verdicts) else _FAILED
 
 
 if __name__ == "__main__":

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
+import signal
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
+from types import FrameType
 
 import pytest
 
@@ -17,48 +20,83 @@ from kraftwire.sim.timeless.run import explore
 from tests.history.putting_back import put_back
 from tests.mutants.mutant import TIMELESS, Mutant
 
-__all__ = ["Verdict", "baseline", "run", "timeless"]
+__all__ = ["Verdict", "checked", "run", "timeless"]
 
 # CPU seconds that the timeless ring gets for one mutant.
 BUDGET_S = 40.0
 
+# CPU seconds after which a test that a mutant keeps from ending has failed.
+ENDLESS_S = 120.0
+
 _TESTS_FAILED = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a mutant. `by` says what noticed it, empty if nothing did."""
+    """What became of a mutant.
+
+    `by` says what noticed it, empty if nothing did: `test` as pytest names it, or the timeless ring
+    at `seed`. `problem` says why the attempt proves nothing: the edit no longer applies, or the
+    same fails without the mutant too.
+    """
 
     name: str
     ring: str
-    by: str
-    cpu_s: float
+    by: str = ""
+    cpu_s: float = 0.0
+    problem: str = ""
+    test: str = ""
+    seed: int | None = None
+
+    @property
+    def is_killed(self) -> bool:
+        """Whether the ring has noticed this mutant, and nothing but it."""
+        return bool(self.by) and not self.problem
 
 
-def timeless(budget_s: float = BUDGET_S) -> str:
-    """The invariant that the timeless ring finds broken, with the seed; empty if it finds none."""
+class _Endless(BaseException):
+    """A mutant keeps its ring from ending; no `except Exception` of the code gets it."""
+
+
+@contextmanager
+def _bounded(seconds: float) -> Iterator[None]:
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise _Endless(f"still running after {seconds:.0f} CPU seconds")
+
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def timeless(budget_s: float = BUDGET_S) -> tuple[str, int]:
+    """What the timeless ring finds broken, empty if nothing, and the last seed it tried."""
     begin = time.process_time()
     seed = 0
-    while time.process_time() - begin < budget_s:
+    while True:
         outcome = explore(draw(seed))
         if outcome.invariant:
-            return f"{outcome.invariant} at seed {seed}"
+            detail = f" ({outcome.detail})" if outcome.invariant == "BUG" else ""
+            return f"{outcome.invariant} at seed {seed}{detail}", seed
+        if time.process_time() - begin >= budget_s:
+            return "", seed
         seed += 1
-    return ""
 
 
-def _pytest(ring: str) -> str:
-    """The test that fails first; empty if all pass."""
+def _pytest(rings: Sequence[str], *options: str) -> tuple[int, list[str]]:
+    """The exit code, and the tests that fail. Shape: a test by its file, without parameters."""
     failed: list[str] = []
 
     class _Listener:
         def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
             if report.failed:
-                failed.append(report.nodeid.rpartition("/")[2])
+                failed.append(report.nodeid.partition("[")[0])
 
         def pytest_collectreport(self, report: pytest.CollectReport) -> None:
             if report.failed:
-                failed.append(f"collection of {report.nodeid}")
+                failed.append(report.nodeid)
 
     with (
         open(os.devnull, "w", encoding="utf-8") as nowhere,
@@ -66,55 +104,67 @@ def _pytest(ring: str) -> str:
         redirect_stderr(nowhere),
     ):
         # What is imported already cannot be rewritten for better messages, and none are read here.
-        options = ["-x", "-q", "--assert=plain", "-p", "no:xdist"]
-        code = pytest.main([*options, *ring.split()], [_Listener()])
-    if code == 0:
-        return ""
-    return failed[0] if failed else f"pytest ends with {int(code)}"
+        fixed = ["-q", "--assert=plain", "-p", "no:xdist", *options]
+        code = pytest.main([*fixed, *rings], [_Listener()])
+    return int(code), failed
 
 
-def _try(ring: str) -> str:
-    return timeless() if ring == TIMELESS else _pytest(ring)
+def _by_tests(verdict: Verdict) -> Verdict:
+    code, failed = _pytest(verdict.ring.split(), "-x")
+    if failed:
+        return replace(verdict, by=failed[0], test=failed[0])
+    if code:
+        return replace(verdict, problem=f"pytest ends with {code}: no such test?")
+    return verdict
 
 
-def _in_child(mutant: Mutant) -> Verdict:
+def _tried(mutant: Mutant) -> Verdict:
+    verdict = Verdict(mutant.name, mutant.ring)
+    try:
+        put_back(mutant.bug, pytest.MonkeyPatch())
+    except (AssertionError, AttributeError, ImportError) as error:
+        return replace(verdict, problem=f"the edit does not apply: {error}")
+    try:
+        with _bounded(ENDLESS_S):
+            if mutant.ring != TIMELESS:
+                return _by_tests(verdict)
+            by, seed = timeless()
+            return replace(verdict, by=by, seed=seed)
+    except _Endless as endless:
+        return replace(verdict, by=str(endless))
+
+
+def _in_child(mutant: Mutant, until: float) -> Verdict | None:
     """The process ends after this one mutant, so nothing has to be put right again."""
-    put_back(mutant.bug, pytest.MonkeyPatch())
-    by = _try(mutant.ring)
-    return Verdict(mutant.name, mutant.ring, by, time.process_time())
+    if time.monotonic() >= until:
+        return None
+    return replace(_tried(mutant), cpu_s=time.process_time())
 
 
-def _quietly(ring: str) -> tuple[str, str]:
-    return ring, "" if ring == TIMELESS else _pytest(ring)
-
-
-def run(mutants: Iterable[Mutant], jobs: int) -> Iterator[Verdict]:
-    """Try mutants. Order: as they end."""
+def run(mutants: Iterable[Mutant], jobs: int, until: float = inf) -> Iterator[Verdict]:
+    """Try mutants. Order: as they end. After the monotonic time `until` none begins any more."""
+    attempt = partial(_in_child, until=until)
     with multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=1) as pool:
-        yield from pool.imap_unordered(_in_child, mutants, chunksize=1)
+        for verdict in pool.imap_unordered(attempt, mutants, chunksize=1):
+            if verdict is not None:
+                yield verdict
 
 
-def baseline(mutants: Iterable[Mutant], jobs: int) -> dict[str, str]:
-    """The rings that fail without any mutant, with what failed: they prove nothing."""
-    rings = sorted({mutant.ring for mutant in mutants})
-    with multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=1) as pool:
-        return {ring: by for ring, by in pool.imap_unordered(_quietly, rings, chunksize=1) if by}
-
-
-def summary(verdicts: list[Verdict], total: int, seconds: float) -> str:
-    """The figures, as one line of JSON."""
-    killed = [one for one in verdicts if one.by]
-    rings: dict[str, int] = {}
-    for one in killed:
-        ring = one.ring if one.ring == TIMELESS else "tests"
-        rings[ring] = rings.get(ring, 0) + 1
-    return json.dumps(
-        {
-            "mutants": total,
-            "tried": len(verdicts),
-            "killed": len(killed),
-            "survived": [one.name for one in verdicts if not one.by],
-            "by": rings,
-            "seconds": round(seconds, 1),
-        }
-    )
+def checked(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The same, but for those whose test or seed fails without a mutant as well."""
+    tests = sorted({one.test for one in verdicts if one.test})
+    broken: list[str] = []
+    if tests:
+        # Here nothing has been edited, and a process of its own leaves no traces.
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            code, broken = pool.apply(_pytest, (tests,))
+        if code > _TESTS_FAILED:
+            broken = tests
+    seeds = {one.seed for one in verdicts if one.by and one.seed is not None}
+    found = {seed for seed in sorted(seeds) if explore(draw(seed)).invariant}
+    return [
+        replace(one, problem="fails without the mutant too")
+        if one.test in broken or (one.by and one.seed in found)
+        else one
+        for one in verdicts
+    ]

@@ -44,3 +44,32 @@ async def test_answers_leave_before_the_flush_that_follows_them(
         await trio.testing.wait_all_tasks_blocked()
         assert world.done == ["answered"] * 3 + ["flush"]
         world.done.clear()
+
+
+@pytest.mark.trio
+async def test_the_files_of_the_log_are_locked_for_others_during_a_flush(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """A flush may run in a thread: until it has ended nobody may cut or close what it syncs."""
+    del autojump_clock
+    world = World()
+    taken: list[bool] = []
+
+    def answer(event: ev.Event) -> list[fx.Effect]:
+        return [fx.FlushLog(1, 0)] if isinstance(event, ev.ShutdownRequested) else []
+
+    driver = make(FakeCore(answer), world)
+
+    def during_flush() -> None:
+        lock = driver._threads.lock
+        if is_free := lock.acquire(blocking=False):
+            lock.release()
+        taken.append(is_free)
+
+    world.during_flush = during_flush
+    await run(driver, nursery)
+    driver.submit(ev.ShutdownRequested())
+    await trio.testing.wait_all_tasks_blocked()
+    assert taken == [False]
+    assert driver._threads.lock.acquire(blocking=False)
+    driver._threads.lock.release()

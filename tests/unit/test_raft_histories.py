@@ -104,3 +104,14 @@ def test_the_voters_of_a_java_quorum_are_read_from_its_log() -> None:
     for entry in history.current:
         assert entry.key.has_directory_id
         assert (entry.kraft_version_min, entry.kraft_version_max) == (0, 1)
+
+
+def test_a_snapshot_takes_all_sets_but_the_one_in_force_at_its_end() -> None:
+    """R-ID-8: the next snapshot states it, and a cut returns to it."""
+    log = [(0, batch(0, VERSION_1, voters(1))), (9, batch(9, voters(1, 2)))]
+    history = VoterHistory(STATIC, [*log, (20, batch(20, voters(1, 2, 3)))])
+    history.prune(15)
+    assert sorted(history.at(19).voters.voters) == [1, 2]
+    assert history.at(8).voters is STATIC
+    assert history.truncate(20)
+    assert (sorted(history.current.voters), history.kraft_version) == ([1, 2], 1)

@@ -76,6 +76,15 @@ def test_registering_an_epoch_forgets_what_it_contradicts() -> None:
     assert list(picture.registered_epochs) == [(0, 1), (10, 3), (15, 4)]
 
 
+def test_an_epoch_without_records_gives_way_to_the_next() -> None:
+    """R-FET-9: its leader wrote nothing, and led again before anybody else did."""
+    picture = log()
+    picture.register_epoch(6, 25)
+    picture.register_epoch(8, 25)
+    assert list(picture.registered_epochs) == [(0, 1), (10, 3), (20, 4), (25, 8)]
+    assert picture.end_of_epoch(6) == (25, 4)
+
+
 def test_cutting_at_the_end_takes_back_an_epoch_without_records() -> None:
     """A leader that wrote nothing must not keep claiming its epoch against the next leader."""
     picture = log()
@@ -184,6 +193,7 @@ def test_the_epoch_before_an_offset_names_a_snapshot(offset: int, epoch: int) ->
         (3, 10, 10),
         (4, 99, 25),
         (2, 18, 10),
+        (2, 5, 10),
         (9, 99, 25),
         (3, -5, 0),
     ],

@@ -204,6 +204,38 @@ def test_the_same_voter_twice_is_no_majority() -> None:
     assert progress.quorum_deadline_ms == 3300
 
 
+def test_a_majority_has_to_be_heard_anew_each_time() -> None:
+    """R-CQ-2: who fetched once and is gone keeps no leader, together with the last one left."""
+    progress = leader(static(1, 2, 3, 4, 5))
+    progress.record_fetch(TWO, 5, 100)
+    progress.record_fetch(THREE, 5, 200)
+    assert progress.quorum_deadline_ms == 3200
+    progress.record_fetch(TWO, 5, 2000)
+    assert progress.quorum_deadline_ms == 3200
+
+
+def test_who_has_left_the_set_is_not_heard_any_more() -> None:
+    """R-CQ-2: a fetch from before the change is none of the new set."""
+    progress = leader(static(1, 2, 3, 4, 5))
+    progress.record_fetch(TWO, 5, 100)
+    progress.voters_changed(static(1, 3, 4, 5), 150)
+    progress.record_fetch(THREE, 5, 200)
+    assert progress.quorum_deadline_ms == 3000
+    progress.record_fetch(ReplicaKey(4), 5, 300)
+    assert progress.quorum_deadline_ms == 3300
+
+
+def test_another_disk_under_the_id_of_a_voter_begins_anew() -> None:
+    """R-REP-5, S17: what the disk before it had acknowledged is gone with that."""
+    progress = grown(20, VoterSet.of(Voter(ME), Voter(TWO), Voter(THREE)))
+    progress.record_fetch(TWO, 20, 1)
+    replaced = ReplicaKey(2, b"x" * 16)
+    progress.voters_changed(VoterSet.of(Voter(ME), Voter(replaced), Voter(THREE)), 2)
+    assert progress.high_watermark(-1) == -1
+    assert progress.voters[2].end_offset == -1
+    assert progress.observers[TWO].end_offset == 20
+
+
 def test_a_message_in_the_leaders_own_name_proves_nothing() -> None:
     """R-CQ-3: a peer cannot keep a leader alive by naming itself like it."""
     progress = leader(static(1, 2))

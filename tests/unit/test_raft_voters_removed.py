@@ -100,6 +100,18 @@ def test_a_leader_that_is_removed_leads_on_without_counting_itself() -> None:
     assert (lone.core.role, lone.core.high_watermark) == ("leader", mark)
 
 
+def test_a_removed_leader_stays_while_only_older_records_are_committed() -> None:
+    """R-REM-3: if it left now, its successor might lack the removal, and it would lead again."""
+    lone = leading()
+    append(lone, b"x")
+    end = lone.core.end_offset
+    assert lone.request(remove_voter(1)) is None
+    for follower in (2, 3):
+        fetches(lone, follower, end)
+    assert (lone.core.high_watermark, lone.core.end_offset) == (end, end + 1)
+    assert lone.core.role == "leader"
+
+
 def test_a_removed_leader_answers_and_resigns_once_that_is_committed() -> None:
     """R-REM-5: answer first, then EndQuorumEpoch to those that are left."""
     lone = leaving()

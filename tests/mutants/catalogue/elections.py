@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 
 _VOTES = "kraftwire.raft.elections"
 _TURNS = "kraftwire.raft.transitions"
+_STATE = "kraftwire.raft.state:RaftState"
 
 MUTANTS = (
     Mutant(
@@ -55,14 +56,14 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "a follower of an epoch votes in it",
+        "a nominee that knows the leader of an epoch votes in it",
         "R-VOTE-6, S3",
         Edit(
             f"{_VOTES}:_decide_standard",
             "if role.leader_id >= 0 or not is_up_to_date:",
             "if not is_up_to_date:",
         ),
-        "tests/unit/test_raft_votes.py",
+        "tests/unit/test_raft_votes_kept.py",
     ),
     Mutant(
         "another directory of this node gets its vote",
@@ -127,7 +128,7 @@ MUTANTS = (
             "voter.key: True if voter.matches(own) else None for voter in voters",
             "voter.key: True if voter.key.id == own.id else None for voter in voters",
         ),
-        "tests/unit/test_raft_votes.py tests/unit/test_raft_voters_in_force.py",
+        "tests/unit/test_raft_votes_kept.py",
     ),
     Mutant(
         "a candidate stands in its old epoch",
@@ -146,6 +147,7 @@ MUTANTS = (
             "    if keep:\n        check(",
             "    if not keep:\n        new.voted = old.voted\n    if keep:\n        check(",
         ),
+        "tests/unit/test_raft_votes_kept.py",
     ),
     Mutant(
         "a follower keeps its vote on a new epoch",
@@ -155,6 +157,7 @@ MUTANTS = (
             "old.voted if epoch == old.epoch else None,",
             "old.voted,",
         ),
+        "tests/unit/test_raft_votes_kept.py",
     ),
     Mutant(
         "a follower forgets its vote of the epoch",
@@ -226,21 +229,43 @@ MUTANTS = (
             "if state.log.flushed_offset < state.log.end_offset:",
             "if state.log.flushed_offset < 0:",
         ),
+        "tests/unit/test_raft_standing.py",
     ),
     Mutant(
         "an observer stands",
         "R-ROLE-6, S18",
         Edit(
-            "kraftwire.raft.core:_may_stand",
-            "return state.is_voter and _may_end_epoch(state)",
-            "return _may_end_epoch(state)",
+            f"{_STATE}.may_stand",
+            "return is_open and self.history.previous.is_voter(self.config.key)",
+            "return True",
         ),
+        "tests/unit/test_raft_standing.py",
+    ),
+    Mutant(
+        "a replica stands although its removal is committed",
+        "R-ROLE-6, S18",
+        Edit(
+            f"{_STATE}.may_stand",
+            "is_open = where is not None and where >= known",
+            "is_open = where is not None",
+        ),
+        "tests/unit/test_raft_voters_in_force.py",
+    ),
+    Mutant(
+        "a replica whose removal may be lost does not stand",
+        "L1",
+        Edit(
+            f"{_STATE}.may_stand",
+            "return is_open and self.history.previous.is_voter(self.config.key)",
+            "return False",
+        ),
+        "tests/unit/test_raft_voters_in_force.py",
     ),
     Mutant(
         "elections have no jitter",
         "R-VOTE-12, L1",
         Edit(
-            "kraftwire.raft.state:RaftState.random_timeout",
+            f"{_STATE}.random_timeout",
             "return self.now + timeout + self.random.randrange(timeout)",
             "return self.now + timeout",
         ),
@@ -260,7 +285,7 @@ MUTANTS = (
         "followers of a dead leader stand together",
         "R-ROLE-5, L1",
         Edit(
-            "kraftwire.raft.state:RaftState.random_patience",
+            f"{_STATE}.random_patience",
             "wait = timers.fetch_timeout_ms + self.random.randrange(fifth + 1)",
             "wait = timers.fetch_timeout_ms",
         ),
@@ -293,7 +318,7 @@ MUTANTS = (
             "if election.epoch < last_epoch:",
             "if election.epoch < 0:",
         ),
-        "tests/history/test_divergence.py tests/unit/test_raft_votes.py",
+        "tests/unit/test_raft_votes_kept.py",
     ),
     Mutant(
         "a contradicting leader is believed",

@@ -122,6 +122,7 @@ MUTANTS = (
             "self._needed = len(voters) // 2 + (0 if leads_as_voter else 1)",
             "self._needed = max(0, len(voters) // 2 - 1)",
         ),
+        "tests/unit/test_raft_progress.py",
     ),
     Mutant(
         "what was heard once is heard for ever",
@@ -170,7 +171,7 @@ MUTANTS = (
             "if position == 0:\n        return 0",
             "if position == 0:\n        return longest",
         ),
-        "tests/history/test_elections.py",
+        "tests/unit/test_raft_successors.py",
     ),
     Mutant(
         "a resigned leader's followers still refuse pre-votes",
@@ -180,7 +181,7 @@ MUTANTS = (
             "role.has_fetched = False",
             "pass",
         ),
-        "tests/history/test_elections.py",
+        "tests/unit/test_raft_successors.py",
     ),
     Mutant(
         "a state machine hears that it leads too early",
@@ -219,6 +220,6 @@ MUTANTS = (
             "if leader is None or event.epoch < role.epoch:",
             "if leader is None:",
         ),
-        "tests/unit/test_raft_first_batch.py",
+        "tests/unit/test_raft_appends.py",
     ),
 )

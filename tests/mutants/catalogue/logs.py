@@ -6,6 +6,9 @@ from tests.history.putting_back import Edit
 from tests.mutants.mutant import Mutant
 
 _LOG = "kraftwire.log.metadata_log:MetadataLog"
+_RUNNER = "kraftwire.replica.runner:Runner"
+_LOCKED = "with self._workers.lock:"
+_LOCKS = "tests/unit/test_replica_runner.py"
 
 MUTANTS = (
     Mutant(
@@ -72,19 +75,19 @@ MUTANTS = (
         "a flush syncs nothing",
         "D2, D3",
         Edit(f"{_LOG}.flush", "segment.sync()", "pass"),
-        "tests/unit/test_log_crashes.py tests/unit/test_log_metadata_log.py",
+        "tests/unit/test_log_power.py",
     ),
     Mutant(
         "a new segment's name is not durable",
         "D7",
         Edit(f"{_LOG}._roll", "self._files.fsync_dir(self.directory)", "pass"),
-        "tests/unit/test_log_crashes.py tests/unit/test_log_metadata_log.py",
+        "tests/unit/test_log_power.py",
     ),
     Mutant(
         "a log goes on after its disk has failed",
         "D9",
         Edit(f"{_LOG}.append", "self._ensure_usable()", "pass"),
-        "tests/unit/test_log_metadata_log.py tests/unit/test_log_files.py",
+        "tests/unit/test_log_power.py",
     ),
     Mutant(
         "the mark is lowered after the cut",
@@ -96,8 +99,7 @@ MUTANTS = (
         "a replaced file is not synced before it gets its name",
         "D1",
         Edit("kraftwire.log.atomic:replace_file", "fdatasync()", "size()"),
-        "tests/history/test_votes.py tests/unit/test_log_quorum_state.py "
-        "tests/unit/test_log_crashes.py",
+        "tests/history/test_votes.py tests/unit/test_log_quorum_state.py",
     ),
     Mutant(
         "the flush mark comes before the flush",
@@ -158,5 +160,39 @@ MUTANTS = (
             "if start_offset >= 0:",
         ),
         "tests/unit/test_log_start.py",
+    ),
+    Mutant(
+        "a log is cut in the midst of a flush",
+        "D5, D9",
+        Edit(f"{_RUNNER}._truncate_log", _LOCKED, "if self._workers.lock:"),
+        _LOCKS,
+    ),
+    Mutant(
+        "a log is replaced in the midst of a flush",
+        "D5, D9",
+        Edit(f"{_RUNNER}._reset_log", _LOCKED, "if self._workers.lock:"),
+        _LOCKS,
+    ),
+    Mutant(
+        "a log's beginning goes in the midst of a flush",
+        "D5, D9",
+        Edit(f"{_RUNNER}._drop_log_prefix", _LOCKED, "if self._workers.lock:"),
+        _LOCKS,
+    ),
+    Mutant(
+        "a flush does not keep others from the files",
+        "D5, D9",
+        Edit(f"{_RUNNER}._sync", _LOCKED, "if self._workers.lock:"),
+        _LOCKS,
+    ),
+    Mutant(
+        "the lock of a node's files lets two in",
+        "D5, D9",
+        Edit(
+            "kraftwire.node.driver:_Threads.__init__",
+            "self.lock = threading.Lock()",
+            "self.lock = threading.Semaphore(2)",
+        ),
+        "tests/unit/test_node_driver_flush.py",
     ),
 )

@@ -17,6 +17,7 @@ MUTANTS = (
             "if batch.is_control:",
             "if batch.is_control and batch.end_offset <= state.high_watermark:",
         ),
+        "tests/unit/test_raft_voters_in_force.py",
     ),
     Mutant(
         "a follower does not observe the voters that it appends",
@@ -35,6 +36,7 @@ MUTANTS = (
             "if state.history.truncate(end):",
             "if end < 0:",
         ),
+        "tests/unit/test_raft_voters_pending.py",
     ),
     Mutant(
         "a cut takes back one record too few",
@@ -102,6 +104,7 @@ MUTANTS = (
             "if present is not None:",
             "if present is not None and present.key == voter.key:",
         ),
+        "tests/unit/test_raft_voters_added.py",
     ),
     Mutant(
         "a voter is added that lags",

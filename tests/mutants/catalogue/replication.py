@@ -32,9 +32,10 @@ MUTANTS = (
         "R-FET-22, S8",
         Edit(
             f"{_FOLLOWS}:_follow_high_watermark",
-            "if mark > state.committed:",
-            "if mark != state.committed:",
+            "if state.high_watermark < mark >= state.log.start_offset:",
+            "if state.high_watermark != mark >= state.log.start_offset:",
         ),
+        "tests/unit/test_raft_appends.py",
     ),
     Mutant(
         "what is committed is cut",
@@ -143,6 +144,7 @@ MUTANTS = (
             "if base != next_offset:",
             "if base > next_offset:",
         ),
+        "tests/unit/test_raft_batches.py",
     ),
     Mutant(
         "a batch of a later epoch is taken",

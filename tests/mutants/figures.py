@@ -1,0 +1,48 @@
+"""What the verdicts come to: as a line of JSON, and as a table of the rings."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import median
+
+from tests.mutants.mutant import TIMELESS
+from tests.mutants.running import Verdict
+
+__all__ = ["as_json", "as_table"]
+
+
+def _kind(ring: str) -> str:
+    """The timeless ring, or the folder of the tests that are the ring."""
+    return ring if ring == TIMELESS else "/".join(ring.split("/")[:2])
+
+
+def as_json(verdicts: Sequence[Verdict], total: int, seconds: float) -> str:
+    """The figures, as one line of JSON. `total` is how many there are, tried or not."""
+    killed: dict[str, int] = defaultdict(int)
+    for one in verdicts:
+        killed[_kind(one.ring)] += one.is_killed
+    return json.dumps(
+        {
+            "mutants": total,
+            "tried": len(verdicts),
+            "killed": sum(killed.values()),
+            "survived": [one.name for one in verdicts if not one.by and not one.problem],
+            "proves_nothing": [one.name for one in verdicts if one.problem],
+            "by": {ring: count for ring, count in sorted(killed.items()) if count},
+            "seconds": round(seconds, 1),
+        }
+    )
+
+
+def as_table(verdicts: Sequence[Verdict]) -> str:
+    """How many mutants each ring kills, and in how many CPU seconds: rows of Markdown."""
+    seconds: dict[str, list[float]] = defaultdict(list)
+    for one in verdicts:
+        if one.is_killed:
+            seconds[_kind(one.ring)].append(one.cpu_s)
+    rows = ["| ring | killed | median CPU s | worst CPU s |", "|---|---:|---:|---:|"]
+    for ring, took in sorted(seconds.items()):
+        rows.append(f"| `{ring}` | {len(took)} | {median(took):.1f} | {max(took):.1f} |")
+    return "\n".join(rows)

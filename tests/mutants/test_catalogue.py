@@ -1,0 +1,25 @@
+"""The catalogue fits the code as it is: a mutant that cannot be tried holds no rule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.history.putting_back import put_back
+from tests.mutants.catalogue import ALL
+from tests.mutants.mutant import TIMELESS, Mutant
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.name)
+def test_the_edit_applies(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code that has changed needs its mutant changed too, and its ring looked at."""
+    put_back(mutant.bug, monkeypatch)
+
+
+def test_the_rings_are_there() -> None:
+    """A ring that pytest does not find kills nothing."""
+    rings = {one for mutant in ALL for one in mutant.ring.split()} - {TIMELESS}
+    assert [one for one in sorted(rings) if not (_ROOT / one.partition("::")[0]).exists()] == []
