@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -10,9 +11,15 @@ from pathlib import Path
 import pytest
 
 from kraftwire.cli.main import main
+from kraftwire.sim.headline import headline
 from kraftwire.sim.invariants import MEANINGS
 from kraftwire.sim.plan import draw
 from kraftwire.sim.story import LINES_MAX, story
+from kraftwire.sim.violation import Violation
+from tests.simulation import elections_made, logs_made, snapshots_made
+from tests.simulation.timeless import elections_made as timeless_elections
+from tests.simulation.timeless import logs_made as timeless_logs
+from tests.simulation.timeless import members_made
 
 _LENGTH_MS = 60_000
 
@@ -86,6 +93,28 @@ def test_the_last_step_is_told_and_what_changes_nothing_is_counted(
     assert any("earlier steps" in line or "more steps of" in line for line in lines)
     assert any("more fetches of" in line and "change nothing" in line for line in lines)
     assert any("Vote v2 pre-vote epoch 10 candidate 4/AABA last 537@6" in line for line in timed)
+
+
+_MADE = [
+    *elections_made.BAD,
+    *logs_made.BAD,
+    *snapshots_made.BAD,
+    *timeless_elections.BAD,
+    *timeless_logs.BAD,
+    *members_made.BAD,
+]
+
+
+@pytest.mark.parametrize(("invariant", "history"), _MADE, ids=lambda v: getattr(v, "__name__", v))
+def test_every_checker_objects_in_words(invariant: str, history: Callable[[], None]) -> None:
+    """In both rings: a sentence, and values by their fields."""
+    with pytest.raises(Violation) as error:
+        history()
+    lines = headline(invariant, error.value.detail, error.value.odds)
+    print("\n".join(lines))
+    assert lines[0].startswith(f"{invariant}: ")
+    assert lines[1] == f"    must hold: {MEANINGS[invariant]}"
+    assert [line for line in lines if _RAW.search(line)] == []
 
 
 def test_a_replayed_plan_is_told_in_as_many_lines_as_wanted(
