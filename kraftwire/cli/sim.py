@@ -13,12 +13,14 @@ from pathlib import Path
 
 import click
 
-from kraftwire.cli.sim_options import SEED_MAX, progress, seeds_option, tell_violation
+from kraftwire.cli.sim_options import SEED_MAX, progress, seeds_option, violation_json
 from kraftwire.cli.sim_timeless import timeless
 from kraftwire.errors import UsageError
+from kraftwire.sim.headline import headline
 from kraftwire.sim.plan import Plan, draw
-from kraftwire.sim.run import Outcome, Totals, run_plan, run_seeds, timeline_of
+from kraftwire.sim.run import Outcome, Totals, run_plan, run_seeds
 from kraftwire.sim.shrink import shrink as shrunk
+from kraftwire.sim.story import LINES_MAX, story
 
 __all__ = ["sim"]
 
@@ -39,6 +41,8 @@ def sim() -> None:
       kraftwire sim replay plan.json     run what shrink has written
       kraftwire sim timeless --seeds 0-999   anything may happen next: no time
     """
+    # Recovery reports what it cuts off: that is what is tried here, thousands of times.
+    logging.getLogger("kraftwire").setLevel(logging.ERROR)
 
 
 sim.add_command(timeless)
@@ -55,8 +59,6 @@ def run(seeds: range, jobs: int, as_json: bool, marks: bool, within: float | Non
 
     Exit code 1 if an invariant was violated; how the failing cluster ended is on standard error.
     """
-    # Recovery reports what it cuts off: that is what is tried here, thousands of times.
-    logging.getLogger("kraftwire").setLevel(logging.ERROR)
     totals = Totals()
     begin = time.monotonic()
     shown = progress(len(seeds), "clusters")
@@ -89,7 +91,7 @@ def shrink(seed: int, tries: int, out: Path | None) -> int:
     if not run_plan(plan).invariant:
         raise UsageError(f"seed {seed} violates nothing")
     best = shrunk(plan, tries, _tell)
-    for line in timeline_of(best):
+    for line in story(best):
         print(line)
     text = json.dumps(best.to_json())
     print(text)
@@ -100,27 +102,33 @@ def shrink(seed: int, tries: int, out: Path | None) -> int:
 
 @sim.command(context_settings=_CONTEXT)
 @click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--lines", type=click.IntRange(1), default=60, help="Lines of the timeline to keep.")
+@click.option(
+    "--lines", type=click.IntRange(1), default=LINES_MAX, help="Lines of the timeline at most."
+)
 def replay(plan: Path, lines: int) -> int:
     """Run a plan that `shrink --out` has written, and print how it ends."""
     try:
         again = Plan.from_json(json.loads(plan.read_text(encoding="utf-8")))
     except (ValueError, TypeError, KeyError) as error:
         raise UsageError(f"{plan} is no plan: {error}") from error
-    for line in timeline_of(again, lines):
+    told = story(again, lines)
+    for line in told:
         print(line)
-    return _FAILED if run_plan(again).invariant else 0
+    return _FAILED if len(told) > 1 else 0
 
 
 def _report(outcome: Outcome, *, as_json: bool, in_full: bool) -> None:
     """Say what broke and how to see it again."""
     if as_json:
-        row = {"seed": outcome.seed, "invariant": outcome.invariant, "detail": outcome.detail}
+        row = violation_json(outcome.seed, outcome.invariant, outcome.detail, outcome.odds)
         print(json.dumps(row), flush=True)
     if in_full:
-        for line in timeline_of(draw(outcome.seed)):
-            print(line, file=sys.stderr)
-    tell_violation(outcome.seed, outcome.invariant, outcome.detail, outcome.odds)
+        lines = story(draw(outcome.seed))
+    else:
+        told = headline(outcome.invariant, outcome.detail, outcome.odds)
+        lines = [f"seed {outcome.seed}", *told]
+    for line in lines:
+        print(line, file=sys.stderr)
     print(f"kraftwire sim run --seeds {outcome.seed}-{outcome.seed}", file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""What the commands of `kraftwire sim` share: seeds, progress, the words of a violation."""
+"""What the commands of `kraftwire sim` share: seeds, progress, a violation as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from kraftwire.sim.invariants import meaning
 
-__all__ = ["SEED_MAX", "progress", "seeds_option", "tell_violation"]
+__all__ = ["SEED_MAX", "progress", "seeds_option", "violation_json"]
 
 SEED_MAX = 2**63 - 1
 
@@ -34,12 +34,17 @@ seeds_option = click.option(
 )
 
 
-def tell_violation(seed: int, invariant: str, detail: str, odds: tuple[str, ...]) -> None:
-    """Say on standard error what broke, what it means and what is at odds."""
-    print(f"seed {seed}: {invariant}: {detail}", file=sys.stderr)
-    for line in odds:
-        print(f"    {line}", file=sys.stderr)
-    print(f"    must hold: {meaning(invariant)}", file=sys.stderr)
+def violation_json(
+    seed: int, invariant: str, detail: str, odds: tuple[str, ...]
+) -> dict[str, object]:
+    """A violation as `--json` prints it."""
+    return {
+        "seed": seed,
+        "invariant": invariant,
+        "meaning": meaning(invariant),
+        "detail": detail,
+        "odds": list(odds),
+    }
 
 
 def progress(count: int, unit: str) -> Callable[[int, str], None]:

@@ -11,7 +11,8 @@ import time
 
 import click
 
-from kraftwire.cli.sim_options import progress, seeds_option
+from kraftwire.cli.sim_options import progress, seeds_option, violation_json
+from kraftwire.sim.headline import headline
 from kraftwire.sim.timeless.plan import draw
 from kraftwire.sim.timeless.run import Outcome, Totals, run_seeds
 from kraftwire.sim.timeless.shrink import shrink
@@ -61,11 +62,12 @@ def _report(outcome: Outcome, *, as_json: bool, in_full: bool) -> None:
     """Say what broke, how it comes to it, and how to see it again."""
     seed, invariant = outcome.seed, outcome.invariant
     if as_json:
-        row = {"seed": seed, "invariant": invariant, "detail": outcome.detail}
+        row = violation_json(seed, invariant, outcome.detail, outcome.odds)
         print(json.dumps(row), flush=True)
-    lines = [f"seed {seed}: {invariant}: {outcome.detail}"]
     if in_full:
         lines = story(*shrink(draw(seed), outcome.path, invariant))
+    else:
+        lines = [f"seed {seed}", *headline(invariant, outcome.detail, outcome.odds)]
     for line in lines:
         print(line, file=sys.stderr)
     print(f"kraftwire sim timeless --seeds {seed}-{seed}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What must hold in every cluster, each in one sentence: for those who read a violation.
+"""What must hold in every cluster, each in one sentence: for people who read a violation.
 
 Numbers are those of the table in this package's README.
 """
@@ -24,25 +24,26 @@ MEANINGS = {
     "S14": "a snapshot is the sum of what is committed below it, and covers the log's start",
     "S15": "a state machine gets every committed batch once, in order, and leads only after that",
     "S16": "voter sets differ by one voter, one change at a time; the latest in the log counts",
-    "S17": "only members of the voter set, directory id included, count for votes and commits",
-    "S18": "who is no voter does not campaign",
+    "S17": "only a majority of the voter set elects a leader, and nobody else counts",
+    "S18": "only a voter campaigns, is asked for its vote, and leads",
     "S19": "a pre-vote changes nothing that is stored",
     "S20": "no answer names a leader of an epoch that the node has not stored",
     "S21": "appends and reads are linearizable: acknowledgements follow real time",
     "S22": "the same seed gives the same trace",
-    "L1": "without trouble, all soon follow one leader, whose epoch does not end",
-    "L2": "without trouble, all soon have what is committed",
+    "L1": "without trouble, all replicas soon follow one leader, whose epoch does not end",
+    "L2": "without trouble, all replicas soon have what is committed",
     "L3": "no append stays without an answer",
     "L4": "a change of the voters ends: it is made or it is not",
     "L5": "a replica that is far away or empty catches up by a snapshot",
-    "L6": "epochs are used up only where leaders were lost",
+    "L6": "the loss of one leader costs a few epochs, and nothing else costs any",
     "L7": "an isolated leader resigns",
     "L8": "a follower's absence, or a cut between it and the leader alone, ends no epoch",
     "L9": "a node is never busy without end",
     "L10": "what a node remembers is bounded",
     "D11": "a log is refused only where bytes that were never flushed are damaged",
+    "FLUSH": "files of the log are closed, cut or dropped only while no flush of them is under way",
     "REPLY": "every request gets one answer at most",
-    "BUG": "the code stumbled over itself",
+    "BUG": "no input makes the code raise an error that nobody handles",
 }
 
 

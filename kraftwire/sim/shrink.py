@@ -11,6 +11,7 @@ from kraftwire.sim.run import run_plan
 __all__ = ["shrink"]
 
 _LENGTHS = (0.1, 0.25, 0.5, 0.75, 0.9)
+_MS_PER_S = 1000
 
 
 def shrink(plan: Plan, tries: int = 400, told: Callable[[Plan], None] | None = None) -> Plan:
@@ -21,73 +22,126 @@ def shrink(plan: Plan, tries: int = 400, told: Callable[[Plan], None] | None = N
     first = run_plan(plan)
     if not first.invariant:
         return plan
-    left = tries
-    # Nothing after the violation matters.
-    best = plan
-    has_improved = True
-    while has_improved and left > 0:
-        has_improved = False
-        for smaller in _smaller(best):
-            if left <= 0:
-                break
-            left -= 1
-            if run_plan(smaller).invariant == first.invariant:
-                best = smaller
-                has_improved = True
-                if told is not None:
-                    told(best)
-                break
-    return best
+    search = _Search(plan, first.invariant, tries, told)
+    search.cut(first.virtual_seconds)
+    while search.improve():
+        pass
+    return search.best
 
 
-def _smaller(plan: Plan) -> Iterator[Plan]:
-    """Plans with less in them, the most promising first."""
-    for share in _LENGTHS:
-        length = int(plan.length_ms * share)
-        faults = tuple(fault for fault in plan.faults if fault.at_ms <= length)
-        yield replace(plan, length_ms=length, faults=faults)
-    yield from _fewer_faults(plan)
-    yield from _calmer(plan)
-    yield from _fewer_nodes(plan)
+class _Search:
+    """A search for smaller plans. `best` is the smallest found so far."""
+
+    def __init__(
+        self, plan: Plan, invariant: str, tries: int, told: Callable[[Plan], None] | None
+    ) -> None:
+        self.best = plan
+        self._invariant = invariant
+        self._left = tries
+        self._told = told
+        self._seen = {repr(plan)}
+
+    def improve(self) -> bool:
+        """Go once through everything that may be left out; whether anything was."""
+        before = self.best
+        self._shorten()
+        self._drop_faults()
+        for changes in (_fewer_nodes, _calmer, _milder_faults):
+            # After a change the others are tried on what is left, none of them twice.
+            while any(self._fails(smaller) for smaller in changes(self.best)):
+                pass
+        return self.best is not before and self._left > 0
+
+    def cut(self, seconds: float) -> None:
+        """End the trouble when it has led to the failure: nothing after that matters."""
+        length = int(seconds * _MS_PER_S) + 1
+        if length < self.best.length_ms:
+            self._fails(_until(self.best, length))
+
+    def _fails(self, plan: Plan) -> bool:
+        """Whether a plan fails in the same way; it is the best one then."""
+        known = repr(plan)
+        if self._left <= 0 or known in self._seen:
+            return False
+        self._seen.add(known)
+        self._left -= 1
+        found = run_plan(plan)
+        if found.invariant != self._invariant:
+            return False
+        self.best = plan
+        if self._told is not None:
+            self._told(plan)
+        self.cut(found.virtual_seconds)
+        return True
+
+    def _shorten(self) -> None:
+        """Let less time pass, and all that comes after it."""
+        for share in _LENGTHS:
+            while self._fails(_until(self.best, int(self.best.length_ms * share))):
+                pass
+
+    def _drop_faults(self) -> None:
+        """Leave out all faults, halves of them, and so on down to single ones."""
+        size = len(self.best.faults)
+        while size and self._left > 0:
+            start = 0
+            while start < len(self.best.faults):
+                faults = self.best.faults
+                left = faults[:start] + faults[start + size :]
+                if not self._fails(replace(self.best, faults=left)):
+                    start += size
+            size //= 2
 
 
-def _fewer_faults(plan: Plan) -> Iterator[Plan]:
-    """Without a half, a quarter, and so on down to single faults."""
-    count = len(plan.faults)
-    size = count
-    while size:
-        for start in range(0, count, size):
-            yield replace(plan, faults=plan.faults[:start] + plan.faults[start + size :])
-        size //= 2
+def _until(plan: Plan, length_ms: int) -> Plan:
+    faults = tuple(fault for fault in plan.faults if fault.at_ms <= length_ms)
+    return replace(plan, length_ms=length_ms, faults=faults)
+
+
+def _fewer_nodes(plan: Plan) -> Iterator[Plan]:
+    for observers in sorted({0, plan.observers // 2, plan.observers - 1}):
+        if 0 <= observers < plan.observers:
+            yield replace(plan, observers=observers)
+    for voters in sorted({3, plan.voters - 2, plan.voters - 1}):
+        if 1 <= voters < plan.voters:
+            yield replace(plan, voters=voters)
 
 
 def _calmer(plan: Plan) -> Iterator[Plan]:
+    """Plans with plain settings: all of them, then one after the other."""
+    right = (1_000_000,) * plan.nodes if plan.drift else ()
+    simple: dict[str, object] = {
+        "weather": Weather(),
+        "drift": right,
+        "skew_ms": (0,),
+        "old_peers": {},
+        "with_bytes": False,
+        "with_listener": False,
+        "with_late_answers": False,
+        "timers": {},
+        "snapshots": None,
+        "record_bytes": 0,
+        "segment_bytes": 1 << 20,
+        "crash_policies": ("none",),
+    }
+    yield replace(plan, **simple)  # type: ignore[arg-type]
+    for name, value in simple.items():
+        if getattr(plan, name) != value:
+            yield replace(plan, **{name: value})  # type: ignore[arg-type]
     calm = Weather()
     for part in fields(Weather):
-        if getattr(plan.weather, part.name) != getattr(calm, part.name):
-            value = getattr(calm, part.name)
+        value = getattr(calm, part.name)
+        if getattr(plan.weather, part.name) != value:
             yield replace(plan, weather=replace(plan.weather, **{part.name: value}))
-    right = (1_000_000,) * plan.nodes
-    changes: tuple[tuple[str, object, object], ...] = (
-        ("drift", plan.drift, right),
-        ("skew_ms", plan.skew_ms, (0,)),
-        ("old_peers", plan.old_peers, {}),
-        ("with_bytes", plan.with_bytes, False),
-        ("with_listener", plan.with_listener, False),
-        ("with_late_answers", plan.with_late_answers, False),
-        ("timers", plan.timers, {}),
-        ("record_bytes", plan.record_bytes, 0),
-        ("segment_bytes", plan.segment_bytes, 1 << 20),
-    )
-    for name, now, simple in changes:
-        if now != simple:
-            yield replace(plan, **{name: simple})  # type: ignore[arg-type]
     if plan.appends_per_second > 0.5:
         yield replace(plan, appends_per_second=plan.appends_per_second / 2)
 
 
-def _fewer_nodes(plan: Plan) -> Iterator[Plan]:
-    if plan.observers:
-        yield replace(plan, observers=plan.observers - 1)
-    if plan.voters > 1:
-        yield replace(plan, voters=plan.voters - 1)
+def _milder_faults(plan: Plan) -> Iterator[Plan]:
+    """Plans with one fault repaired sooner."""
+    for place, fault in enumerate(plan.faults):
+        for length in (100, fault.length_ms // 2):
+            if length < fault.length_ms:
+                milder = replace(fault, length_ms=length)
+                faults = (*plan.faults[:place], milder, *plan.faults[place + 1 :])
+                yield replace(plan, faults=faults)

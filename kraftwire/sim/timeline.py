@@ -1,52 +1,105 @@
-"""Writes down what happened in a cluster, for whoever has to understand a failure."""
+"""Keeps what happened in a cluster, so that its end can be told once it has failed."""
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import Protocol
 
-from kraftwire.raft.effects import (
-    AppendRefused,
-    DeliverCommitted,
-    Effect,
-    FlushLog,
-    Note,
-    ResetConnections,
-    VotersChanged,
-)
-from kraftwire.raft.events import Event
+from kraftwire.raft import effects as do
+from kraftwire.raft.events import Event, ResponseReceived
 from kraftwire.sim import words
-
-if TYPE_CHECKING:
-    from kraftwire.sim.process import Process
+from kraftwire.sim.excerpt import Line, Weight, excerpt, kind_of, peer_of, weight_of
+from kraftwire.sim.scene import Stage
 
 __all__ = ["Timeline"]
 
-_WIDTH = 160
+_KEPT = 20_000
 
 # What explains nothing: every append is flushed, every commit is delivered, clients ask anybody.
-_SILENT = (AppendRefused, FlushLog, ResetConnections, DeliverCommitted, VotersChanged)
+_SILENT = (
+    do.AppendRefused,
+    do.DeliverCommitted,
+    do.FlushLog,
+    do.LeaderChanged,
+    do.ResetConnections,
+    do.VotersChanged,
+)
+
+
+class _Process(Protocol):
+    """The run of a node that takes a step."""
+
+    @property
+    def id(self) -> int:
+        """The node."""
+
+    @property
+    def cluster(self) -> Stage:
+        """What it is part of."""
 
 
 class Timeline:
-    """The last lines of a run, one for each event that led to anything. Units: seconds with six
-    digits."""
+    """The lines of a run, one for each event that led to anything. Units: seconds with six digits.
+
+    Shape: `size` bounds the lines that are told; `stage` is the cluster, once a node has taken a
+    step, and `last` the node that took the last one, -1 for none.
+    """
 
     def __init__(self, size: int = 60) -> None:
-        self.lines: deque[str] = deque(maxlen=size)
+        self.size = size
+        self.stage: Stage | None = None
+        self.last = -1
+        self._lines: deque[Line] = deque(maxlen=_KEPT)
+        self._count = 0
+        self._asked: dict[tuple[int, int], int] = {}
+
+    @property
+    def lines(self) -> list[str]:
+        """What is told of the run."""
+        return self.told(frozenset())
+
+    def told(self, at_odds: frozenset[int]) -> list[str]:
+        """What is told of the run, above all of these nodes, in at most `size` lines."""
+        return excerpt(self._lines, self.size, at_odds, self._count - len(self._lines))
 
     def say(self, now: int, text: str) -> None:
         """Add a line."""
-        self.lines.append(f"{now / 1e6:11.6f}      {text}")
+        head = text.partition(" ")[0]
+        nodes = (int(head),) if head.isdigit() else ()
+        self._add(Line(nodes, Weight.POWER, "other event", _time(now), text.strip))
 
-    def step(self, now: int, process: Process, event: Event | None, effects: list[Effect]) -> None:
+    def step(
+        self, now: int, process: _Process, event: Event | None, effects: list[do.Effect]
+    ) -> None:
         """Add what a node got and what it asked for; an event that changes nothing is left out."""
-        told = [
-            text
-            for effect in effects
-            if not isinstance(effect, _SILENT) and (text := words.effect(effect))
-        ]
-        if not told and not any(isinstance(effect, Note) for effect in effects):
-            return
-        line = f"{now / 1e6:11.6f}  {process.id} < {words.event(event)} > {'; '.join(told)}"
-        self.lines.append(line if len(line) <= _WIDTH else f"{line[: _WIDTH - 4]} ...")
+        node = process.id
+        self.stage, self.last = process.cluster, node
+        peers = peer_of(event)
+        if isinstance(event, ResponseReceived):
+            sender = self._asked.pop((node, event.request_id), -1)
+            peers = (sender,) if sender >= 0 else ()
+        for effect in effects:
+            if isinstance(effect, do.SendRequest):
+                self._asked[node, effect.request_id] = effect.destination.id
+        if any(not isinstance(effect, _SILENT) for effect in effects):
+            text = partial(_step, node, event, effects, peers)
+            nodes = (node, *peers)
+            self._add(Line(nodes, weight_of(effects), kind_of(event), _time(now), text))
+
+    def _add(self, line: Line) -> None:
+        self._lines.append(line)
+        self._count += 1
+
+
+def _step(
+    node: int, event: Event | None, effects: list[do.Effect], peers: tuple[int, ...]
+) -> str:
+    found = words.effects((one for one in effects if not isinstance(one, _SILENT)), event)
+    told = "; ".join(found) or "nothing else"
+    sender = f"{peers[0]}: " if peers and isinstance(event, ResponseReceived) else ""
+    return f"{node} < {sender}{words.event(event)} > {told}"
+
+
+def _time(now: int) -> str:
+    return f"{now / 1e6:11.6f}  "

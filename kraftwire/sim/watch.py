@@ -152,7 +152,12 @@ class Watch:
     def _before_deliver(self, effect: do.DeliverCommitted) -> None:
         start, end, consumed = effect.start_offset, effect.end_offset, self._process.state.applied
         if start != consumed or end > self._histories.logs[self._node].high_watermark:
-            raise Violation("S15", f"{self._node} delivers {start}-{end} after {consumed}")
+            raise Violation(
+                "S15",
+                f"{self._node} delivers {start}-{end} after {consumed}",
+                f"delivered so far: up to {consumed}",
+                f"high watermark: {self._histories.logs[self._node].high_watermark}",
+            )
 
     def _before_leader_change(self, effect: do.LeaderChanged) -> None:
         start, applied = self._process.core.epoch_start_offset, self._process.state.applied

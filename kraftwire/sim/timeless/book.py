@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.sim import words
 from kraftwire.sim.timeless import facts
 from kraftwire.sim.timeless.entries import Key, Voters
 from kraftwire.sim.timeless.logs import Logs
@@ -77,7 +78,12 @@ class Book:
             if fact.election.epoch or fact.entries:
                 raise Violation("S12", f"the empty disk of {node} is not empty")
         elif fact.election != shelf.stored:
-            raise Violation("S2", f"{node} finds {fact.election}, stored was {shelf.stored}")
+            raise Violation(
+                "S2",
+                f"{node} finds another quorum state than it stored",
+                f"stored: {words.election(shelf.stored)}",
+                f"found: {words.election(fact.election)}",
+            )
         self.logs.started(shelf, fact)
 
     def _settled(self, node: int, fact: facts.Settled) -> None:
@@ -97,7 +103,12 @@ class Book:
         if not shelf.version:
             theirs, ours = tuple((k[0], b"") for k in theirs), tuple((k[0], b"") for k in ours)
         if theirs != ours:
-            raise Violation("S16", f"{node} believes in voters {theirs}, in force are {ours}")
+            raise Violation(
+                "S16",
+                f"{node} takes other voters for those in force",
+                f"in force: {words.voters(ours)}",
+                f"node {node} believes: {words.voters(theirs)}",
+            )
 
     def ends(self) -> list[OffsetAndEpoch]:
         """Where all logs end."""

@@ -143,7 +143,10 @@ class Logs:
                 continue
             if self.commit_epochs[place] <= epoch:
                 raise Violation(
-                    "S11", f"{shelf.key[0]} in epoch {epoch} drops committed {entry.base}"
+                    "S11",
+                    f"{shelf.key[0]} in epoch {epoch} drops committed {entry.base}",
+                    f"committed in epoch {self.commit_epochs[place]}: {words.batch(entry.data)}",
+                    f"node {shelf.key[0]} keeps what is below {end}",
                 )
 
     def flushed(self, shelf: Shelf, fact: facts.Flushed) -> None:
@@ -155,7 +158,13 @@ class Logs:
         own, count = shelf.key[0], len(fact.entries)
         known = [one for one in shelf.log if one.base >= fact.start.offset]
         if list(fact.entries) != known[:count] and shelf.log:
-            raise Violation("S13", f"{own} finds a log that it did not write")
+            first = next((at for at, one in enumerate(fact.entries) if one not in known), 0)
+            raise Violation(
+                "S13",
+                f"{own} finds a log that it did not write",
+                f"found: {words.batch(fact.entries[first].data)}",
+                f"written: {words.batch(known[first].data) if first < len(known) else 'nothing'}",
+            )
         end = fact.entries[-1].end if fact.entries else fact.start.offset
         if fact.start.offset > shelf.start.offset:
             # A snapshot was ahead of the log: what it does not cover was never committed.
@@ -188,7 +197,12 @@ class Logs:
                     f"at {own}: {words.batch(entry.data)}",
                 )
             if place is None and fact.leader_epoch < 0:
-                raise Violation("S8", f"{own} knows {offset}, committed is {self.frontier}")
+                raise Violation(
+                    "S8",
+                    f"{own} knows {offset}, committed is {self.frontier}",
+                    f"at node {own}: {words.batch(entry.data)}",
+                    f"committed: up to {self.frontier}",
+                )
         if fact.leader_epoch >= 0 and offset > self.frontier:
             self._commit(shelf, [one for one in new if one.base >= self.frontier], fact)
 
@@ -255,8 +269,12 @@ class Logs:
             epoch = entry.epoch
             values = record_values(entry)[offset - entry.base :][: len(fact.values)]
         if epoch != fact.epoch or tuple(values) != fact.values:
+            found = ", ".join(map(words.value, values)) or "nothing"
             raise Violation(
-                "S12", f"{shelf.key[0]} acknowledged ({fact.epoch}, {offset}), which is not there"
+                "S12",
+                f"{shelf.key[0]} acknowledged what is not committed at {offset}",
+                f"acknowledged: epoch {fact.epoch} ({', '.join(map(words.value, fact.values))})",
+                f"committed: epoch {epoch} ({found})",
             )
 
     # Snapshots and state machines
@@ -279,13 +297,14 @@ class Logs:
         if before is None or before.epoch != snapshot.epoch:
             raise Violation("S14", f"{own} has snapshot {snapshot} of another epoch")
         if state != (offset, self.sums[offset]):
-            raise Violation("S14", f"{own} has snapshot {snapshot} of another state: {state}")
+            raise Violation("S14", f"{own} has snapshot {snapshot} of what was not committed")
         voters, version = self._control_at(offset)
         if (version and control[1] != version) or (voters is not None and control[0] != voters):
             raise Violation(
                 "S16",
-                f"{own} has snapshot {snapshot} with voters {words.voters(control[0] or ())}, "
-                f"{words.voters(voters or ())} are in force there",
+                f"{own} has snapshot {snapshot} with other voters than are in force there",
+                f"in the snapshot: {words.voters(control[0] or ())}",
+                f"in force: {words.voters(voters or ())}",
             )
 
     def _control_at(self, offset: int) -> tuple[Voters | None, int | None]:
@@ -334,7 +353,13 @@ class Logs:
                 raise Violation("S15", f"{own} delivers {entry.base} after {at}")
             place = self.places.get(entry.base)
             if place is None or self.committed[place] != entry:
-                raise Violation("S7", f"{own} delivers {entry.base}, which is not committed")
+                known = "nothing" if place is None else words.batch(self.committed[place].data)
+                raise Violation(
+                    "S7",
+                    f"{own} delivers {entry.base}, which is not committed",
+                    f"delivered: {words.batch(entry.data)}",
+                    f"committed there: {known}",
+                )
             at = entry.end
         shelf.consumed = at
 
@@ -346,7 +371,7 @@ class Logs:
         if fact.id.offset <= fact.before:
             raise Violation("S15", f"{own} goes back from {fact.before} to {fact.id}")
         if fact.state != (fact.id.offset, self.sums.get(fact.id.offset)):
-            raise Violation("S14", f"{own} loads {fact.id} with another state: {fact.state}")
+            raise Violation("S14", f"{own} loads {fact.id} of what was not committed")
         shelf.consumed = fact.id.offset
 
     def told(self, shelf: Shelf, fact: facts.Told) -> None:

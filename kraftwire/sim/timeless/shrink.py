@@ -31,6 +31,8 @@ def shrink(
     end = time.process_time() + within_s
     path = _without(plan, path, invariant, end)
     for change in _SIMPLER:
+        if time.process_time() >= end:
+            break
         smaller = replace(plan, **change)  # type: ignore[arg-type]
         found = play(smaller, path)
         if found.invariant == invariant:

@@ -5,89 +5,120 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kraftwire.raft import effects as do
+from kraftwire.raft import events
 from kraftwire.sim import words
-from kraftwire.sim.invariants import meaning
+from kraftwire.sim.excerpt import Line, excerpt, weight_of
+from kraftwire.sim.headline import headline, is_of_elections, nodes_named, titled
+from kraftwire.sim.timeless.calls import Name
 from kraftwire.sim.timeless.node import Node
 from kraftwire.sim.timeless.plan import Plan
 from kraftwire.sim.timeless.run import Outcome, play
+from kraftwire.sim.timeless.scene import sides, standing
 from kraftwire.sim.timeless.world import Happening, World
 
 __all__ = ["LINES_MAX", "story"]
 
 LINES_MAX = 60
-_WIDTH = 150
-
-# What is shown of the end where the middle is left out.
-_LAST = 20
 
 # What explains nothing in a story: every append is flushed, every answer is sent.
-_SILENT = (do.FlushLog, do.ResetConnections, do.DeliverCommitted, do.Note, do.VotersChanged)
+_SILENT = (
+    do.DeliverCommitted,
+    do.FlushLog,
+    do.LeaderChanged,
+    do.Note,
+    do.ResetConnections,
+    do.VotersChanged,
+)
+
+_NOUNS = {"calm": "calm step", "work": "finished task", "spoil": "failed task"}
+_OF_CALLS = ("deliver", "again", "fail", "expire")
 
 
 class _Teller:
-    """Listens to a world and keeps a line for every happening."""
+    """Listens to a world and keeps a line for every happening. `last` took the last step."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.lines: list[str] = []
+        self.lines: list[Line] = []
+        self.last = -1
+        self._kind = "start"
         self._cause = "start"
+        self._peers: tuple[int, ...] = ()
+        self._event: events.Event | None = None
         world.told = self.step
 
     def about(self, what: Happening) -> None:
         """Say what comes next, before it happens."""
-        self._cause = self._name(what)
+        self._kind, self._peers, self._event = _NOUNS.get(what[0], str(what[0])), (), None
+        self._cause = self._call(*what) if what[0] in _OF_CALLS else _happening(what)
 
-    def _name(self, what: Happening) -> str:
-        kind = what[0]
-        if kind in ("deliver", "again", "fail", "expire"):
-            calls = self._world.calls
-            call = calls.waited_for(what[1]) if kind == "fail" else calls.on_its_way(what[1])
-            sender, target = what[1][:2]
-            if call is None:
-                return f"{kind} {what[1]}"
-            if kind in ("fail", "expire"):
-                return f"{sender} gives up {words.message(call.message)} to {target}"
+    def _call(self, kind: str, name: Name) -> str:
+        calls = self._world.calls
+        call = calls.waited_for(name) if kind == "fail" else calls.on_its_way(name)
+        sender, target = self._peers = name[:2]
+        if call is None:
+            return f"{kind} of a request from {sender} to {target}"
+        asked = words.message(call.message, call.version)
+        self._kind = _kind(call.message.NAME)
+        if kind in ("fail", "expire"):
+            self._kind = "failed request"
+            return f"{sender} gives up its request to {target}: {asked}"
+        late = "" if call.is_awaited else ", late"
+        if call.answer is None:
             once_more = " once more" if kind == "again" else ""
-            late = "" if call.is_awaited else ", late"
-            if call.answer is None:
-                return f"{sender} to {target}{once_more}{late}: {words.message(call.message)}"
-            return f"{target} to {sender}{late}: {words.message(call.answer)}"
-        return " ".join(str(part) for part in what)
+            return f"{sender} to {target}{once_more}{late}: {asked}"
+        self._kind = "response"
+        self._event = events.ResponseReceived(call.request_id, call.answer)
+        return f"{target} to {sender}{late}: {words.message(call.answer)}"
 
     def step(self, node: Node) -> None:
         """A node took a step because of what was said last."""
-        found = [words.effect(one) for one in node.trace if not isinstance(one, _SILENT)]
-        came = "; ".join(text for text in found if text) or "nothing"
+        found = [one for one in node.trace if not isinstance(one, _SILENT)]
+        came = "; ".join(words.effects(found, self._event)) or "nothing"
+        self.last = node.id
         if self._cause == "start" and came == "nothing":
             return
-        line = f"{self._cause} | {node.id}: {came}"
-        if len(line) > _WIDTH:
-            line = line[: _WIDTH - 4] + " ..."
-        self.lines.append(line)
+        nodes = (node.id, *(peer for peer in self._peers if peer != node.id))
+        text = f"{self._cause} | {node.id}: {came}"
+        head = f"{len(self.lines):3} "
+        self.lines.append(Line(nodes, weight_of(found), self._kind, head, text.strip))
         self._cause = "then" if self._cause != "start" else "start"
 
 
+def _kind(name: str) -> str:
+    return "fetch" if name == "FetchRequest" else f"{name.removesuffix('Request')} request"
+
+
+def _happening(what: Happening) -> str:
+    """Anything but messages: its name, then the node and what belongs to it."""
+    kind, *rest = what
+    if kind == "part":
+        ways = ", ".join(f"{sender} to {target}" for sender, target in rest[0])
+        return f"no messages from {ways}"
+    return " ".join([str(kind), *(str(part) for part in rest)])
+
+
 def story(plan: Plan, path: Sequence[Happening]) -> list[str]:
-    """What happens on a path, and how it ends. At most `LINES_MAX` lines."""
+    """What happens on a path, and how it ends. At most `LINES_MAX` lines of what happened, then
+    what broke."""
     world = World(plan)
     teller = _Teller(world)
     outcome = play(plan, path, world, teller.about)
-    head = _head(plan, outcome)
-    room = LINES_MAX - len(head)
-    lines = [f"{number:3} {line}" for number, line in enumerate(teller.lines)]
-    if len(lines) > room:
-        gone = len(lines) - room + 1
-        first = room - 1 - _LAST
-        lines = [*lines[:first], f"    ... {gone} steps ...", *lines[-_LAST:]]
-    return [*lines, *head]
+    named = nodes_named((outcome.detail, *outcome.odds))
+    at_odds = frozenset(node for node in (*named, teller.last) if node in plan.nodes)
+    by_votes = is_of_elections(outcome.invariant)
+    odds = list(outcome.odds)
+    if by_votes or not odds:
+        odds += sides(world.book, at_odds, is_of_elections=by_votes)
+    return [
+        *excerpt(teller.lines, LINES_MAX, at_odds),
+        _size(plan, outcome),
+        *headline(outcome.invariant, outcome.detail, odds),
+        *titled("how the nodes stand, those at odds first", standing(world, at_odds)),
+    ]
 
 
-def _head(plan: Plan, outcome: Outcome) -> list[str]:
+def _size(plan: Plan, outcome: Outcome) -> str:
     kind = "kraft.version 1" if plan.is_dynamic else "static voters"
     cluster = f"{plan.voters} voters, {plan.others} others, {kind}"
-    return [
-        f"{outcome.invariant}: {outcome.detail}",
-        *(f"    {line}" for line in outcome.odds),
-        f"    must hold: {meaning(outcome.invariant)}",
-        f"    cluster: {cluster}; {len(outcome.path)} happenings",
-    ]
+    return f"seed {plan.seed}, {cluster}: fails after {len(outcome.path)} happenings"

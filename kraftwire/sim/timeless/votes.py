@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
+from kraftwire.raft.effects import ElectionState
 from kraftwire.sim import words
 from kraftwire.sim.timeless import facts
 from kraftwire.sim.timeless.entries import Key
@@ -69,7 +70,12 @@ class Votes:
         """The quorum state was written. S1, S2, S3, S19."""
         old, new, who = shelf.stored, fact.election, shelf.key[0]
         if new.epoch < old.epoch:
-            raise Violation("S2", f"{who} stores epoch {new.epoch} after {old.epoch}")
+            raise Violation(
+                "S2",
+                f"{who} stores epoch {new.epoch} after {old.epoch}",
+                f"stored before: {_ballot(shelf.key, old)}",
+                f"stored now: {_ballot(shelf.key, new)}",
+            )
         if fact.in_pre_vote and new != old:
             raise Violation(
                 "S19",
@@ -84,8 +90,8 @@ class Votes:
                 raise Violation(
                     "S3",
                     f"{who} changes its vote in epoch {new.epoch}",
-                    f"stored before: {words.election(old)}",
-                    f"stored now: {words.election(new)}",
+                    f"stored before: {_ballot(shelf.key, old)}",
+                    f"stored now: {_ballot(shelf.key, new)}",
                 )
         shelf.stored = new
         if new.voted is not None:
@@ -126,7 +132,12 @@ class Votes:
         if 2 * len(members) <= len(shelf.voters):
             by = sorted(member[0] for member in members)
             of = [member[0] for member in shelf.voters]
-            raise Violation("S17", f"{own} leads epoch {epoch} by the votes of {by} among {of}")
+            raise Violation(
+                "S17",
+                f"{own} leads epoch {epoch} by the votes of {by} among {of}",
+                f"voters in force at {own}: {words.voters(shelf.voters)}",
+                f"of these voted for candidate {own}: {words.voters(members)}",
+            )
 
     def settled(self, shelf: Shelf, fact: facts.Settled) -> None:
         """A step is over. S2: the epoch of the role is stored. S18: only voters stand or lead."""
@@ -164,8 +175,12 @@ class Votes:
             raise Violation(name, f"{own} asks in epoch {epoch}, stored is {shelf.stored.epoch}")
         log = (partition.last_offset_epoch, partition.last_offset)
         if log != (shelf.last_epoch, shelf.end):
-            mine = (shelf.last_epoch, shelf.end)
-            raise Violation("S4", f"{own} asks with a log that ends at {log}, it ends at {mine}")
+            raise Violation(
+                "S4",
+                f"{own} asks for votes with a log that is not its own",
+                f"its log ends at {words.position(shelf.end, shelf.last_epoch)}",
+                f"it asks with {words.position(log[1], log[0])}",
+            )
         if shelf.durable < shelf.end:
             raise Violation(
                 "S4", f"{own} asks with a log up to {shelf.end}, durable up to {shelf.durable}"
@@ -190,14 +205,15 @@ class Votes:
             return
         asked = cast("VoteRequest", fact.request).topics[0].partitions[0]
         own, candidate, epoch = shelf.key[0], asked.replica_id, asked.replica_epoch
+        candidate_key = (candidate, asked.replica_directory_id)
         if not asked.pre_vote:
             voted = shelf.stored.voted
             if shelf.stored.epoch != epoch or voted is None or voted.id != candidate:
                 raise Violation(
                     "S3",
                     f"{own} votes for {candidate} in epoch {epoch} without having stored that",
-                    f"answered: epoch {epoch}, vote for {candidate}",
-                    f"stored: {words.election(shelf.stored)}",
+                    f"answered: {words.vote(own, epoch, *candidate_key, shelf.key[1])}",
+                    f"stored: {_ballot(shelf.key, shelf.stored)}",
                 )
             self._vote(shelf.key, epoch, candidate)
         log = (asked.last_offset_epoch, asked.last_offset)
@@ -207,8 +223,8 @@ class Votes:
             raise Violation(
                 "S4",
                 f"{own} gives a {kind} to {candidate}, whose log is older than its own",
-                f"log of {own}: ends at {mine[1]} with epoch {mine[0]}",
-                f"log of {candidate}: ends at {log[1]} with epoch {log[0]}",
+                f"log of node {own}: ends at {words.position(mine[1], mine[0])}",
+                f"log of candidate {candidate}: ends at {words.position(log[1], log[0])}",
             )
 
     def _leads(self, who: int, leader: int, epoch: int) -> None:
@@ -217,8 +233,8 @@ class Votes:
             raise Violation(
                 "S1",
                 f"epoch {epoch} has two leaders",
-                f"known before: leader {known}",
-                f"says {who}: leader {leader}",
+                f"known before: leader {known} in epoch {epoch}",
+                f"says node {who}: leader {leader} in epoch {epoch}",
             )
 
     def _vote(self, key: Key, epoch: int, candidate: int) -> None:
@@ -227,8 +243,8 @@ class Votes:
             raise Violation(
                 "S3",
                 f"{key[0]} votes twice in epoch {epoch}",
-                f"first vote: for {voted}",
-                f"second vote: for {candidate}",
+                f"first vote: {words.vote(key[0], epoch, voted, own_id=key[1])}",
+                f"second vote: {words.vote(key[0], epoch, candidate, own_id=key[1])}",
             )
 
     def _has_vote(self, member: Key, epoch: int, candidate: int) -> bool:
@@ -236,3 +252,10 @@ class Votes:
             voted == candidate and at == epoch and matches(member, key)
             for (key, at), voted in self.votes.items()
         )
+
+
+def _ballot(key: Key, stored: ElectionState) -> str:
+    """What a replica has stored of a vote, with both directory ids."""
+    if stored.voted is None:
+        return words.vote(key[0], stored.epoch, -1, own_id=key[1])
+    return words.vote(key[0], stored.epoch, stored.voted.id, stored.voted.directory_id, key[1])

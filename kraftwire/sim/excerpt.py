@@ -1,0 +1,243 @@
+"""Chooses from everything that happened what fits on a screen and explains a failure.
+
+What changes something reaches further back than what does not, and what concerns the nodes at odds
+further than the rest. What is left out is counted in a line of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from kraftwire.raft import effects as do
+from kraftwire.raft import events
+from kraftwire.sim import words
+
+__all__ = ["Line", "Weight", "excerpt", "kind_of", "peer_of", "weight_of"]
+
+_WIDTH = 180
+
+# The same thing is told so many times at most.
+_SAME_SHOWN = 2
+
+# So many lines at the end are kept, whatever they are.
+_LAST = 6
+
+# So many exchanges in a row that change nothing are told one by one.
+_IDLE_SHOWN = 2
+
+_KINDS_SHOWN = 4
+
+_AT_ODDS = 4
+
+
+class Weight(IntEnum):
+    """What a step changed: nothing, data in logs, or who leads and what is stored of that."""
+
+    NOTHING = 0
+    DATA = 1
+    POWER = 2
+
+
+# How much further back a line of this weight is kept than one of weight NOTHING.
+_REACH = {Weight.NOTHING: 1, Weight.DATA: 4, Weight.POWER: 24}
+
+_POWER = (
+    do.PersistQuorumState,
+    do.TruncateLog,
+    do.ResetLog,
+    do.DropLogPrefix,
+    do.UpgradeDecided,
+    do.RoleChanged,
+    do.ShutdownFinished,
+)
+_TALK = (
+    do.SendRequest,
+    do.SendReply,
+    do.ResetConnections,
+    do.FlushLog,
+    do.Note,
+    do.AppendAccepted,
+)
+_ELECTION = ("VoteRequest", "VoteResponse", "BeginQuorumEpochRequest", "EndQuorumEpochRequest")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Something that happened.
+
+    Shape: `nodes` begins with the one to which it happened, and is empty for what concerns all;
+    `kind` is a noun; `head` tells when, `text` what, once it is wanted.
+    """
+
+    nodes: tuple[int, ...]
+    weight: Weight
+    kind: str
+    head: str
+    text: Callable[[], str]
+
+    def __str__(self) -> str:
+        line = f"{self.head}{self.text()}"
+        return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 4]} ..."
+
+
+def weight_of(effects: Iterable[do.Effect]) -> Weight:
+    """What the effects of a step change."""
+    weight = Weight.NOTHING
+    for effect in effects:
+        if isinstance(effect, _POWER):
+            return Weight.POWER
+        if isinstance(effect, do.SendRequest | do.SendReply) and _decides(effect):
+            return Weight.POWER
+        if not isinstance(effect, _TALK):
+            weight = Weight.DATA
+    return weight
+
+
+def _decides(effect: do.SendRequest | do.SendReply) -> bool:
+    """Whether a message is one of an election, or says where logs diverge."""
+    message = effect.message
+    if message.NAME == "FetchResponse":
+        topics = getattr(message, "responses", ())
+        diverging = topics[0].partitions[0].diverging_epoch if topics else None
+        return diverging is not None and diverging.epoch >= 0
+    return message.NAME in _ELECTION
+
+
+def kind_of(event: events.Event | None) -> str:
+    """A noun for what a core got."""
+    if isinstance(event, events.RequestReceived):
+        name = event.message.NAME.removesuffix("Request")
+        return "fetch" if name == "Fetch" else f"{name} request"
+    if isinstance(event, events.ResponseReceived):
+        return "response"
+    return _KINDS.get(type(event), "other event")
+
+
+_KINDS: dict[type, str] = {
+    events.TimerExpired: "timer",
+    events.LogFlushed: "flush",
+    events.AppendRequested: "append",
+    events.RequestFailed: "failed request",
+}
+
+
+def peer_of(event: events.Event | None) -> tuple[int, ...]:
+    """Who sent a request, as far as it says so."""
+    if not isinstance(event, events.RequestReceived):
+        return ()
+    message = event.message
+    if message.NAME == "FetchRequest":
+        state = getattr(message, "replica_state", None)
+        known = state.replica_id if state is not None else -1
+        return _known(known if known >= 0 else getattr(message, "replica_id", -1))
+    topics = getattr(message, "topics", None)
+    first = topics[0].partitions[0] if topics else None
+    return _known(getattr(first, "replica_id", getattr(first, "leader_id", -1)))
+
+
+def _known(node: int) -> tuple[int, ...]:
+    return (node,) if node >= 0 else ()
+
+
+# ---- choosing ------------------------------------------------------------------------------------
+
+
+def excerpt(
+    lines: Sequence[Line], room: int, at_odds: frozenset[int] = frozenset(), earlier: int = 0
+) -> list[str]:
+    """What is told of these lines, in at most `room` of them.
+
+    `at_odds` are the nodes that matter most; `earlier` counts what happened before.
+    """
+    ranked = _varied(lines, _ranked(lines, at_odds), room)
+    for count in range(len(ranked), 0, -1):
+        kept = set(ranked[:count])
+        told = _told(lines, kept, earlier)
+        if len(told) <= room:
+            return told
+    return _told(lines, set(ranked[:1]), 0)[-room:]
+
+
+def _ranked(lines: Sequence[Line], at_odds: frozenset[int]) -> list[int]:
+    """The places of lines worth telling, the most telling ones first."""
+    count = len(lines)
+    folded = _idle(lines)
+
+    def rank(place: int) -> float:
+        age = count - 1 - place
+        if age < _LAST:
+            return 0.0
+        line = lines[place]
+        nearness = _AT_ODDS if not line.nodes or at_odds & set(line.nodes) else 1
+        return age / (_REACH[line.weight] * nearness)
+
+    places = (place for place in range(count) if place not in folded)
+    return sorted(places, key=lambda place: (rank(place), -place))
+
+
+def _varied(lines: Sequence[Line], ranked: Iterable[int], room: int) -> list[int]:
+    """The first so many of these places, without those that repeat what others say already."""
+    seen: Counter[str] = Counter()
+    places: list[int] = []
+    for place in ranked:
+        text = lines[place].text()
+        seen[text] += 1
+        if seen[text] <= _SAME_SHOWN or len(lines) - place <= _LAST:
+            places.append(place)
+        if len(places) == room:
+            break
+    return places
+
+
+def _idle(lines: Sequence[Line]) -> set[int]:
+    """The places in long runs of exchanges that change nothing; the last line is in none."""
+    found: set[int] = set()
+    run: list[int] = []
+    for place, line in enumerate(lines):
+        if line.weight is Weight.NOTHING and place < len(lines) - 1:
+            run.append(place)
+            continue
+        if len(run) > _IDLE_SHOWN:
+            found.update(run)
+        run = []
+    return found
+
+
+def _told(lines: Sequence[Line], kept: set[int], earlier: int) -> list[str]:
+    told: list[str] = []
+    gap: list[Line] = []
+    for place, line in enumerate(lines):
+        if place in kept:
+            told += _gap(gap, earlier)
+            told.append(str(line))
+            gap, earlier = [], 0
+        else:
+            gap.append(line)
+    return told + _gap(gap, earlier)
+
+
+def _gap(gap: Sequence[Line], earlier: int) -> list[str]:
+    """What stands for lines that are left out; `earlier` counts what came before them."""
+    if earlier:
+        return [f"    ... {len(gap) + earlier:,} earlier steps ..."]
+    if len(gap) <= 1:
+        return [str(line) for line in gap]
+    kinds = Counter(line.kind for line in gap)
+    nodes = words.listed(sorted({node for line in gap for node in line.nodes}))
+    if kinds.keys() <= {"fetch", "response"} and not any(line.weight for line in gap):
+        fetches = kinds["fetch"] or kinds["response"]
+        changed = "that change nothing" if fetches > 1 else "that changes nothing"
+        return [f"    ... {_counted(fetches, 'more fetch')} of {nodes} {changed} ..."]
+    common = kinds.most_common(_KINDS_SHOWN)
+    parts = [_counted(count, kind) for kind, count in common]
+    if others := len(gap) - sum(count for _, count in common):
+        parts.append(_counted(others, "other"))
+    return [f"    ... {len(gap)} more steps of {nodes or 'the cluster'}: {', '.join(parts)} ..."]
+
+
+def _counted(count: int, noun: str) -> str:
+    plural = f"{noun}es" if noun.endswith(("ch", "sh")) else f"{noun}s"
+    return f"{count} {noun if count == 1 else plural}"

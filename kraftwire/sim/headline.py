@@ -1,0 +1,48 @@
+"""The few lines that say what broke: they read the same in every kind of simulation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from kraftwire.sim.invariants import meaning
+
+__all__ = ["headline", "is_of_elections", "nodes_named", "titled"]
+
+# How texts about a violation name a node: at their start, or after one of these words.
+_NODE = re.compile(r"(?:^|\b(?:at|candidate|leader|node|says|voter) )(\d+)\b")
+
+# A value with its field names, as Python shows it, and a field in it.
+_SHOWN = re.compile(r"\b[A-Z]\w*\((\w+=[^()]*)\)")
+_FIELD = re.compile(r"\b(\w+)=")
+
+_ELECTIONS = {"S1", "S2", "S3", "S4", "S17", "S18", "S19", "S20"}
+
+
+def headline(invariant: str, detail: str, odds: Sequence[str]) -> list[str]:
+    """A violation: the invariant with what happened, what must hold, and what is at odds."""
+    return [
+        f"{invariant}: {_plain(detail)}",
+        f"    must hold: {meaning(invariant)}",
+        *titled("at odds", [_plain(line) for line in odds]),
+    ]
+
+
+def titled(title: str, lines: Sequence[str]) -> list[str]:
+    """Lines under a title; nothing if there are none."""
+    return [f"    {title}:", *(f"        {line}" for line in lines)] if lines else []
+
+
+def nodes_named(texts: Iterable[str]) -> set[int]:
+    """The ids of the nodes that texts about a violation name."""
+    return {int(found) for text in texts for found in _NODE.findall(text)}
+
+
+def is_of_elections(invariant: str) -> bool:
+    """Whether an invariant is about votes and leaders, else about logs."""
+    return invariant in _ELECTIONS
+
+
+def _plain(text: str) -> str:
+    """A text in which values are told by their fields: errors of all kinds are told here."""
+    return _SHOWN.sub(lambda found: _FIELD.sub(r"\1 ", found[1]), text)

@@ -1,0 +1,141 @@
+"""Says how the nodes of a cluster stand: what each has stored, and what its log holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from kraftwire.sim import words
+from kraftwire.sim.ballots import Ballots
+from kraftwire.sim.histories import Histories
+
+__all__ = ["Stage", "sides", "standing"]
+
+
+class _Core(Protocol):
+    """What a node believes."""
+
+    @property
+    def role(self) -> str:
+        """Its role."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of its role."""
+
+
+class _Storage(Protocol):
+    """Where a node keeps its log."""
+
+    @property
+    def directory_id(self) -> bytes:
+        """The id of the directory."""
+
+
+class _Process(Protocol):
+    """One run of a node."""
+
+    @property
+    def core(self) -> _Core:
+        """What decides."""
+
+    @property
+    def storage(self) -> _Storage:
+        """What it stores in."""
+
+
+class _Machine(Protocol):
+    """A node over all its runs."""
+
+    @property
+    def process(self) -> _Process | None:
+        """The present run."""
+
+
+class Stage(Protocol):
+    """A cluster and the books of its checkers."""
+
+    @property
+    def ballots(self) -> Ballots:
+        """Who voted for whom."""
+
+    @property
+    def histories(self) -> Histories:
+        """What logs hold."""
+
+    @property
+    def machines(self) -> Mapping[int, _Machine]:
+        """The nodes by id."""
+
+
+def sides(stage: Stage, at_odds: frozenset[int], *, is_of_elections: bool) -> list[str]:
+    """What stands against each other at these nodes: their votes, or the ends of their logs and of
+    what is committed."""
+    nodes = [node for node in sorted(stage.machines) if node in at_odds]
+    if is_of_elections:
+        return _votes(stage, nodes)
+    logs = stage.histories.logs
+    told = [
+        f"node {_named(stage, node)}: last batch {words.batch(logs[node].batches[-1].data)}"
+        for node in nodes
+        if logs[node].batches
+    ]
+    return [*told, f"committed: {_committed(stage)}"]
+
+
+def _votes(stage: Stage, nodes: list[int]) -> list[str]:
+    """The votes of these nodes, and of all who have stored the same epochs."""
+    stored = stage.ballots.stored
+    epochs = {stored[node].epoch for node in nodes if node in stored}
+    told = []
+    for voter, one in sorted(stored.items()):
+        if one.epoch in epochs:
+            # A leader has voted for itself, and need not remember that.
+            candidate = voter if one.leader == voter else one.vote
+            ids = _directory(stage, candidate), _directory(stage, voter)
+            told.append(words.vote(voter, one.epoch, candidate, *ids))
+    return told
+
+
+def standing(stage: Stage, at_odds: frozenset[int]) -> list[str]:
+    """A line for each node and one for what is committed. Order: the nodes at odds first."""
+    nodes = sorted(stage.machines, key=lambda node: (node not in at_odds, node))
+    rows = [_row(stage, node) for node in nodes]
+    return [*words.table(rows), f"committed: {_committed(stage)}"]
+
+
+def _committed(stage: Stage) -> str:
+    committed = stage.histories.committed
+    if not committed:
+        return "nothing"
+    return f"up to {stage.histories.frontier}, last batch {words.batch(committed[-1].data)}"
+
+
+def _directory(stage: Stage, node: int) -> bytes:
+    machine = stage.machines.get(node)
+    process = machine.process if machine is not None else None
+    return process.storage.directory_id if process is not None else b""
+
+
+def _named(stage: Stage, node: int) -> str:
+    return words.replica(node, _directory(stage, node))
+
+
+def _row(stage: Stage, node: int) -> tuple[str, ...]:
+    process = stage.machines[node].process
+    log, stored = stage.histories.logs[node], stage.ballots.stored.get(node)
+    role = f"{process.core.role} in epoch {process.core.epoch}" if process else "down"
+    told = "nothing stored"
+    if stored is not None:
+        vote = f"vote for {stored.vote}" if stored.vote >= 0 else "no vote"
+        leader = f"leader {stored.leader}" if stored.leader >= 0 else "no leader"
+        told = f"stored epoch {stored.epoch}, {leader}, {vote}"
+    durable = log.batches[log.durable - 1].end if log.durable else 0
+    return (
+        f"{node}:",
+        role,
+        told,
+        f"log end {words.position(log.end, log.last[0])}",
+        f"durable to {durable}",
+        f"high watermark {log.high_watermark if log.high_watermark >= 0 else 'unknown'}",
+    )

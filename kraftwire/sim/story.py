@@ -1,0 +1,47 @@
+"""Tells how a plan fails: what happened, what is at odds, and what should have held."""
+
+from __future__ import annotations
+
+from kraftwire.sim.headline import headline, is_of_elections, nodes_named, titled
+from kraftwire.sim.plan import Plan
+from kraftwire.sim.run import run_plan
+from kraftwire.sim.scene import sides, standing
+from kraftwire.sim.timeline import Timeline
+
+__all__ = ["LINES_MAX", "story"]
+
+LINES_MAX = 60
+
+
+def story(plan: Plan, lines: int = LINES_MAX) -> list[str]:
+    """Run a plan and tell how it ends.
+
+    Shape: at most `lines` lines of timeline, then what broke and how the nodes stand. One line if
+    the plan violates nothing.
+    """
+    timeline = Timeline(lines)
+    outcome = run_plan(plan, timeline)
+    if not outcome.invariant:
+        return [f"seed {plan.seed}: nothing is violated in {outcome.virtual_seconds:.0f} s"]
+    named = nodes_named((outcome.detail, *outcome.odds))
+    at_odds = frozenset(node for node in (*named, timeline.last) if 0 < node <= plan.nodes)
+    nodes: list[str] = []
+    odds = list(outcome.odds)
+    if timeline.stage is not None:
+        nodes = standing(timeline.stage, at_odds)
+        by_votes = is_of_elections(outcome.invariant)
+        if by_votes or not odds:
+            odds += sides(timeline.stage, at_odds, is_of_elections=by_votes)
+    return [
+        *timeline.told(at_odds),
+        f"seed {plan.seed}, {_size(plan)}: fails after {outcome.virtual_seconds:.3f} s",
+        *headline(outcome.invariant, outcome.detail, odds),
+        *titled("how the nodes stand, those at odds first", nodes),
+    ]
+
+
+def _size(plan: Plan) -> str:
+    """A plan in a few words."""
+    counts = [(plan.voters, "voter"), (plan.observers, "observer"), (len(plan.faults), "fault")]
+    sizes = [f"{count} {noun if count == 1 else noun + 's'}" for count, noun in counts if count]
+    return ", ".join(sizes)

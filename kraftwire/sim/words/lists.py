@@ -1,0 +1,24 @@
+"""Several things in a sentence, or one below the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["listed", "table"]
+
+
+def listed(nodes: Sequence[int]) -> str:
+    """Ids in a sentence."""
+    names = [str(node) for node in nodes]
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of the same length with their columns aligned."""
+    if not rows:
+        return []
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
