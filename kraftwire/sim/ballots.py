@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kraftwire.sim import words
 from kraftwire.sim.violation import Violation
+from kraftwire.sim.voters import Key, Voters, members
 
 __all__ = ["Ballots", "Stored"]
 
@@ -23,12 +25,16 @@ class Stored:
 
 @dataclass(slots=True)
 class Ballots:
-    """The ledger of a cluster's elections."""
+    """The ledger of a cluster's elections.
 
-    voters: frozenset[int]
+    `voters` are the ids that were ever in a set, `keys` the replicas that nodes are at present.
+    """
+
+    voters: set[int]
+    keys: dict[int, Key] = field(default_factory=dict)
     stored: dict[int, Stored] = field(default_factory=dict)
     leaders: dict[int, int] = field(default_factory=dict)
-    votes: dict[tuple[int, int], int] = field(default_factory=dict)
+    votes: dict[int, dict[Key, int]] = field(default_factory=dict)
 
     def persisted(self, node: int, now: Stored) -> None:
         """The durable quorum state of a node changed, or was read at a start. S1, S2, S3."""
@@ -54,9 +60,10 @@ class Ballots:
             # The only voter votes and leads in one step: its vote is never stored by itself.
             self._vote(node, now.epoch, node)
 
-    def forget(self, node: int) -> None:
-        """A node's disk was replaced by an empty one."""
+    def forget(self, node: int, key: Key) -> None:
+        """A node's disk was replaced by an empty one, which makes it another replica."""
         self.stored.pop(node, None)
+        self.keys[node] = key
 
     def vote_of(self, node: int, epoch: int) -> int:
         """For whom a node has durably voted in an epoch, -1 for nobody."""
@@ -96,10 +103,12 @@ class Ballots:
             raise Violation("S20", f"{node} names leader {leader} of {epoch}, stored {stored}")
         self.leader_known(node, epoch, leader)
 
-    def asks_for_vote(self, node: int, epoch: int, voter: int, *, pre_vote: bool) -> None:
-        """A node sends a Vote request. S2, S3, S18, S19."""
-        self._check_voter(node, f"campaigns in epoch {epoch}")
-        self._check_voter(voter, f"is asked by {node} to vote")
+    def asks_for_vote(
+        self, node: int, epoch: int, voter: int, *, pre_vote: bool, voters: Voters
+    ) -> None:
+        """A node sends a Vote request; these voters are in force at it. S2, S3, S18, S19."""
+        if voter not in [member[0] for member in voters]:
+            raise Violation("S18", f"{voter} is asked by {node} to vote, and is no voter")
         stored = self.stored[node]
         if epoch != stored.epoch:
             name = "S19" if pre_vote else "S2"
@@ -128,13 +137,24 @@ class Ballots:
                 f"the log of the candidate with {asked}",
             )
 
-    def elected(self, node: int, epoch: int) -> None:
-        """A node leads. S1, S17: a majority of the voters voted for it, nobody else counts."""
+    def stands(self, node: int, *, may_stand: bool) -> None:
+        """A node campaigns. S18: it is a voter, or one whose removal is not known to be
+        committed."""
+        if not may_stand:
+            raise Violation("S18", f"{node} is no voter and campaigns")
+
+    def elected(self, node: int, epoch: int, voters: Voters) -> None:
+        """A node leads, at which these voters are in force. S1, S17: a majority of them voted for
+        it, directory ids included, and nobody else counts."""
         self.leader_known(node, epoch, node)
-        granting = self._granting(epoch, node)
-        if 2 * len(granting) <= len(self.voters):
+        votes = self.votes.get(epoch, {})
+        granting = members(voters, [key for key, voted in votes.items() if voted == node])
+        if 2 * len(granting) <= len(voters):
             raise Violation(
-                "S17", f"{node} leads epoch {epoch} by the votes of {sorted(granting)} alone"
+                "S17",
+                f"{node} leads epoch {epoch} by the votes of a minority",
+                f"voted for {node}: {words.voters(granting)}",
+                f"voters in force at {node}: {words.voters(voters)}",
             )
 
     def pre_voted(self, node: int, before: Stored, *, was_due: bool = False) -> None:
@@ -147,13 +167,9 @@ class Ballots:
         if now != before and not (was_due and now.epoch > before.epoch):
             raise Violation("S19", f"a pre-vote changed {before} to {self.stored[node]} at {node}")
 
-    def _granting(self, epoch: int, candidate: int) -> set[int]:
-        votes = self.votes
-        return {v for v in self.voters if votes.get((v, epoch)) == candidate}
-
     def _vote(self, node: int, epoch: int, candidate: int) -> None:
-        key = (node, epoch)
-        voted = self.votes.setdefault(key, candidate)
+        votes = self.votes.setdefault(epoch, {})
+        voted = votes.setdefault(self.keys.get(node, (node, b"")), candidate)
         if voted != candidate:
             raise Violation(
                 "S3",

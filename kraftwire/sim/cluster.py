@@ -7,38 +7,44 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from dataclasses import dataclass
 from random import Random
 
 from kraftwire.log.settings import SnapshotSettings
-from kraftwire.raft.config import RaftConfig, RaftTimers
+from kraftwire.raft.config import RaftTimers
 from kraftwire.raft.effects import Effect
 from kraftwire.raft.events import Event
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from kraftwire.sim.ballots import Ballots
+from kraftwire.sim.books import Books
 from kraftwire.sim.clock import MS, Clock, Scheduler
-from kraftwire.sim.facts import MessageChecks
-from kraftwire.sim.histories import Histories
 from kraftwire.sim.hunter import Hunter
 from kraftwire.sim.machine import Machine
 from kraftwire.sim.marks import Marks
+from kraftwire.sim.members import PORT, Members
 from kraftwire.sim.nemesis import Nemesis
 from kraftwire.sim.network import Network
+from kraftwire.sim.operators import Operators
 from kraftwire.sim.plan import Plan
-from kraftwire.sim.process import Process
+from kraftwire.sim.process import Append, Process
 from kraftwire.sim.storage import found_batches
 from kraftwire.sim.timeline import Timeline
 from kraftwire.sim.violation import Violation
 from kraftwire.sim.workload import Workload
 
-__all__ = ["Cluster"]
-
-_PORT = 9093
+__all__ = ["Cluster", "Realm"]
 
 # Kafka looks once a minute what may go, which is half the life of a cluster here.
 _CLEAN_INTERVAL_MS = 5_000
 
 # A node whose timer fires so often at one moment does nothing else any more.
 _TIMERS_AT_ONCE_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Realm:
+    """What nodes of one quorum have in common: who they are, and what is known of them."""
+
+    members: Members
+    books: Books
 
 
 class Cluster:
@@ -51,10 +57,9 @@ class Cluster:
         self.marks = Marks()
         self.network = Network(plan, self.scheduler, self.marks)
         ids = range(1, plan.nodes + 1)
-        voters = frozenset(range(1, plan.voters + 1))
-        self.ballots = Ballots(voters)
-        self.histories = Histories(voters, tuple(ids))
-        self.checks = MessageChecks(self.ballots, self.histories)
+        self.members = Members(plan)
+        self.books = self.members.books()
+        self.ballots, self.histories = self.books.ballots, self.books.histories
         self.software = "kraftwire"
         self.elections = 0
         self.crashes = 0
@@ -64,13 +69,13 @@ class Cluster:
         self._random = Random(f"disks {plan.seed}")
         self._timers_at = 0
         self._timers = 0
-        self._voter_set = VoterSet.of(*(self._voter(node) for node in sorted(voters)))
-        self._timer_settings = RaftTimers(**plan.timers)
         rates = plan.drift or (1_000_000,) * plan.nodes
-        self.machines = {node: Machine(self, node, Clock(rates[node - 1])) for node in ids}
+        realm = Realm(self.members, self.books)
+        self.machines = {node: Machine(self, node, Clock(rates[node - 1]), realm) for node in ids}
         for node, machine in self.machines.items():
             self.network.peers[node] = machine
-            self.network.addresses[f"node{node}", _PORT] = node
+            self.network.addresses[f"node{node}", PORT] = node
+        self.operators = Operators(self)
         self.hunter = Hunter(self)
         self.nemesis = Nemesis(self)
         self.workload = Workload(self)
@@ -91,7 +96,7 @@ class Cluster:
     @property
     def timers(self) -> RaftTimers:
         """The timers that all nodes are configured with."""
-        return self._timer_settings
+        return self.members.timers
 
     @property
     def snapshot_settings(self) -> SnapshotSettings:
@@ -103,17 +108,6 @@ class Cluster:
             retention_bytes=wanted.retention if wanted else -1,
             retention_ms=-1,
             clean_interval_ms=_CLEAN_INTERVAL_MS,
-        )
-
-    def config(self, node: int, directory_id: bytes) -> RaftConfig:
-        """What a node is configured with."""
-        return RaftConfig(
-            key=ReplicaKey(node, directory_id),
-            cluster_id="simulated-cluster-id-1",
-            voters=self._voter_set,
-            endpoints=self._endpoints(node),
-            timers=self._timer_settings,
-            fetch_snapshot_max_bytes=self.plan.snapshots.chunk if self.plan.snapshots else 1 << 20,
         )
 
     def leaders(self) -> list[Machine]:
@@ -136,9 +130,10 @@ class Cluster:
             time += random() * weather.flush_tail_ms * MS
         return int(time)
 
-    def acknowledge(self, base: int, epoch: int, values: tuple[bytes, ...]) -> None:
-        """A client is told that its records are committed. S12."""
-        self.histories.acked(base, epoch)
+    def acknowledge(self, append: Append) -> None:
+        """A client is told that its records are committed. S12, S21."""
+        base, values = append.base, append.values
+        self.histories.acked(base, append.epoch, count=len(values), after=append.after)
         batch = self.histories.committed_at(base)
         if batch is None or any(value not in batch.data for value in values):
             raise Violation("S12", f"other records than those appended are committed at {base}")
@@ -178,13 +173,6 @@ class Cluster:
         """Put an event and its effects into the timeline."""
         if self.timeline is not None:
             self.timeline.step(self.scheduler.now, process, event, effects)
-
-    def _endpoints(self, node: int) -> tuple[Endpoint, ...]:
-        return (Endpoint("CONTROLLER", f"node{node}", _PORT),)
-
-    def _voter(self, node: int) -> Voter:
-        return Voter(ReplicaKey(node), self._endpoints(node))
-
 
 def _epoch(machine: Machine) -> int:
     return machine.process.epoch if machine.process else -1

@@ -18,6 +18,7 @@ from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.raft.events import Event, ResponseReceived
 from kraftwire.sim.ballots import Ballots
 from kraftwire.sim.histories import Histories
+from kraftwire.sim.violation import Violation
 from kraftwire.wire.message import Message
 
 __all__ = ["VOTE", "MessageChecks", "diverging_epoch_of", "is_pre_vote"]
@@ -90,15 +91,32 @@ class MessageChecks:
             self._ballots.compares(self._logs[node].last, log, node)
 
     def _fetch_request(self, node: int, message: FetchRequest) -> None:
-        self._ballots.sends(node, message.topics[0].partitions[0].current_leader_epoch)
+        partition = message.topics[0].partitions[0]
+        self._ballots.sends(node, partition.current_leader_epoch)
+        end = self._logs[node].durable_end
+        if partition.fetch_offset > end:
+            raise Violation("S9", f"{node} fetches at {partition.fetch_offset}, durable to {end}")
 
     def _snapshot_request(self, node: int, message: FetchSnapshotRequest) -> None:
         self._ballots.sends(node, message.topics[0].partitions[0].current_leader_epoch)
 
     def _vote_request(self, node: int, message: VoteRequest) -> None:
         partition = message.topics[0].partitions[0]
-        epoch, pre_vote = partition.replica_epoch, partition.pre_vote
-        self._ballots.asks_for_vote(node, epoch, message.voter_id, pre_vote=pre_vote)
+        log, voter, pre_vote = self._logs[node], message.voter_id, partition.pre_vote
+        if (partition.replica_id, partition.replica_directory_id) != log.key:
+            raise Violation("S17", f"{node} asks for votes as {partition.replica_id}")
+        self._ballots.stands(node, may_stand=log.may_stand)
+        self._ballots.asks_for_vote(
+            node, partition.replica_epoch, voter, pre_vote=pre_vote, voters=log.force.voters
+        )
+        said, mine = (partition.last_offset_epoch, partition.last_offset), log.last
+        if said != mine or log.durable_end < log.end:
+            raise Violation(
+                "S4",
+                f"{node} asks for votes with a log that it does not have durably",
+                f"said: ends with (epoch, offset) {said}",
+                f"its log: ends with {mine}, durable to {log.durable_end}",
+            )
 
     def _begin_request(self, node: int, message: BeginQuorumEpochRequest) -> None:
         partition = message.topics[0].partitions[0]

@@ -1,58 +1,21 @@
 """Checks logs: that they agree, that what is committed stays, and that it was durable.
 
-Invariants S5-S13. A batch is one object in all logs that hold it, and knows the batch before it:
-so two logs agree up to a position if they hold the same object there.
+Invariants S5-S14, S16 and S21. Two logs agree up to a position if they hold the same batch there.
 """
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kraftwire.records.header import LOG_OVERHEAD, fields
 from kraftwire.sim import words
+from kraftwire.sim.changes import check_change
+from kraftwire.sim.logs import Batch, ReplicaLog, digest, split
 from kraftwire.sim.violation import Violation
+from kraftwire.sim.voters import NOBODY, InForce, Key, members
 
-__all__ = ["Batch", "Histories", "ReplicaLog", "digest", "split"]
-
-_HEAD = fields("base_offset", "batch_length", "partition_leader_epoch", "last_offset_delta")
-
-
-@dataclass(slots=True, eq=False)
-class Batch:
-    """A batch, the same object wherever it is. Shape: `end` is the offset behind it."""
-
-    base: int
-    end: int
-    epoch: int
-    data: bytes
-    previous: Batch | None
-
-
-@dataclass(slots=True)
-class ReplicaLog:
-    """What one replica's log holds, and up to which batch it is durable, and known committed.
-
-    `high_watermark` is the largest of this run, `verified` the number of batches that are known to
-    be the committed ones. What is below `start` the replica has in a snapshot only.
-    """
-
-    batches: list[Batch] = field(default_factory=list)
-    durable: int = 0
-    verified: int = 0
-    start: int = 0
-    high_watermark: int = -1
-
-    @property
-    def end(self) -> int:
-        """The log end offset."""
-        return self.batches[-1].end if self.batches else 0
-
-    @property
-    def last(self) -> tuple[int, int]:
-        """Epoch of the last batch and log end offset: what votes compare."""
-        return (self.batches[-1].epoch, self.batches[-1].end) if self.batches else (0, 0)
+__all__ = ["Histories"]
 
 
 @dataclass(slots=True)
@@ -62,26 +25,41 @@ class _Epoch:
     end: int
     batches: dict[int, Batch] = field(default_factory=dict)
 
+    @property
+    def first_end(self) -> int:
+        """Where the first batch ends."""
+        return next(iter(self.batches.values())).end
+
 
 class Histories:
     """The logs of a cluster and what was committed."""
 
-    def __init__(self, voters: frozenset[int], replicas: tuple[int, ...]) -> None:
-        self.voters = voters
-        self.logs = {replica: ReplicaLog() for replica in replicas}
+    def __init__(self, initial: InForce, replicas: Mapping[int, ReplicaLog]) -> None:
+        """`initial` is in force before anything is written."""
+        self.initial = initial
+        self.logs = dict(replicas)
+        self.lost: list[ReplicaLog] = []  # those of disks that were replaced
         self.committed: list[Batch] = []
         self.commit_epochs: list[int] = []
         self._epochs: dict[int, _Epoch] = {}
         self._ends: list[int] = []  # of the committed batches
         self._digests: list[bytes] = []  # after each of them, as far as somebody asked
+        self.acknowledged = 0  # the end of what clients were told
 
     @property
     def frontier(self) -> int:
         """The offset below which everything is committed."""
         return self.committed[-1].end if self.committed else 0
 
-    def appended(self, node: int, data: bytes | memoryview, epoch: int) -> None:
-        """A node in this epoch wrote batches at its log's end. S6, S13."""
+    @property
+    def force(self) -> InForce:
+        """What is in force by what is committed."""
+        return self.committed[-1].force if self.committed else self.initial
+
+    def appended(
+        self, node: int, data: bytes | memoryview, epoch: int, *, leads: bool = False
+    ) -> None:
+        """A node in this epoch wrote batches at its log's end. S6, S13, S16."""
         log = self.logs[node]
         batches = log.batches
         previous = batches[-1] if batches else None
@@ -92,8 +70,11 @@ class Histories:
                 raise Violation(
                     "S13", f"{node} in epoch {epoch} appends epoch {batch_epoch} at {base}"
                 )
-            previous = self._same(node, Batch(base, end, batch_epoch, raw, previous))
-            batches.append(previous)
+            batch = self._same(node, (base, end, batch_epoch), raw, previous)
+            if leads and batch.force is not log.force:
+                self._check_change(node, batch)
+            batches.append(batch)
+            previous = batch
 
     def truncating(self, node: int, end: int, epoch: int, leader_epoch: int | None) -> None:
         """A node in this epoch cuts its log, told to by a leader of that epoch (None: nobody).
@@ -172,8 +153,12 @@ class Histories:
                 f"its log ends with (epoch, offset) {self.logs[node].last}",
             )
 
-    def acked(self, offset: int, epoch: int) -> None:
-        """A client was told that a record is committed there. S12."""
+    def acked(self, offset: int, epoch: int, *, count: int = 1, after: int = 0) -> None:
+        """A client was told that records are committed there. S12; S21: not below what clients had
+        been told of when it asked."""
+        if offset < after:
+            raise Violation("S21", f"{offset} was acknowledged, asked for after {after} was")
+        self.acknowledged = max(self.acknowledged, offset + count)
         batch = self.committed_at(offset)
         if batch is None or batch.epoch != epoch:
             found = f"epoch {batch.epoch}" if batch else "nothing"
@@ -259,9 +244,17 @@ class Histories:
             digests.append(digest(before, self.committed[len(digests)].data))
         return digests[index]
 
-    def forget(self, node: int) -> None:
-        """A node's disk was replaced by an empty one."""
-        self.logs[node] = ReplicaLog()
+    def force_at(self, offset: int) -> InForce:
+        """What is in force by all that is committed below an offset."""
+        index = bisect_right(self._ends, offset)
+        return self.committed[index - 1].force if index else self.initial
+
+    def forget(self, node: int, key: Key) -> None:
+        """A node's disk was replaced by an empty one, which makes it another replica."""
+        old = self.logs[node]
+        self.lost.append(old)
+        initial = old.initial if key == old.key or not self.initial.version else NOBODY
+        self.logs[node] = ReplicaLog(key, initial)
 
     def committed_at(self, offset: int) -> Batch | None:
         """The committed batch that holds an offset."""
@@ -275,30 +268,36 @@ class Histories:
             raise Violation("S14", f"{node} has a snapshot up to {end}, where no commit ends")
         return self.committed[: index + 1]
 
-    def _same(self, node: int, batch: Batch) -> Batch:
+    def _same(
+        self, node: int, where: tuple[int, int, int], data: bytes, previous: Batch | None
+    ) -> Batch:
         """The batch of this epoch and offset that others have; it must be the very same."""
-        epoch = self._epochs.get(batch.epoch)
+        base, end, number = where
+        epoch = self._epochs.get(number)
         if epoch is None:
-            epoch = self._epochs[batch.epoch] = _Epoch(batch.base)
-        known = epoch.batches.get(batch.base)
+            epoch = self._epochs[number] = _Epoch(base)
+        known = epoch.batches.get(base)
         if known is None:
-            if batch.base != epoch.end:
-                raise Violation(
-                    "S13", f"{node} has {batch.base} of epoch {batch.epoch}, known to {epoch.end}"
-                )
-            epoch.batches[batch.base] = batch
-            epoch.end = batch.end
+            if base != epoch.end:
+                raise Violation("S13", f"{node} has {base} of epoch {number}, known to {epoch.end}")
+            batch = epoch.batches[base] = Batch.read(where, data, previous, self.initial)
+            epoch.end = end
             return batch
-        if known.data != batch.data:
+        if known.data != data:
             raise Violation(
                 "S13",
-                f"{node} has other bytes at ({batch.epoch}, {batch.base})",
+                f"{node} has other bytes at ({number}, {base})",
                 f"written before: {words.batch(known.data)}",
-                f"at {node}: {words.batch(batch.data)}",
+                f"at {node}: {words.batch(data)}",
             )
-        if known.previous is not batch.previous:
-            raise Violation("S6", f"{node} has another log below ({batch.epoch}, {batch.base})")
+        if known.previous is not previous:
+            raise Violation("S6", f"{node} has another log below ({number}, {base})")
         return known
+
+    def _check_change(self, node: int, batch: Batch) -> None:
+        mark = self.logs[node].high_watermark
+        has_committed = self._epochs[batch.epoch].first_end <= mark
+        check_change(node, batch.force, high_watermark=mark, has_committed=has_committed)
 
     def _check_droppable(self, node: int, index: int, epoch: int) -> None:
         if index < len(self.committed) and self.commit_epochs[index] <= epoch:
@@ -316,39 +315,23 @@ class Histories:
                 f"leader {node} of epoch {epoch}",
                 f"last committed batch: {words.batch(last.data)}",
             )
-        holding = [v for v in self.voters if self._has_durably(v, count, last)]
-        if 2 * len(holding) <= len(self.voters):
+        voters = self.logs[node].force.voters
+        # A disk that was replaced since then has told the leader what it held.
+        logs = (*self.logs.values(), *self.lost)
+        keys = [log.key for log in logs if _has_durably(log, count, last)]
+        holding = members(voters, keys)
+        if 2 * len(holding) <= len(voters):
             raise Violation(
                 "S9",
-                f"{node} commits up to {last.end}, durable on {sorted(holding)} only",
+                f"{node} commits up to {last.end}, durable on {words.voters(holding)} only",
                 f"last committed batch: {words.batch(last.data)}",
-                f"voters: {sorted(self.voters)}",
+                f"voters in force at {node}: {words.voters(voters)}",
             )
         new = batches[len(self.committed) : count]
         self.committed += new
         self.commit_epochs += [epoch] * len(new)
         self._ends += [batch.end for batch in new]
 
-    def _has_durably(self, voter: int, count: int, last: Batch) -> bool:
-        log = self.logs[voter]
-        return log.durable >= count and log.batches[count - 1] is last
 
-
-def digest(before: bytes, data: bytes) -> bytes:
-    """What a state machine becomes that applies a batch."""
-    return hashlib.blake2b(before + data, digest_size=16).digest()
-
-
-def split(data: bytes | memoryview) -> list[tuple[int, int, int, bytes]]:
-    """(Base offset, end offset, leader epoch, bytes) of whole batches that follow each other."""
-    base, length, epoch, delta = _HEAD.unpack_from(data)
-    if length + LOG_OVERHEAD == len(data):
-        return [(base, base + delta + 1, epoch, bytes(data))]
-    found = []
-    position = 0
-    while position < len(data):
-        base, length, epoch, delta = _HEAD.unpack_from(data, position)
-        end = position + length + LOG_OVERHEAD
-        found.append((base, base + delta + 1, epoch, bytes(data[position:end])))
-        position = end
-    return found
+def _has_durably(log: ReplicaLog, count: int, last: Batch) -> bool:
+    return log.durable >= count and log.batches[count - 1] is last

@@ -33,7 +33,8 @@ class Hunter:
 
     def arm(self, fault: Fault) -> None:
         """Hunt until the fault's time is over."""
-        self._stage = HUNT_STAGES[fault.salt % len(HUNT_STAGES)]
+        stages = HUNT_STAGES if self._cluster.plan.has_changes else HUNT_STAGES[:-1]
+        self._stage = stages[fault.salt % len(stages)]
         self._until = self._cluster.scheduler.now + fault.length_ms * MS
         self._down_ms = 100 + fault.salt // 7 % (2 * fault.length_ms)
         self._appended = None
@@ -47,16 +48,17 @@ class Hunter:
         if self._stage == "elected":
             self._strike(machine)
 
-    def appended(self, machine: Machine) -> None:
-        """A leader wrote to its log."""
-        if self._stage == "append":
+    def appended(self, machine: Machine, *, has_changed: bool) -> None:
+        """A leader wrote to its log, other voters perhaps."""
+        if self._stage == "append" or (self._stage == "change" and has_changed):
             self._strike(machine)
         elif self._stage == "fetch":
             self._appended = machine.id
 
     def served(self, machine: Machine, call: Call) -> None:
         """A leader gave records to a follower."""
-        is_voter = call.sender.id <= self._cluster.plan.voters
+        logs = self._cluster.histories.logs
+        is_voter = logs[machine.id].force.has(logs[call.sender.id].key)
         if self._stage == "fetch" and self._appended == machine.id and is_voter:
             self._strike(machine)
 

@@ -1,17 +1,21 @@
 """What must happen once the trouble is over: a leader, progress, and quiet.
 
-Invariants L1-L3 and L6-L10. Units: virtual milliseconds; bounds allow for clocks that drift.
+Invariants L1-L10. Units: virtual milliseconds; bounds allow for clocks that drift.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 from typing import TYPE_CHECKING
 
 from kraftwire.sim.clock import MS
+from kraftwire.sim.histories import Histories
+from kraftwire.sim.operators import Step
 from kraftwire.sim.plan import Weather
 from kraftwire.sim.violation import Violation
+from kraftwire.sim.voters import Voters
 
 if TYPE_CHECKING:
     from kraftwire.sim.cluster import Cluster
@@ -22,6 +26,7 @@ __all__ = ["check_liveness"]
 _STEP_MS = 20
 _CATCH_UP_MS = 5_000
 _IDLE_MS = 3_000
+_CHANGE_MS = 6_000
 _TIMERS_PER_SECOND_MAX = 20
 _DRIFT = 1.3
 
@@ -30,16 +35,33 @@ _EPOCHS_PER_LOSS_MAX = 6
 
 
 def check_liveness(cluster: Cluster) -> None:
-    """Heal a cluster and see that it recovers, goes on, and copes with one loss after another."""
-    phase = _Phase(cluster)
+    """Heal a cluster and see that it recovers, goes on, and copes with one loss after another.
+
+    Disks that were replaced may have taken a quorum's majority with them, by an operator's mistake:
+    then there is nothing more to see.
+    """
+    try:
+        _check(_Phase(cluster))
+    except _LostError:
+        cluster.marks.hit("nobody can be elected")
+
+
+def _check(phase: _Phase) -> None:
     phase.heal()
+    phase.finish_changes()
     phase.elect("after the faults", phase.residue_ms + phase.election_ms)
     phase.catch_up()
     phase.idle()
-    if cluster.plan.voters >= 3 and not cluster.plan.old_peers:
+    if phase.can_lose_one():
         phase.lose_follower()
         phase.lose_leader()
         phase.catch_up()
+    if phase.can_change():
+        phase.change()
+
+
+class _LostError(Exception):
+    """No replica has a log by which it could be elected."""
 
 
 class _Phase:
@@ -61,6 +83,8 @@ class _Phase:
         # Messages that were late when the trouble ended, and what waits for their time-out.
         self.residue_ms = int(cluster.plan.weather.tail_ms + 2 * timers.request_timeout_ms)
         self.fetch_ms = timers.fetch_timeout_ms
+        plan = cluster.plan
+        self._has_listeners = plan.with_listener or plan.snapshots is not None
 
     def heal(self) -> None:
         """End all trouble."""
@@ -80,17 +104,27 @@ class _Phase:
             if not machine.is_up:
                 machine.start_later(0)
 
+    def finish_changes(self) -> None:
+        """Wait until all changes of the voters that somebody wants are made. L4."""
+        operators = self.cluster.operators
+        operators.insist()
+        step_ms = self.election_ms + _CHANGE_MS + int(self._backlog() * self.fetch_cost_ms)
+        limit = self.residue_ms + (1 + operators.left) * step_ms
+        if not operators.is_idle:
+            self.cluster.marks.hit("changes finished in peace")
+        self._wait("L4", "some change of the voters is not made", limit, lambda: operators.is_idle)
+
     def elect(self, when: str, limit_ms: int) -> Machine:
         """Wait for a leader whom all follow. L1."""
         self._wait("L1", f"no leader that all follow {when}", limit_ms, self._is_united)
         return self.cluster.leaders()[-1]
 
-    def catch_up(self) -> None:
-        """Append once more and wait until all have everything. L2, L3."""
+    def catch_up(self, invariant: str = "L2") -> None:
+        """Append once more and wait until all have everything, state machines too. L2, L3, L5."""
         cluster = self.cluster
         cluster.workload.append()
         limit = _CATCH_UP_MS + self._backlog() * self.fetch_cost_ms
-        self._wait("L2", "some replica does not catch up", int(limit), self._is_caught_up)
+        self._wait(invariant, "some replica does not catch up", int(limit), self._is_caught_up)
         for machine in cluster.machines.values():
             process = machine.process
             if process is not None and (process.appends or process.waiting):
@@ -116,12 +150,48 @@ class _Phase:
             if waiting > 4 * cluster.plan.nodes:
                 raise Violation("L10", f"{machine.id} keeps {waiting} requests")
 
+    def can_change(self) -> bool:
+        """Whether the voters can change."""
+        return bool(self.cluster.histories.force.version) and self.cluster.plan.nodes > 1
+
+    def change(self) -> None:
+        """Replace a disk, and let the node become a voter, whatever it was. L4, L5."""
+        cluster = self.cluster
+        random = Random(f"change {cluster.plan.seed}")
+        node = random.choice(list(cluster.machines))
+        machine = cluster.machines[node]
+        steps = [Step("remove", key) for key in self._voters() if key[0] == node]
+        if cluster.members.may_wipe(node, cluster.books):
+            cluster.say(f"{node} gets an empty disk")
+            machine.down_until = -1
+            machine.kill()
+            machine.wipe()
+            machine.start_later(0)
+        elif not steps or len(self._voters()) < 2:
+            return
+        cluster.operators.begin(*steps, Step("add", cluster.members.key(node)))
+        self.finish_changes()
+        self.elect(f"after {node} was replaced", self.residue_ms + self.election_ms)
+        self._wait("L5", f"{node} does not become a voter", _CATCH_UP_MS, lambda: _votes(machine))
+        self.catch_up("L5")
+
+    def can_lose_one(self) -> bool:
+        """Whether the quorum is one that goes on without any of its members."""
+        cluster = self.cluster
+        voters, leader = self._voters(), cluster.leaders()[-1]
+        is_whole = all(cluster.members.is_alive(key) for key in voters)
+        leads_as_voter = any(key[0] == leader.id for key in voters)
+        return len(voters) >= 3 and is_whole and leads_as_voter and not cluster.plan.old_peers
+
+    def _voters(self) -> Voters:
+        return self.cluster.histories.force.voters
+
     def lose_follower(self) -> None:
         """Cut one follower off and let it come back: nobody may notice. L8."""
         cluster = self.cluster
         leader = cluster.leaders()[-1]
         epoch = self._epoch()
-        node = next(v for v in sorted(cluster.ballots.voters) if v != leader.id)
+        node = next(v[0] for v in self._voters() if v[0] != leader.id)
         links = self._links(node)
         cluster.say(f"{node} is cut off")
         cluster.network.block(links, 1)
@@ -155,6 +225,8 @@ class _Phase:
         end = scheduler.now + limit_ms * MS
         while not done():
             if scheduler.now >= end:
+                if not can_elect(self.cluster.histories):
+                    raise _LostError
                 raise Violation(invariant, f"{problem}, {limit_ms} ms")
             scheduler.run_until(scheduler.now + _STEP_MS * MS)
 
@@ -199,8 +271,25 @@ class _Phase:
             and not machine.process.appends
             and machine.process.core.high_watermark == end
             and machine.process.core.end_offset == end
+            and (not self._has_listeners or machine.process.state.applied == end)
             for machine in cluster.machines.values()
         )
+
+
+def can_elect(histories: Histories) -> bool:
+    """Whether any replica has a log for which a majority of its voters may vote.
+
+    It need not be so: those whose votes are missing may have lost their disks.
+    """
+    logs = histories.logs.values()
+    return any(
+        log.may_stand and log.force.has_majority(one.key for one in logs if one.last <= log.last)
+        for log in logs
+    )
+
+
+def _votes(machine: Machine) -> bool:
+    return machine.process is not None and machine.process.core.is_voter
 
 
 def _leads(machine: Machine) -> bool:

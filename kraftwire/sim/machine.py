@@ -16,13 +16,12 @@ from kraftwire.sim.disk import PowerCut, SimFiles
 from kraftwire.sim.facts import VOTE
 from kraftwire.sim.network import Call
 from kraftwire.sim.process import Process
-from kraftwire.sim.snapshots import check_newest
-from kraftwire.sim.storage import directories, found_batches
+from kraftwire.sim.storage import found_batches
 from kraftwire.sim.violation import Violation
 from kraftwire.wire.message import Message
 
 if TYPE_CHECKING:
-    from kraftwire.sim.cluster import Cluster
+    from kraftwire.sim.cluster import Cluster, Realm
 
 __all__ = ["Machine"]
 
@@ -33,8 +32,10 @@ _RESTART_MS = 2_000
 class Machine:
     """One node of a cluster, over all its runs. Shape: `run` counts process starts and ends."""
 
-    def __init__(self, cluster: Cluster, node: int, clock: Clock) -> None:
+    def __init__(self, cluster: Cluster, node: int, clock: Clock, realm: Realm) -> None:
         self.cluster = cluster
+        self.realm = realm
+        self.books = realm.books
         self.id = node
         self.clock = clock
         self.files = SimFiles()
@@ -44,8 +45,8 @@ class Machine:
         self.down_until = 0
         self.vote_before = -1
         self._backlog: list[tuple[int, Call | None, Message | Event]] = []
-        self._disks = 0
         self._random = Random(f"machine {cluster.plan.seed} {node}")
+        realm.members.format(node, self.files)
 
     @property
     def is_up(self) -> bool:
@@ -67,10 +68,10 @@ class Machine:
             found = found_batches(storage.log)
             is_durable = not self.files.unflushed(".log")
             start = storage.log.start_offset
-            cluster.histories.restarted(self.id, found, is_durable=is_durable, start=start)
-            check_newest(self.id, storage, cluster.histories)
+            self.books.histories.restarted(self.id, found, is_durable=is_durable, start=start)
+            self.books.check_newest(self.id, storage)
             core = RaftCore(
-                cluster.config(self.id, storage.directory_id),
+                self.realm.members.config(self.id, storage.directory_id),
                 storage.stored_state(),
                 Random(f"core {cluster.plan.seed} {self.id} {self.run}"),
             )
@@ -82,18 +83,13 @@ class Machine:
             self.fail(error)
 
     def _open(self) -> Storage:
-        places = directories(self.id, self.cluster.plan.segment_bytes, self._new_directory_id)
         try:
-            return Storage.open(places, self.files)
+            return Storage.open(self.realm.members.directories(self.id), self.files)
         except StorageError as error:
             if error.fatal or self.files.is_full:
                 raise
             # No crash is a reason: whatever it damages was never acknowledged.
             raise Violation("D11", f"{self.id} refuses its own log: {error}") from error
-
-    def _new_directory_id(self) -> bytes:
-        """Each disk has an id of its own."""
-        return bytes(14) + bytes((self._disks, self.id))
 
     def kill(self) -> None:
         """End the process; what it wrote stays, durable or not."""
@@ -161,10 +157,8 @@ class Machine:
 
     def wipe(self) -> None:
         """Give the node an empty disk; its process has ended."""
-        self.files.wipe()
-        self._disks += 1
-        self.cluster.histories.forget(self.id)
-        self.cluster.ballots.forget(self.id)
+        key = self.realm.members.wipe(self.id, self.files)
+        self.books.forget(self.id, key)
 
     # What comes in
 
@@ -211,7 +205,7 @@ class Machine:
             return
         if message.API_KEY == VOTE:
             asked = cast("VoteRequest", message).topics[0].partitions[0]
-            self.vote_before = self.cluster.ballots.vote_of(self.id, asked.replica_epoch)
+            self.vote_before = self.books.ballots.vote_of(self.id, asked.replica_epoch)
         try:
             process.receive(call, message)
         except PowerCut:

@@ -8,7 +8,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from kraftwire.sim.clock import MS
+from kraftwire.sim.operators import Step
 from kraftwire.sim.plan import LEADER, Fault
+from kraftwire.sim.voters import Key
 
 if TYPE_CHECKING:
     from kraftwire.sim.cluster import Cluster
@@ -45,6 +47,11 @@ class Nemesis:
             "broken": self._broken,
             "hunt": self._hunt,
             "wipe": self._wipe,
+            "add": self._add,
+            "remove": self._remove,
+            "replace": self._replace,
+            "twice": self._twice,
+            "upgrade": self._upgrade,
         }
 
     def plan(self) -> None:
@@ -107,13 +114,71 @@ class Nemesis:
         self._cluster.hunter.arm(fault)
 
     def _wipe(self, fault: Fault, machine: Machine) -> None:
-        # A voter that forgets its votes breaks the quorum; an observer may begin anew.
-        if machine.id in self._cluster.ballots.voters:
+        cluster = self._cluster
+        is_safe = cluster.members.may_wipe(machine.id, cluster.books)
+        if not is_safe or cluster.operators.is_removing or cluster.operators.concerns(machine.id):
             return
+        is_voter = cluster.histories.logs[machine.id].force.has(self._key(machine.id))
+        cluster.marks.hit("wiped: a voter" if is_voter else "wiped: an observer")
         machine.down_until = -1
         machine.lose_power()
         machine.wipe()
         machine.start_later(fault.length_ms)
+
+    # Voters
+
+    def _key(self, node: int) -> Key:
+        return self._cluster.members.key(node)
+
+    def _voters(self) -> list[Key]:
+        """The voters, also those whose directory ids the log does not name yet."""
+        voters = self._cluster.histories.force.voters
+        return [key if any(key[1]) else self._key(key[0]) for key in voters]
+
+    def _begin(self, *steps: Step) -> None:
+        self._cluster.operators.begin(*steps)
+
+    def _add(self, fault: Fault, machine: Machine) -> None:
+        """Of those that are no voters one is added: this one, or else the next."""
+        ids = [voter[0] for voter in self._voters()]
+        others = [node for node in self._cluster.machines if node not in ids]
+        if others:
+            node = machine.id if machine.id in others else others[fault.salt % len(others)]
+            self._begin(Step("add", self._key(node), is_awaited=bool(fault.salt % 3)))
+
+    def _remove(self, fault: Fault, machine: Machine) -> None:
+        """A voter is removed: this one, or else another; in half of the cases added again."""
+        keys = self._voters()
+        key = next((one for one in keys if one[0] == machine.id), keys[fault.salt % len(keys)])
+        steps = [Step("remove", key)]
+        if fault.salt % 2:
+            steps.append(Step("add", self._key(key[0])))
+        self._begin(*steps)
+
+    def _replace(self, fault: Fault, machine: Machine) -> None:
+        """A voter gets an empty disk; then its new replica is to be added, and its old one removed,
+        in the one order or the other."""
+        old = self._key(machine.id)
+        if old not in self._voters():
+            return
+        self._wipe(fault, machine)
+        new = self._key(machine.id)
+        if new == old:
+            return
+        steps = [Step("remove", old), Step("add", new)]
+        if fault.salt % 2:
+            steps.insert(0, Step("add", new))
+        self._begin(*steps)
+
+    def _twice(self, fault: Fault, machine: Machine) -> None:
+        """Two people change something at the same moment."""
+        kinds = (self._add, self._remove)
+        kinds[fault.salt % 2](fault, machine)
+        other = self._cluster.machines[fault.others[0]]
+        kinds[fault.salt // 2 % 2](fault, other)
+
+    def _upgrade(self, _fault: Fault, machine: Machine) -> None:
+        self._begin(Step("upgrade", self._key(machine.id)))
 
     # Disks
 

@@ -15,13 +15,15 @@ from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft import effects as do
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.events import AppendRequested, Event, RequestReceived, TimerExpired
+from kraftwire.raft.voters import VoterSet
 from kraftwire.replica.ports import Work
 from kraftwire.replica.runner import Runner
 from kraftwire.replica.storage import Storage
 from kraftwire.sim.facts import VOTE, is_pre_vote
 from kraftwire.sim.network import Call
-from kraftwire.sim.snapshots import Digest, check_newest
+from kraftwire.sim.snapshots import Digest
 from kraftwire.sim.violation import Violation
+from kraftwire.sim.voters import InForce
 from kraftwire.sim.watch import Watch
 from kraftwire.sim.workers import Job, VirtualWorkers
 from kraftwire.wire.message import Message
@@ -29,18 +31,19 @@ from kraftwire.wire.message import Message
 if TYPE_CHECKING:
     from kraftwire.sim.machine import Machine
 
-__all__ = ["Process"]
+__all__ = ["Append", "Process"]
 
 
 @dataclass(slots=True)
-class _Append:
-    """Records of a client that wait for the high watermark."""
+class Append:
+    """Records of a client that wait for the high watermark; `after` is the end of what clients had
+    been told of when it asked."""
 
-    token: int
     epoch: int
     base: int
     last: int
     values: tuple[bytes, ...]
+    after: int
 
 
 class Process:
@@ -52,6 +55,7 @@ class Process:
         self.core = core
         self.storage = storage
         self.cluster = machine.cluster
+        self.books = machine.books
         self.scheduler = machine.cluster.scheduler
         self.clock = machine.clock
         self.role = core.role
@@ -59,10 +63,10 @@ class Process:
         self.effects_to_crash: int | None = None
         self.calls: dict[int, Call] = {}
         self.waiting: dict[int, tuple[int, tuple[bytes, ...]]] = {}
-        self.appends: list[_Append] = []
+        self.appends: list[Append] = []
         self.sent: deque[Call] = deque()
         self.workers = VirtualWorkers(self, machine.cluster.scheduler)
-        self.state = Digest(self.id, machine.cluster.histories, machine.cluster.marks)
+        self.state = Digest(self.id, machine.books.histories, machine.cluster.marks)
         self.runner = Runner(
             core,
             storage,
@@ -75,9 +79,11 @@ class Process:
         self._expiry_planned = False
         self._deadline: int | None = None
         self._trace = machine.cluster.trace
-        self._stored = machine.cluster.ballots.stored
+        self._stored = machine.books.ballots.stored
         self._timer_at: int | None = None
-        self._model = machine.cluster.histories.logs[self.id]
+        self._model = machine.books.histories.logs[self.id]
+        self._believed: VoterSet | None = None
+        self._stated: InForce | None = None
 
     def start(self) -> None:
         """Begin: the core's first effects, and a state machine that listens."""
@@ -109,7 +115,7 @@ class Process:
 
     def append(self, token: int, values: tuple[bytes, ...], expected: int | None) -> None:
         """Ask for records to be appended."""
-        self.waiting[token] = (token, values)
+        self.waiting[token] = (self.books.histories.acknowledged, values)
         self.handle(AppendRequested(token, self.core.epoch, values, expected))
 
     @property
@@ -118,11 +124,11 @@ class Process:
         return max(self._model.end, self.appends[-1].last + 1 if self.appends else 0)
 
     def _handle_pre_vote(self, message: VoteRequest, event: RequestReceived) -> None:
-        before, deadline = self.cluster.ballots.stored[self.id], self.core.deadline_ms
+        before, deadline = self.books.ballots.stored[self.id], self.core.deadline_ms
         was_due = deadline is not None and deadline <= self.clock.read(self.scheduler.now)
         self.handle(event)
         if message.topics[0].partitions[0].replica_epoch <= before.epoch:
-            self.cluster.ballots.pre_voted(self.id, before, was_due=was_due)
+            self.books.ballots.pre_voted(self.id, before, was_due=was_due)
 
     # Events and time
 
@@ -136,10 +142,14 @@ class Process:
         core = self.core
         epoch, end = core.epoch, core.end_offset
         if self._stored[self.id].epoch != epoch:
-            self.cluster.ballots.settled(self.id, epoch)
+            self.books.ballots.settled(self.id, epoch)
         batches = self._model.batches
         if batches and end != batches[-1].end:
             raise Violation("S13", f"{self.id} believes its log to end at {end}: {self._model.end}")
+        believed, stated = core.voters, self._model.force
+        if believed is not self._believed or stated is not self._stated:
+            self._believed, self._stated = believed, stated
+            self.books.believes(self.id, core)
         self._trace.append((self.scheduler.now, self.id, kind, epoch, end, core.high_watermark))
         deadline = self.runner.deadline_ms
         if deadline != self._deadline:
@@ -231,9 +241,9 @@ class Process:
             is_missing = model.durable < job.mark and files.sync_count == before
             if is_missing and files.unflushed(".log"):
                 raise Violation("S9", f"{self.id} flushes its log without a sync")
-            self.cluster.histories.flushed(self.id, job.mark)
+            self.books.histories.flushed(self.id, job.mark)
         elif job.kind is not Work.LOAD_SNAPSHOT:
-            check_newest(self.id, self.storage, self.cluster.histories)
+            self.books.check_newest(self.id, self.storage)
             self.cluster.marks.hit(job.kind)
         job.done(result)
 
@@ -245,16 +255,14 @@ class Process:
             return
         while self.appends and self.appends[0].last < effect.offset:
             append = self.appends.pop(0)
-            self.cluster.acknowledge(append.base, append.epoch, append.values)
+            self.cluster.acknowledge(append)
 
     def decided(self, effect: do.AppendAccepted | do.AppendRefused | do.UpgradeDecided) -> None:
         """A client's records have offsets, or were refused."""
         if isinstance(effect, do.AppendAccepted):
-            _, values = self.waiting.pop(effect.token)
-            append = _Append(
-                effect.token, effect.epoch, effect.base_offset, effect.last_offset, values
-            )
-            self.appends.append(append)
+            after, values = self.waiting.pop(effect.token)
+            base, last = effect.base_offset, effect.last_offset
+            self.appends.append(Append(effect.epoch, base, last, values, after))
         elif isinstance(effect, do.AppendRefused):
             del self.waiting[effect.token]
             self.cluster.marks.hit(f"append refused: {effect.reason}")

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 
 from kraftwire.records.batch import RecordBatch
 from kraftwire.replica.state_machine import SnapshotReader
-from kraftwire.replica.storage import Storage
-from kraftwire.sim.histories import Histories, digest
+from kraftwire.sim.histories import Histories
+from kraftwire.sim.logs import digest
 from kraftwire.sim.marks import Marks
 from kraftwire.sim.violation import Violation
 
-__all__ = ["Digest", "check_newest"]
+__all__ = ["Digest", "check_snapshot"]
 
 # A snapshot has so many records, and each is so long: a few fetches for a follower.
 _RECORDS_MAX = 12
@@ -43,9 +43,12 @@ class Digest:
     def load(self, snapshot: SnapshotReader) -> None:
         """Take a snapshot, which has to hold what was committed up to its end."""
         values = [record.value or b"" for batch in snapshot for record in batch.records()]
-        _check(self._node, snapshot.id.offset, values, self._histories)
+        end = snapshot.id.offset
+        if end <= self.applied:
+            raise Violation("S15", f"{self._node} goes back from {self.applied} to snapshot {end}")
+        check_snapshot(self._node, end, values, self._histories)
         self._state = values[0][: len(values[0]) - _RECORD_BYTES]
-        self.applied = snapshot.id.offset
+        self.applied = end
         self._marks.hit("snapshot loaded")
 
     def freeze(self) -> Iterable[bytes]:
@@ -60,16 +63,7 @@ def _values(offset: int, state: bytes) -> list[bytes]:
     return [state + bytes(_RECORD_BYTES)] * (1 + offset % _RECORDS_MAX)
 
 
-def _check(node: int, offset: int, values: list[bytes], histories: Histories) -> None:
+def check_snapshot(node: int, offset: int, values: list[bytes], histories: Histories) -> None:
+    """A snapshot has records with these values. S14: it holds what was committed up to its end."""
     if values != _values(offset, histories.digest_at(offset)):
         raise Violation("S14", f"a snapshot of {node} up to {offset} is not what was committed")
-
-
-def check_newest(node: int, storage: Storage, histories: Histories) -> None:
-    """Read the newest snapshot of a node: it holds what was committed up to its end. S14."""
-    newest = storage.snapshots.newest
-    if newest is not None:
-        reader = storage.snapshots.reader(newest)
-        values = [record.value or b"" for batch in reader for record in batch.records()]
-        reader.close()
-        _check(node, newest.offset, values, histories)

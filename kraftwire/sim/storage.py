@@ -19,29 +19,35 @@ from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.replica.storage import Directories
 from kraftwire.sim.ballots import Stored
 from kraftwire.sim.disk import SimFiles
-from kraftwire.sim.histories import split
+from kraftwire.sim.logs import split
 
 __all__ = [
+    "DIRECTORY",
     "directories",
     "durable_snapshot",
     "durable_state",
     "found_batches",
 ]
 
-_DIRECTORY = "/log"
-_PARTITION = partition_directory(_DIRECTORY, METADATA_TOPIC)
+DIRECTORY = "/log"
+_PARTITION = partition_directory(DIRECTORY, METADATA_TOPIC)
 _STATE_PATH = join(_PARTITION, QUORUM_STATE_FILE)
 
 # Small indexes: they are made at their full size, and this disk is memory.
 _INDEX_BYTES = 1024
 
 
-def directories(node: int, segment_bytes: int, new_id: Callable[[], bytes]) -> Directories:
-    """Where a node keeps its files; it formats an empty disk itself."""
+def directories(
+    node: int, segment_bytes: int, new_id: Callable[[], bytes] | None
+) -> Directories:
+    """Where a node keeps its files; with `new_id` it formats an empty disk itself."""
+    settings = LogSettings(segment_bytes=segment_bytes, index_bytes=_INDEX_BYTES)
+    if new_id is None:
+        return Directories(node_id=node, metadata=DIRECTORY, settings=settings)
     return Directories(
         node_id=node,
-        metadata=_DIRECTORY,
-        settings=LogSettings(segment_bytes=segment_bytes, index_bytes=_INDEX_BYTES),
+        metadata=DIRECTORY,
+        settings=settings,
         is_self_formatted=True,
         new_id=new_id,
     )

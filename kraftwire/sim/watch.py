@@ -28,9 +28,11 @@ class Watch:
         self._machine = process.machine
         self._node = process.id
         cluster = self._cluster = process.machine.cluster
-        self._histories = cluster.histories
+        self._books = process.machine.books
+        self._histories = self._books.histories
         self._hunter = cluster.hunter
-        self._checks = cluster.checks
+        self._checks = self._books.checks
+        self._has_changed = False
         self._event: Event | None = None
         self._is_told = cluster.timeline is not None
         before: dict[type, Callable[[Any], None]] = {
@@ -43,6 +45,7 @@ class Watch:
             do.HighWatermarkAdvanced: self._before_advance,
             do.DeliverCommitted: self._before_deliver,
             do.LeaderChanged: self._before_leader_change,
+            do.LoadSnapshot: self._before_load,
         }
         after: dict[type, Callable[[Any], None]] = {
             do.AppendToLog: self._after_append,
@@ -91,11 +94,13 @@ class Watch:
 
     def _before_append(self, effect: do.AppendToLog) -> None:
         # The checker is told first: if the power fails in the midst, the batches may be there.
-        self._histories.appended(self._node, effect.data, self._process.core.epoch)
+        leads = self._process.role == "leader"
+        epoch = self._process.core.epoch
+        self._has_changed = self._books.appended(self._node, effect.data, epoch, leads=leads)
 
     def _after_append(self, _: do.AppendToLog) -> None:
         if self._process.role == "leader":
-            self._hunter.appended(self._machine)
+            self._hunter.appended(self._machine, has_changed=self._has_changed)
 
     def _before_truncate(self, effect: do.TruncateLog) -> None:
         order = diverging_epoch_of(self._event)
@@ -136,7 +141,7 @@ class Watch:
             raise Violation("FLUSH", f"{self._node} {what} in the midst of a flush")
 
     def _after_persist(self, _: do.PersistQuorumState) -> None:
-        self._cluster.ballots.persisted(self._node, durable_state(self._machine.files))
+        self._books.ballots.persisted(self._node, durable_state(self._machine.files))
 
     # What the core says
 
@@ -159,6 +164,11 @@ class Watch:
                 f"high watermark: {self._histories.logs[self._node].high_watermark}",
             )
 
+    def _before_load(self, effect: do.LoadSnapshot) -> None:
+        start, applied = self._histories.logs[self._node].start, self._process.state.applied
+        if self._process.role == "leader" and applied >= start:
+            raise Violation("S15", f"leader {self._node} loads {effect.id} at {applied}")
+
     def _before_leader_change(self, effect: do.LeaderChanged) -> None:
         start, applied = self._process.core.epoch_start_offset, self._process.state.applied
         if effect.leader_id == self._node and applied <= start:
@@ -167,8 +177,11 @@ class Watch:
     def _after_role_change(self, effect: do.RoleChanged) -> None:
         cluster = self._cluster
         cluster.marks.hit(f"{effect.old} to {effect.new}")
+        ballots, log = self._books.ballots, self._histories.logs[self._node]
+        if effect.new in ("prospective", "candidate"):
+            ballots.stands(self._node, may_stand=log.may_stand)
         if effect.new == "leader":
             cluster.elections += 1
-            cluster.ballots.elected(self._node, effect.epoch)
+            ballots.elected(self._node, effect.epoch, log.force.voters)
             self._histories.elected(self._node, effect.epoch)
             self._hunter.elected(self._machine)

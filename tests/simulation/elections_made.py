@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kraftwire.sim.ballots import Ballots, Stored
+from kraftwire.sim.logs import ReplicaLog
+from kraftwire.sim.voters import InForce, Voters
 
 __all__ = ["BAD", "NEAR"]
 
-VOTERS = frozenset({1, 2, 3})
+VOTERS: Voters = ((1, b""), (2, b""), (3, b""))
 
 
 def ballots(**stored: Stored) -> Ballots:
     """A ledger of three voters and an observer 4. Shape: what n1 to n4 have stored."""
-    ledger = Ballots(VOTERS)
+    ledger = Ballots({1, 2, 3})
     for node in (1, 2, 3, 4):
         ledger.persisted(node, stored.get(f"n{node}", Stored()))
     return ledger
@@ -76,16 +78,22 @@ def a_vote_for_itself_that_a_leader_forgets() -> None:
 
 
 def two_votes_with_a_new_disk_between() -> None:
-    """S3."""
+    """S3: without a directory id nobody can tell it from the old one."""
     ledger = ballots(n1=Stored(3, -1, 2))
-    ledger.forget(1)
+    ledger.forget(1, (1, b""))
     ledger.persisted(1, Stored(3, -1, 3))
 
 
 def the_same_vote_with_a_new_disk_between() -> None:
     ledger = ballots(n1=Stored(3, -1, 2))
-    ledger.forget(1)
+    ledger.forget(1, (1, b""))
     ledger.persisted(1, Stored(3, -1, 2))
+
+
+def two_votes_of_two_replicas_with_one_id() -> None:
+    ledger = ballots(n1=Stored(3, -1, 2))
+    ledger.forget(1, (1, b"new"))
+    ledger.persisted(1, Stored(3, -1, 3))
 
 
 def a_granted_vote_that_is_not_durable() -> None:
@@ -99,11 +107,11 @@ def a_granted_vote_that_is_durable() -> None:
 
 def a_candidate_without_its_own_vote() -> None:
     """S3."""
-    ballots(n1=Stored(3, -1, 2)).asks_for_vote(1, 3, 2, pre_vote=False)
+    ballots(n1=Stored(3, -1, 2)).asks_for_vote(1, 3, 2, pre_vote=False, voters=VOTERS)
 
 
 def a_candidate_with_its_own_vote() -> None:
-    ballots(n1=Stored(3, -1, 1)).asks_for_vote(1, 3, 2, pre_vote=False)
+    ballots(n1=Stored(3, -1, 1)).asks_for_vote(1, 3, 2, pre_vote=False, voters=VOTERS)
 
 
 def a_grant_to_an_older_log() -> None:
@@ -117,30 +125,88 @@ def a_grant_to_an_equal_log() -> None:
 
 def a_leader_by_half_of_the_votes() -> None:
     """S17."""
-    ledger = Ballots(frozenset({1, 2, 3, 4}))
+    ledger = Ballots({1, 2, 3, 4})
     for node in (1, 2):
         ledger.persisted(node, Stored(3, -1, 1))
-    ledger.elected(1, 3)
+    ledger.elected(1, 3, (*VOTERS, (4, b"")))
 
 
 def a_leader_by_a_majority() -> None:
     ledger = ballots(n1=Stored(3, -1, 1), n2=Stored(3, -1, 1))
-    ledger.elected(1, 3)
+    ledger.elected(1, 3, VOTERS)
 
 
 def a_leader_by_the_vote_of_an_observer() -> None:
     """S17."""
     ledger = ballots(n1=Stored(3, -1, 1), n4=Stored(3, -1, 1))
-    ledger.elected(1, 3)
+    ledger.elected(1, 3, VOTERS)
+
+
+def a_leader_by_the_vote_of_a_replaced_disk() -> None:
+    """S17: the id is that of a voter, the directory id is not."""
+    ledger = ballots(n1=Stored(3, -1, 1))
+    ledger.forget(2, (2, b"new"))
+    ledger.persisted(2, Stored(3, -1, 1))
+    ledger.elected(1, 3, ((1, b""), (2, b"old"), (3, b"")))
+
+
+def a_leader_by_the_vote_of_a_disk_that_is_replaced_later() -> None:
+    """What was voted is voted."""
+    ledger = Ballots({1, 2, 3}, {2: (2, b"old")})
+    for node in (1, 2):
+        ledger.persisted(node, Stored(3, -1, 1))
+    ledger.forget(2, (2, b"new"))
+    ledger.elected(1, 3, ((1, b""), (2, b"old"), (3, b"")))
+
+
+def a_leader_that_counts_itself_outside_of_the_set() -> None:
+    """S17."""
+    ledger = Ballots({1, 2, 3})
+    for node in (1, 2):
+        ledger.persisted(node, Stored(3, -1, 1))
+    ledger.elected(1, 3, ((2, b""), (3, b"")))
+
+
+def a_leader_outside_of_the_set_by_a_majority() -> None:
+    """It removed itself, and that is not committed: it needs all others' votes."""
+    ledger = Ballots({1, 2, 3})
+    for node in (1, 2, 3):
+        ledger.persisted(node, Stored(3, -1, 1))
+    ledger.elected(1, 3, ((2, b""), (3, b"")))
 
 
 def an_observer_that_campaigns() -> None:
     """S18."""
-    ballots(n4=Stored(3)).asks_for_vote(4, 3, 1, pre_vote=True)
+    log = ReplicaLog((4, b""), InForce(VOTERS))
+    ballots(n4=Stored(3)).stands(4, may_stand=log.may_stand)
 
 
 def a_voter_that_campaigns() -> None:
-    ballots(n3=Stored(3)).asks_for_vote(3, 3, 1, pre_vote=True)
+    log = ReplicaLog((3, b""), InForce(VOTERS))
+    ledger = ballots(n3=Stored(3))
+    ledger.stands(3, may_stand=log.may_stand)
+    ledger.asks_for_vote(3, 3, 1, pre_vote=True, voters=VOTERS)
+
+
+def removed(high_watermark: int) -> ReplicaLog:
+    """The log of a voter whose removal stands at offset 7."""
+    log = ReplicaLog((3, b""), InForce(VOTERS[:2], 1, 7, InForce(VOTERS, 1)))
+    log.high_watermark = high_watermark
+    return log
+
+
+def a_removed_voter_that_campaigns() -> None:
+    """S18: it knows that its removal is committed."""
+    ballots(n3=Stored(3)).stands(3, may_stand=removed(8).may_stand)
+
+
+def a_voter_that_campaigns_before_its_removal_is_committed() -> None:
+    ballots(n3=Stored(3)).stands(3, may_stand=removed(7).may_stand)
+
+
+def an_observer_that_is_asked_to_vote() -> None:
+    """S18."""
+    ballots(n1=Stored(3)).asks_for_vote(1, 3, 4, pre_vote=True, voters=VOTERS)
 
 
 def an_observer_that_leads() -> None:
@@ -154,11 +220,11 @@ def an_observer_that_follows() -> None:
 
 def a_pre_vote_that_raises_the_epoch() -> None:
     """S19."""
-    ballots(n1=Stored(3)).asks_for_vote(1, 4, 2, pre_vote=True)
+    ballots(n1=Stored(3)).asks_for_vote(1, 4, 2, pre_vote=True, voters=VOTERS)
 
 
 def a_pre_vote_in_the_present_epoch() -> None:
-    ballots(n1=Stored(3)).asks_for_vote(1, 3, 2, pre_vote=True)
+    ballots(n1=Stored(3)).asks_for_vote(1, 3, 2, pre_vote=True, voters=VOTERS)
 
 
 def a_pre_vote_that_changes_what_is_stored() -> None:
@@ -208,7 +274,11 @@ BAD: list[tuple[str, Callable[[], None]]] = [
     ("S4", a_grant_to_an_older_log),
     ("S17", a_leader_by_half_of_the_votes),
     ("S17", a_leader_by_the_vote_of_an_observer),
+    ("S17", a_leader_by_the_vote_of_a_replaced_disk),
+    ("S17", a_leader_that_counts_itself_outside_of_the_set),
     ("S18", an_observer_that_campaigns),
+    ("S18", a_removed_voter_that_campaigns),
+    ("S18", an_observer_that_is_asked_to_vote),
     ("S18", an_observer_that_leads),
     ("S19", a_pre_vote_that_raises_the_epoch),
     ("S19", a_pre_vote_that_changes_what_is_stored),
@@ -227,7 +297,11 @@ NEAR: list[Callable[[], None]] = [
     a_granted_vote_that_is_durable,
     a_candidate_with_its_own_vote,
     a_grant_to_an_equal_log,
+    two_votes_of_two_replicas_with_one_id,
     a_leader_by_a_majority,
+    a_leader_by_the_vote_of_a_disk_that_is_replaced_later,
+    a_leader_outside_of_the_set_by_a_majority,
+    a_voter_that_campaigns_before_its_removal_is_committed,
     a_voter_that_campaigns,
     an_observer_that_follows,
     a_pre_vote_in_the_present_epoch,

@@ -6,10 +6,12 @@ import struct
 from collections.abc import Callable
 
 from kraftwire.sim.histories import Histories
+from kraftwire.sim.logs import ReplicaLog
+from kraftwire.sim.voters import InForce
 
 __all__ = ["BAD", "NEAR"]
 
-VOTERS = frozenset({1, 2, 3})
+VOTERS = InForce(((1, b""), (2, b""), (3, b"")))
 
 
 def batch(base: int, count: int, epoch: int, payload: bytes = b"x") -> bytes:
@@ -20,7 +22,7 @@ def batch(base: int, count: int, epoch: int, payload: bytes = b"x") -> bytes:
 
 def histories() -> Histories:
     """Three voters and an observer, all empty."""
-    return Histories(VOTERS, (1, 2, 3, 4))
+    return Histories(VOTERS, {node: ReplicaLog((node, b""), VOTERS) for node in (1, 2, 3, 4)})
 
 
 def replicate(logs: Histories, nodes: tuple[int, ...], data: bytes, epoch: int) -> None:
@@ -238,6 +240,26 @@ def an_acknowledged_record() -> None:
     logs.acked(3, 2)
 
 
+def an_acknowledged_record_below_an_older_one() -> None:
+    """S21: its client asked when the other one had been acknowledged."""
+    logs = histories()
+    replicate(logs, (1, 2), batch(0, 5, 2) + batch(5, 5, 2), 2)
+    logs.advanced(1, 10, 2)
+    logs.acked(7, 2)
+    logs.acked(3, 2, after=logs.acknowledged)
+
+
+def an_acknowledged_record_below_one_that_came_later() -> None:
+    """Both were asked for at the same time."""
+    logs = histories()
+    replicate(logs, (1, 2), batch(0, 5, 2) + batch(5, 5, 2), 2)
+    logs.advanced(1, 10, 2)
+    after = logs.acknowledged
+    logs.acked(7, 2, count=3, after=after)
+    logs.acked(3, 2, count=2, after=after)
+    assert logs.acknowledged == 10
+
+
 def a_restart_that_lost_durable_batches() -> None:
     """S12."""
     logs = histories()
@@ -314,6 +336,7 @@ BAD: list[tuple[str, Callable[[], None]]] = [
     ("S13", a_batch_of_a_future_epoch),
     ("S13", other_bytes_at_the_same_place),
     ("S13", an_offset_that_is_written_twice),
+    ("S21", an_acknowledged_record_below_an_older_one),
 ]
 
 NEAR: list[Callable[[], None]] = [
@@ -327,6 +350,7 @@ NEAR: list[Callable[[], None]] = [
     a_commit_of_an_older_epoch_through_the_own,
     a_cut_of_what_is_not_committed,
     an_acknowledged_record,
+    an_acknowledged_record_below_one_that_came_later,
     a_restart_that_lost_batches_never_flushed,
     a_log_that_grows,
 ]

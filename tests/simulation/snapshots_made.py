@@ -116,6 +116,16 @@ def a_snapshot_of_a_later_state() -> None:
     Digest(2, logs, Marks()).load(_Snapshot(5, values))  # type: ignore[arg-type]
 
 
+def a_snapshot_that_takes_a_state_machine_back() -> None:
+    """S15."""
+    logs = committed()
+    machine = Digest(1, logs, Marks())
+    machine._state, machine.applied = logs.digest_at(5), 5
+    values = list(machine.freeze())
+    machine.applied = 10
+    machine.load(_Snapshot(5, values))  # type: ignore[arg-type]
+
+
 def a_snapshot_that_is_what_was_committed() -> None:
     logs = committed()
     machine = Digest(1, logs, Marks())
@@ -135,6 +145,7 @@ BAD: list[tuple[str, Callable[[], None]]] = [
     ("S14", a_log_whose_start_goes_back),
     ("S14", a_snapshot_of_another_state),
     ("S14", a_snapshot_of_a_later_state),
+    ("S15", a_snapshot_that_takes_a_state_machine_back),
 ]
 
 NEAR: list[Callable[[], None]] = [

@@ -13,8 +13,8 @@ from kraftwire.sim.run import run_plan
 from kraftwire.sim.shrink import shrink
 from tests.simulation.broken import half_commits
 
-# A cluster of three voters or more, whose first commit is wrong when half of them commit.
-_SEED = 0
+# A cluster of four voters, whose first commit is wrong when half of them commit.
+_SEED = 80
 
 # The timeline has 60 lines; what broke, what is at odds, how the nodes stand and how to repeat it
 # come after it.

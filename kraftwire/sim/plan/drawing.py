@@ -1,154 +1,53 @@
-"""What happens to a cluster: its size, its weather and its accidents, all drawn from a seed.
+"""Draws a cluster's fate from a seed.
 
 Swarm testing: every seed turns some kinds of trouble off altogether, so that the others get room.
-A plan is plain data; a reduced plan runs as well as a drawn one.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
 from random import Random
-from typing import Any
 
 from kraftwire.sim.pages import CRASH_POLICIES
-
-__all__ = ["FAULT_KINDS", "HUNT_STAGES", "LEADER", "Fault", "Plan", "Snapshots", "Weather", "draw"]
-
-# A fault's node may be this: whoever leads when the time has come.
-LEADER = -1
-
-HUNT_STAGES = ("elected", "append", "fetch", "commit")
-
-FAULT_KINDS = (
-    "kill",  # the process dies, the machine goes on
-    "power",  # the machine loses power
-    "effect",  # power loss between two effects
-    "cut",  # power loss in the midst of a disk operation
-    "stop",  # graceful shutdown
-    "storm",  # all machines lose power
-    "isolate",  # a node hears and is heard by nobody
-    "deaf",  # messages reach others, but none comes in
-    "mute",  # messages come in, but none goes out
-    "split",  # two sides
-    "bridge",  # two sides with one node in both
-    "oneway",  # one link, one direction
-    "reset",  # all connections of a node break
-    "pause",  # a process is suspended
-    "full",  # a full disk
-    "broken",  # a flush fails
-    "hunt",  # the leader dies at the worst moment
-    "wipe",  # an observer gets an empty disk
+from kraftwire.sim.plan.churn import draw_churn
+from kraftwire.sim.plan.model import (
+    FAULT_KINDS,
+    LEADER,
+    STATIC,
+    Fault,
+    Plan,
+    Snapshots,
+    Weather,
 )
+
+__all__ = ["LENGTH_MS", "draw"]
+
+# How long the trouble lasts.
+LENGTH_MS = 120_000
 
 # Kinds that only make sense in larger clusters.
 _NEEDS_THREE = {"split", "bridge"}
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One accident. Shape: `others` are the nodes on its side; `salt` decides the details.
-
-    Units: milliseconds from the cluster's start, and until it is repaired.
-    """
-
-    at_ms: int
-    kind: str
-    node: int
-    length_ms: int
-    others: tuple[int, ...] = ()
-    salt: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Weather:
-    """What the network and the disks do all the time. Units: chances in 0-1, times in ms."""
-
-    latency_ms: float = 1.0
-    drop: float = 0.0
-    duplicate: float = 0.0
-    tail: float = 0.0
-    tail_ms: int = 6000
-    reset: float = 0.0
-    flush_ms: float = 0.0
-    flush_tail: float = 0.0
-    flush_tail_ms: int = 3000
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshots:
-    """When snapshots are written, what is kept, in what pieces they are fetched. Units: bytes."""
-
-    between: int
-    retention: int
-    chunk: int
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A cluster's whole fate. Shape: voters have the ids from 1 on, observers those behind."""
-
-    seed: int
-    voters: int
-    observers: int
-    length_ms: int
-    weather: Weather
-    faults: tuple[Fault, ...]
-    appends_per_second: float = 10.0
-    record_bytes: int = 40
-    with_bytes: bool = False
-    with_listener: bool = False
-    with_late_answers: bool = False
-    drift: tuple[int, ...] = ()
-    skew_ms: tuple[int, ...] = ()
-    old_peers: dict[int, dict[int, int]] = field(default_factory=dict)
-    timers: dict[str, int] = field(default_factory=dict)
-    snapshots: Snapshots | None = None
-    segment_bytes: int = 1 << 20
-    crash_policies: tuple[str, ...] = CRASH_POLICIES
-
-    @property
-    def nodes(self) -> int:
-        """Voters and observers."""
-        return self.voters + self.observers
-
-    def to_json(self) -> dict[str, Any]:
-        """As an object that JSON can hold."""
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: dict[str, Any]) -> Plan:
-        """The plan that `to_json` made the object of."""
-        plan = Plan(**data)
-        old = {int(k): {int(a): v for a, v in caps.items()} for k, caps in plan.old_peers.items()}
-        faults = tuple(
-            Fault(**{**fault, "others": tuple(fault["others"])}) for fault in data["faults"]
-        )
-        return replace(
-            plan,
-            weather=Weather(**data["weather"]),
-            faults=faults,
-            snapshots=Snapshots(**data["snapshots"]) if data.get("snapshots") else None,
-            old_peers=old,
-            drift=tuple(plan.drift),
-            skew_ms=tuple(plan.skew_ms),
-            crash_policies=tuple(plan.crash_policies),
-        )
-
-
-def draw(seed: int, length_ms: int = 120_000) -> Plan:
-    """The plan of a seed."""
+def draw(seed: int, length_ms: int = LENGTH_MS) -> Plan:
+    """The plan of a seed. Units: milliseconds of trouble."""
     random = Random(f"plan {seed}")
     voters = random.choice((1, 2, 3, 3, 3, 3, 3, 4, 5, 5, 5, 6, 7))
     observers = random.choice((0, 0, 0, 1, 1, 2, 3))
+    churn = draw_churn(seed)
+    if churn.quorum != STATIC:
+        observers = max(observers, churn.observers)
     nodes = voters + observers
-    old_peers = _old_peers(random, nodes) if random.random() < 0.08 else {}
+    lowest_vote = 0 if churn.quorum == STATIC else 1
+    old_peers = _old_peers(random, nodes, lowest_vote) if random.random() < 0.08 else {}
+    weather = _weather(random)
+    faults = _faults(random, voters, nodes, length_ms)
     return Plan(
         seed=seed,
         voters=voters,
         observers=observers,
         length_ms=length_ms,
-        weather=_weather(random),
-        faults=_faults(random, voters, nodes, length_ms),
+        weather=weather,
+        faults=churn.merge(faults, nodes, length_ms),
         appends_per_second=random.choice((0.5, 2, 5, 10, 20, 40)) / (1 + voters // 5),
         record_bytes=random.choice((0, 20, 100, 700, 3000)),
         with_bytes=bool(old_peers) or random.random() < 0.22,
@@ -161,6 +60,10 @@ def draw(seed: int, length_ms: int = 120_000) -> Plan:
         snapshots=_snapshots(Random(f"snapshots {seed}")),
         segment_bytes=random.choice((4096, 16384, 1 << 20, 1 << 20)),
         crash_policies=tuple(p for p in CRASH_POLICIES if random.random() < 0.6) or ("none",),
+        quorum=churn.quorum,
+        auto_join=churn.auto_join,
+        stranger=churn.stranger,
+        slow_ms=churn.slow_ms,
     )
 
 
@@ -191,10 +94,10 @@ def _drift(random: Random, nodes: int) -> tuple[int, ...]:
     return tuple(1_000_000 + random.randint(-spread, spread) for _ in range(nodes))
 
 
-def _old_peers(random: Random, nodes: int) -> dict[int, dict[int, int]]:
+def _old_peers(random: Random, nodes: int, lowest_vote: int) -> dict[int, dict[int, int]]:
     """Highest versions of Vote (52) and Fetch (1) that some nodes know."""
     return {
-        node: {52: random.choice((0, 1)), 1: random.choice((17, 17, 18))}
+        node: {52: random.choice((lowest_vote, 1)), 1: random.choice((17, 17, 18))}
         for node in range(1, nodes + 1)
         if random.random() < 0.5
     }

@@ -1,0 +1,110 @@
+"""What one replica's log holds, as checkers see it.
+
+A batch is one object in all logs that hold it, and knows the batch before it: so two logs agree up
+to a position if they hold the same object there, and everybody who holds it has the same voters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+from kraftwire.records.header import CONTROL, LOG_OVERHEAD, fields
+from kraftwire.sim.voters import InForce, Key
+
+__all__ = ["Batch", "ReplicaLog", "digest", "split"]
+
+_HEAD = fields("base_offset", "batch_length", "partition_leader_epoch", "last_offset_delta")
+_ATTRIBUTES = fields("attributes")
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """A batch, the same object wherever it is. Shape: `end` is the offset after it; `force` is what
+    is in force once it is in a log."""
+
+    base: int
+    end: int
+    epoch: int
+    data: bytes
+    previous: Batch | None
+    force: InForce
+
+    @staticmethod
+    def read(
+        where: tuple[int, int, int], data: bytes, previous: Batch | None, initial: InForce
+    ) -> Batch:
+        """A batch with this base offset, end offset and epoch; `initial` is in force before the
+        first batch of a log."""
+        force = previous.force if previous is not None else initial
+        if _ATTRIBUTES.unpack_from(data)[0] & CONTROL:
+            force = force.follow(data)
+        return Batch(*where, data, previous, force)
+
+
+@dataclass(slots=True)
+class ReplicaLog:
+    """A replica, what its log holds, and up to which batch it is durable, and known committed.
+
+    `initial` is in force while there are no batches. `high_watermark` is the largest of this run,
+    `verified` the number of batches that are known to be the committed ones. What is below `start`
+    the replica has in a snapshot only.
+    """
+
+    key: Key
+    initial: InForce
+    batches: list[Batch] = field(default_factory=list)
+    durable: int = 0
+    verified: int = 0
+    start: int = 0
+    high_watermark: int = -1
+
+    @property
+    def end(self) -> int:
+        """The log end offset."""
+        return self.batches[-1].end if self.batches else 0
+
+    @property
+    def durable_end(self) -> int:
+        """The offset below which the log is durable."""
+        return self.batches[self.durable - 1].end if self.durable else 0
+
+    @property
+    def last(self) -> tuple[int, int]:
+        """Epoch of the last batch and log end offset: what votes compare."""
+        return (self.batches[-1].epoch, self.batches[-1].end) if self.batches else (0, 0)
+
+    @property
+    def force(self) -> InForce:
+        """What is in force: the latest in the log, committed or not."""
+        return self.batches[-1].force if self.batches else self.initial
+
+    @property
+    def may_stand(self) -> bool:
+        """Whether this replica may stand for election: a voter, or one whose removal is in its log
+        and not known to be committed."""
+        force = self.force
+        if force.has(self.key):
+            return True
+        is_open = force.offset >= self.high_watermark
+        return is_open and force.before is not None and force.before.has(self.key)
+
+
+def digest(before: bytes, data: bytes) -> bytes:
+    """What a state machine becomes that applies a batch."""
+    return hashlib.blake2b(before + data, digest_size=16).digest()
+
+
+def split(data: bytes | memoryview) -> list[tuple[int, int, int, bytes]]:
+    """(Base offset, end offset, leader epoch, bytes) of whole batches that follow each other."""
+    base, length, epoch, delta = _HEAD.unpack_from(data)
+    if length + LOG_OVERHEAD == len(data):
+        return [(base, base + delta + 1, epoch, bytes(data))]
+    found = []
+    position = 0
+    while position < len(data):
+        base, length, epoch, delta = _HEAD.unpack_from(data, position)
+        end = position + length + LOG_OVERHEAD
+        found.append((base, base + delta + 1, epoch, bytes(data[position:end])))
+        position = end
+    return found

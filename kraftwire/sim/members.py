@@ -1,0 +1,173 @@
+"""Who the nodes of a cluster are: keys, addresses, disks as they are formatted, configurations.
+
+Owns the directory ids: a node whose disk was replaced is another replica with the same id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kraftwire.log.format import FormatNode, FormatRequest, Quorum, format_directories
+from kraftwire.log.voters import InitialVoter
+from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
+from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraftwire.raft.config import RaftConfig, RaftTimers
+from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.replica.storage import Directories
+from kraftwire.sim.books import Books
+from kraftwire.sim.disk import SimFiles
+from kraftwire.sim.logs import ReplicaLog
+from kraftwire.sim.plan import DYNAMIC, Plan
+from kraftwire.sim.storage import DIRECTORY, directories
+from kraftwire.sim.voters import NOBODY, InForce, Key, Voters
+
+__all__ = ["LISTENER", "PORT", "Members", "endpoint"]
+
+LISTENER = "CONTROLLER"
+PORT = 9093
+
+_CLUSTER_ID = "simulated-cluster-id-1"
+
+
+def endpoint(node: int) -> Endpoint:
+    """Where a node is reached."""
+    return Endpoint(LISTENER, f"node{node}", PORT)
+
+
+class Members:
+    """The nodes of a plan. `initial` is in force before anything is written."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.timers = RaftTimers(**plan.timers)
+        self._plan = plan
+        self._is_dynamic = plan.quorum == DYNAMIC
+        self._disks = dict.fromkeys(range(1, plan.nodes + 1), 0)
+        self._first = range(1, plan.voters + 1)
+        if self._is_dynamic:
+            self.initial = InForce(tuple(self.key(node) for node in self._first), 1)
+            self._static = VoterSet()
+        else:
+            self.initial = InForce(tuple((node, bytes(16)) for node in self._first))
+            self._static = VoterSet.of(
+                *(Voter(ReplicaKey(node), (endpoint(node),)) for node in self._first)
+            )
+
+    def key(self, node: int) -> Key:
+        """The present replica of a node: every disk has an id of its own."""
+        return node, bytes(13) + bytes((1, self._disks[node], node))
+
+    def books(self) -> Books:
+        """The ledgers of these nodes, on which nothing was written yet."""
+        return Books(self.initial, {node: self._log(node) for node in self._disks})
+
+    def _log(self, node: int) -> ReplicaLog:
+        """In a dynamic quorum only those are told of the voters that are of them."""
+        is_told = node in self._first or not self._is_dynamic
+        return ReplicaLog(self.key(node), self.initial if is_told else NOBODY)
+
+    def format(self, node: int, files: SimFiles) -> None:
+        """Prepare a node's empty disk: of a dynamic quorum as an operator does, with the voters it
+        begins with; in a static one the node itself does it."""
+        if not self._is_dynamic:
+            return
+        is_first = node in self._first and not self._disks[node]
+        request = FormatRequest(
+            cluster_id=_CLUSTER_ID,
+            quorum=Quorum.INITIAL if is_first else Quorum.NONE,
+            voters=tuple(self._initial_voters()) if is_first else (),
+            new_id=lambda: self.key(node)[1],
+        )
+        formatted = FormatNode(
+            node_id=node,
+            directories=(DIRECTORY,),
+            metadata_directory=DIRECTORY,
+            is_controller=True,
+            has_static_voters=False,
+            listener=LISTENER,
+            endpoint=(f"node{node}", PORT),
+        )
+        for _ in format_directories(files, formatted, request):
+            pass  # what it says is for people
+
+    def _initial_voters(self) -> Iterable[InitialVoter]:
+        for node, directory_id in self.initial.voters:
+            yield InitialVoter(node, directory_id, f"node{node}", PORT)
+
+    def directories(self, node: int) -> Directories:
+        """Where a node keeps its files."""
+        return directories(
+            node,
+            self._plan.segment_bytes,
+            None if self._is_dynamic else lambda: self.key(node)[1],
+        )
+
+    def config(self, node: int, directory_id: bytes) -> RaftConfig:
+        """What a node is configured with."""
+        plan = self._plan
+        others = [other for other in self._disks if other != node] or [node]
+        return RaftConfig(
+            key=ReplicaKey(node, directory_id),
+            cluster_id=_CLUSTER_ID,
+            voters=self._static,
+            endpoints=(endpoint(node),),
+            bootstrap_servers=tuple(map(endpoint, others)) if self._is_dynamic else (),
+            timers=self.timers,
+            fetch_snapshot_max_bytes=plan.snapshots.chunk if plan.snapshots else 1 << 20,
+            auto_join=plan.auto_join,
+        )
+
+    # Disks that are replaced
+
+    def wipe(self, node: int, files: SimFiles) -> Key:
+        """Replace a node's disk by an empty one; returns the replica that it is from now on."""
+        files.wipe()
+        self._disks[node] += 1
+        self.format(node, files)
+        return self.key(node)
+
+    def is_alive(self, key: Key) -> bool:
+        """Whether a replica still has its disk."""
+        return not any(key[1]) or key == self.key(key[0])
+
+    def keeps_majority(self, voters: Voters, gone: Key | None = None) -> bool:
+        """Whether most of a voter set have their disks, also once one of them is gone."""
+        alive = [one for one in voters if self.is_alive(one) and one != gone]
+        return 2 * len(alive) > len(voters)
+
+    def may_wipe(self, node: int, books: Books) -> bool:
+        """Whether every voter set that anybody may come to believe in keeps a majority of living
+        disks.
+
+        Static voters have no directory ids: one that loses its disk cannot be told from one that
+        forgot its votes.
+        """
+        key = self.key(node)
+        for log in books.histories.logs.values():
+            for force in log.force.past():
+                if (node, bytes(16)) in force.voters:
+                    return False
+                if key in force.voters and not self.keeps_majority(force.voters, key):
+                    return False
+                if force.offset < log.high_watermark:
+                    break
+        return True
+
+    # What operators ask for
+
+    def add_request(self, key: Key, *, is_awaited: bool) -> AddRaftVoterRequest:
+        """A request to make a replica a voter, answered when that is committed, or before."""
+        at = endpoint(key[0])
+        return AddRaftVoterRequest(
+            cluster_id=_CLUSTER_ID,
+            timeout_ms=self.timers.request_timeout_ms,
+            voter_id=key[0],
+            voter_directory_id=key[1],
+            listeners=[Listener(name=at.listener, host=at.host, port=at.port)],
+            ack_when_committed=is_awaited,
+        )
+
+    def remove_request(self, key: Key) -> RemoveRaftVoterRequest:
+        """A request to remove a voter."""
+        return RemoveRaftVoterRequest(
+            cluster_id=_CLUSTER_ID, voter_id=key[0], voter_directory_id=key[1]
+        )

@@ -1,0 +1,170 @@
+"""What happens to a cluster: its size, its weather and its accidents.
+
+A plan is plain data; a reduced plan runs as well as a drawn one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from kraftwire.sim.pages import CRASH_POLICIES
+
+__all__ = [
+    "CHANGE_KINDS",
+    "DYNAMIC",
+    "FAULT_KINDS",
+    "HUNT_STAGES",
+    "LEADER",
+    "STATIC",
+    "UPGRADED",
+    "Fault",
+    "Plan",
+    "Snapshots",
+    "Weather",
+]
+
+# A fault's node may be this: whoever leads when the time has come.
+LEADER = -1
+
+# How the voters of a cluster are known: configured, in the log from the start, or configured and
+# written into the log later.
+STATIC, DYNAMIC, UPGRADED = "static", "dynamic", "upgraded"
+
+# The last one needs voters that change.
+HUNT_STAGES = ("elected", "append", "fetch", "commit", "change")
+
+FAULT_KINDS = (
+    "kill",  # the process dies, the machine goes on
+    "power",  # the machine loses power
+    "effect",  # power loss between two effects
+    "cut",  # power loss in the midst of a disk operation
+    "stop",  # graceful shutdown
+    "storm",  # all machines lose power
+    "isolate",  # a node hears and is heard by nobody
+    "deaf",  # messages reach others, but none comes in
+    "mute",  # messages come in, but none goes out
+    "split",  # two sides
+    "bridge",  # two sides with one node in both
+    "oneway",  # one link, one direction
+    "reset",  # all connections of a node break
+    "pause",  # a process is suspended
+    "full",  # a full disk
+    "broken",  # a flush fails
+    "hunt",  # the leader dies at the worst moment
+    "wipe",  # a node gets an empty disk, where the quorum can lose its old one
+)
+
+# What operators do, well or not.
+CHANGE_KINDS = (
+    "add",  # an observer becomes a voter
+    "remove",  # a voter becomes an observer
+    "replace",  # a voter gets an empty disk: its old replica is removed, the new one added
+    "twice",  # two changes at once
+    "upgrade",  # kraft.version 0 to 1
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One accident. Shape: `others` are the nodes on its side; `salt` decides the details.
+
+    Units: milliseconds from the cluster's start, and until it is repaired.
+    """
+
+    at_ms: int
+    kind: str
+    node: int
+    length_ms: int
+    others: tuple[int, ...] = ()
+    salt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """What the network and the disks do all the time. Units: chances in 0-1, times in ms."""
+
+    latency_ms: float = 1.0
+    drop: float = 0.0
+    duplicate: float = 0.0
+    tail: float = 0.0
+    tail_ms: int = 6000
+    reset: float = 0.0
+    flush_ms: float = 0.0
+    flush_tail: float = 0.0
+    flush_tail_ms: int = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshots:
+    """When snapshots are written, what is kept, in what pieces they are fetched. Units: bytes."""
+
+    between: int
+    retention: int
+    chunk: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A cluster's whole fate.
+
+    Shape: the first voters have the ids from 1 on, observers those after them. `stranger` says that
+    a node of another cluster talks to this one; `slow_ms` is how long state machines take for what
+    they are given, at most.
+    """
+
+    seed: int
+    voters: int
+    observers: int
+    length_ms: int
+    weather: Weather
+    faults: tuple[Fault, ...]
+    appends_per_second: float = 10.0
+    record_bytes: int = 40
+    with_bytes: bool = False
+    with_listener: bool = False
+    with_late_answers: bool = False
+    drift: tuple[int, ...] = ()
+    skew_ms: tuple[int, ...] = ()
+    old_peers: dict[int, dict[int, int]] = field(default_factory=dict)
+    timers: dict[str, int] = field(default_factory=dict)
+    snapshots: Snapshots | None = None
+    segment_bytes: int = 1 << 20
+    quorum: str = STATIC
+    auto_join: bool = False
+    stranger: bool = False
+    slow_ms: int = 0
+    crash_policies: tuple[str, ...] = CRASH_POLICIES
+
+    @property
+    def nodes(self) -> int:
+        """Voters and observers."""
+        return self.voters + self.observers
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether the voters may change."""
+        return self.quorum != STATIC
+
+    def to_json(self) -> dict[str, Any]:
+        """As an object that JSON can hold."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Plan:
+        """The plan that `to_json` made the object of."""
+        plan = Plan(**data)
+        old = {int(k): {int(a): v for a, v in caps.items()} for k, caps in plan.old_peers.items()}
+        faults = tuple(
+            Fault(**{**fault, "others": tuple(fault["others"])}) for fault in data["faults"]
+        )
+        return replace(
+            plan,
+            weather=Weather(**data["weather"]),
+            faults=faults,
+            snapshots=Snapshots(**data["snapshots"]) if data.get("snapshots") else None,
+            old_peers=old,
+            drift=tuple(plan.drift),
+            skew_ms=tuple(plan.skew_ms),
+            crash_policies=tuple(plan.crash_policies),
+        )
