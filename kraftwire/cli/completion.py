@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem
 
-from kraftwire.cli.main import COMMANDS, load
+from kraftwire.cli.commands import COMMANDS, load
 
 __all__ = ["group"]
 

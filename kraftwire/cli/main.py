@@ -1,7 +1,7 @@
 """The program `kraftwire`: finds the command, runs it, and says errors in one line.
 
-Owns the table of commands. A command's module, and click with it, is imported when that command
-is called, so that ``kraftwire --help`` and ``kraftwire message`` start at once.
+A command's module, and click with it, is imported when that command is called, so that
+``kraftwire --help`` and ``kraftwire message`` start at once.
 """
 
 from __future__ import annotations
@@ -10,47 +10,11 @@ import os
 import sys
 
 from kraftwire import __version__
+from kraftwire.cli.commands import COMMANDS, load
 from kraftwire.cli.streams import drop_output, is_output_stuck, replace_closed
 from kraftwire.errors import KraftwireError, UsageError
 
-__all__ = ["COMMANDS", "help_text", "load", "main"]
-
-# Name -> where it is defined and what it is for. The attribute is a click command, or a function
-# that takes the arguments behind the command's name and returns the exit code.
-COMMANDS: dict[str, tuple[str, str]] = {
-    "decode": (
-        "kraftwire.cli.decode:decode",
-        "Show what is in captures, log segments, snapshots and state files.",
-    ),
-    "message": (
-        "kraftwire.cli.message:message",
-        "Translate messages between bytes and JSON, one per line.",
-    ),
-    "node": (
-        "kraftwire.cli.node:node",
-        "Run a node of a quorum.",
-    ),
-    "perf": (
-        "kraftwire.cli.perf:perf",
-        "Measure a quorum under load: the raft test server, one node or several.",
-    ),
-    "quorum": (
-        "kraftwire.cli.quorum:quorum",
-        "Describe and watch the metadata quorum, add and remove controllers.",
-    ),
-    "schema": (
-        "kraftwire.cli.schema:schema",
-        "Show messages, their byte layout, and what changed between versions.",
-    ),
-    "sim": (
-        "kraftwire.cli.sim:sim",
-        "Simulate whole clusters on virtual time, and check what must hold in them.",
-    ),
-    "storage": (
-        "kraftwire.cli.storage:storage",
-        "Format a node's log directories, and show what is in them.",
-    ),
-}
+__all__ = ["help_text", "main"]
 
 _EXIT_FAILED = 1
 _EXIT_USAGE = 2
@@ -111,14 +75,6 @@ def help_text() -> str:
     width = max(map(len, COMMANDS)) + 2
     lines = [f"  {name:{width}}{help_line}" for name, (_, help_line) in COMMANDS.items()]
     return _HELP.format(commands="\n".join(lines))
-
-
-def load(name: str) -> object:
-    """The command behind a name of the table."""
-    from importlib import import_module
-
-    module, _, attribute = COMMANDS[name][0].partition(":")
-    return getattr(import_module(module), attribute)
 
 
 def _run(arguments: list[str]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kraftwire.decode.conversations_connection import Connection, reverse_key
+from kraftwire.decode.conversations_connection import Connection, Direction, reverse_key
 from kraftwire.decode.conversations_outbox import Ending, Outbox
 from kraftwire.decode.frames import Frame
 from kraftwire.decode.frames_health import Health
@@ -26,7 +26,6 @@ from kraftwire.decode.links import (
 )
 from kraftwire.decode.pcap import read_packets
 from kraftwire.decode.source import CaptureSource
-from kraftwire.decode.streams import Flow
 from kraftwire.limits import CLOSED_CONNECTIONS_MAX, CONNECTIONS_MAX, REVIEW_NS
 
 __all__ = ["Capture"]
@@ -53,7 +52,7 @@ class Capture:
         self._outbox = Outbox(path, self.health, index)
         self._outbox.on_ending = on_ending
         self._first_index = index
-        self._flows: dict[bytes, Flow] = {}
+        self._flows: dict[bytes, Direction] = {}
         self._open: dict[Connection, None] = {}
         self._closed: dict[Connection, None] = {}
         # Connections with something open -> when they were reviewed last.
@@ -151,7 +150,7 @@ class Capture:
                 self._follow(connection, connection.review(time_ns), time_ns)
             return
 
-    def _open_by_syn(self, flow: Flow | None, segment: Segment) -> None:
+    def _open_by_syn(self, flow: Direction | None, segment: Segment) -> None:
         time_ns, key, seq, _, flags, data, start, end, missing = segment
         if flow is not None:
             is_over = flow.connection.is_ending or flow.connection.is_closed
@@ -169,7 +168,7 @@ class Capture:
         rest = (time_ns, key, first, 0, flags & ~(SYN | _ACK), data, start, end, missing)
         self._follow(flow.connection, flow.connection.accept(flow, rest), time_ns)
 
-    def _open_midstream(self, flow: Flow | None, key: bytes) -> Flow:
+    def _open_midstream(self, flow: Direction | None, key: bytes) -> Direction:
         if flow is not None:
             self._close(flow.connection)
         connection = self._new_connection(key)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from kraftwire.decode.conversations_outbox import Outbox
 from kraftwire.decode.conversations_recognise import Recogniser, Stage, end_name
+from kraftwire.decode.frames_health import Health
 from kraftwire.decode.links import FIN, RST, Segment
 from kraftwire.decode.streams import Flow
 from kraftwire.limits import LINGER_NS, LINGER_PACKETS
 
-__all__ = ["Connection", "reverse_key"]
+__all__ = ["Connection", "Direction", "reverse_key"]
 
 _MASK = 0xFFFFFFFF
 _ACK = 16
@@ -22,6 +23,16 @@ def reverse_key(key: bytes) -> bytes:
     """The key of the other direction: addresses and ports swapped."""
     size = (len(key) - 4) // 2
     return key[size : 2 * size] + key[:size] + key[-2:] + key[-4:-2]
+
+
+class Direction(Flow):
+    """A direction that knows its connection."""
+
+    __slots__ = ("connection",)
+
+    def __init__(self, health: Health, connection: Connection) -> None:
+        super().__init__(health)
+        self.connection = connection
 
 
 class Connection:
@@ -54,7 +65,7 @@ class Connection:
             end_name(key[:size], key[-4:-2]),
             end_name(key[size : 2 * size], key[-2:]),
         )
-        self.flows = (Flow(outbox.health, self), Flow(outbox.health, self))
+        self.flows = (Direction(outbox.health, self), Direction(outbox.health, self))
         self._recogniser = Recogniser(self.flows, ends, outbox)
         outbox.health.connections += 1
 
@@ -79,7 +90,7 @@ class Connection:
         """Begin without a SYN: the ends' roles and the borders of frames are unknown."""
         self._recogniser.begin_midstream()
 
-    def other(self, flow: Flow) -> Flow:
+    def other(self, flow: Flow) -> Direction:
         """The other direction."""
         return self.flows[1] if flow is self.flows[0] else self.flows[0]
 

@@ -6,16 +6,12 @@ hole is skipped by its size and the frame is partial; anywhere else frames have 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kraftwire.decode.frames import CaptureFinding, Frame, Request
+from kraftwire.decode.frames_pairing import Pairing
 from kraftwire.decode.frames_pieces import DATA, TRUNCATED
 from kraftwire.decode.frames_search import RequestSearch, ResponseSearch
 from kraftwire.decode.streams import Flow
 from kraftwire.limits import COUNTED_FRAME_SIZE_MIN
-
-if TYPE_CHECKING:
-    from kraftwire.decode.conversations_pairing import Conversation
 
 __all__ = ["FrameReader"]
 
@@ -50,7 +46,7 @@ class FrameReader:
 
     DIRECTION = ""
 
-    def __init__(self, conversation: Conversation, flow: Flow) -> None:
+    def __init__(self, conversation: Pairing, flow: Flow) -> None:
         self.conversation = conversation
         self.flow = flow
         self.is_sure = True

@@ -6,8 +6,6 @@ that a response finds it whatever happens to its body.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kraftwire.decode.frames import Frame, Request
 from kraftwire.decode.frames_headers import (
     HEADER,
@@ -20,13 +18,11 @@ from kraftwire.decode.frames_headers import (
     parse_header,
     produce_acks,
 )
+from kraftwire.decode.frames_pairing import Pairing
 from kraftwire.decode.frames_reader import FrameReader
 from kraftwire.decode.frames_search import RequestSearch
 from kraftwire.decode.streams import Flow
 from kraftwire.limits import FRAME_SIZE_MAX
-
-if TYPE_CHECKING:
-    from kraftwire.decode.conversations_pairing import Conversation
 
 __all__ = ["RequestReader"]
 
@@ -41,7 +37,7 @@ class RequestReader(FrameReader):
 
     DIRECTION = "request"
 
-    def __init__(self, conversation: Conversation, flow: Flow) -> None:
+    def __init__(self, conversation: Pairing, flow: Flow) -> None:
         self._table = api_table()
         self._raw_client: bytes | None = None
         self._client: str | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from kraftwire.decode.frames_health import Health
 from kraftwire.decode.links import FIN, Segment
@@ -21,9 +21,6 @@ from kraftwire.limits import (
     HOLE_WAIT_NS,
     HOLE_WAIT_RETRANSMISSION_NS,
 )
-
-if TYPE_CHECKING:
-    from kraftwire.decode.conversations_connection import Connection
 
 __all__ = ["Flow", "Sink"]
 
@@ -64,7 +61,6 @@ class Flow:
         "_hole_at",
         "_hole_ns",
         "_is_waiting",
-        "connection",
         "fast_seq",
         "feed",
         "fin_seq",
@@ -80,8 +76,7 @@ class Flow:
     sink: Sink
     feed: Callable[[bytes, int, int, int], None]
 
-    def __init__(self, health: Health, connection: Connection) -> None:
-        self.connection = connection
+    def __init__(self, health: Health) -> None:
         self.fast_seq = _UNKNOWN
         self.next_seq = _UNKNOWN
         self.syn_seq = _UNKNOWN

@@ -11,6 +11,7 @@ import pytest
 
 from kraftwire import __version__
 from kraftwire.cli import main as cli
+from kraftwire.cli.commands import COMMANDS
 from kraftwire.errors import StorageError, UsageError
 
 PROGRAM = [
@@ -44,7 +45,7 @@ def test_help_lists_every_command(arguments: list[str], capsys: pytest.CaptureFi
     """The first thing that a newcomer types."""
     code, out, err = say(capsys, *arguments)
     assert (code, err) == (0, "")
-    for name, (_, text) in cli.COMMANDS.items():
+    for name, (_, text) in COMMANDS.items():
         assert f"  {name}" in out
         assert text in out
     assert "_KRAFTWIRE_COMPLETE=bash_source" in out
@@ -256,7 +257,7 @@ def complete(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("kraftwire ", list(cli.COMMANDS)),
+        ("kraftwire ", list(COMMANDS)),
         ("kraftwire m", ["message"]),
         ("kraftwire message ", ["decode", "encode"]),
         ("kraftwire schema --k", ["--kind"]),

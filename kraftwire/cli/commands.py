@@ -1,0 +1,50 @@
+"""The table of commands: where each is defined, and what it is for."""
+
+from __future__ import annotations
+
+__all__ = ["COMMANDS", "load"]
+
+# Name -> where it is defined and what it is for. The attribute is a click command, or a function
+# that takes the arguments after the command's name and returns the exit code.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "decode": (
+        "kraftwire.cli.decode:decode",
+        "Show what is in captures, log segments, snapshots and state files.",
+    ),
+    "message": (
+        "kraftwire.cli.message:message",
+        "Translate messages between bytes and JSON, one per line.",
+    ),
+    "node": (
+        "kraftwire.cli.node:node",
+        "Run a node of a quorum.",
+    ),
+    "perf": (
+        "kraftwire.cli.perf:perf",
+        "Measure a quorum under load: the raft test server, one node or several.",
+    ),
+    "quorum": (
+        "kraftwire.cli.quorum:quorum",
+        "Describe and watch the metadata quorum, add and remove controllers.",
+    ),
+    "schema": (
+        "kraftwire.cli.schema:schema",
+        "Show messages, their byte layout, and what changed between versions.",
+    ),
+    "sim": (
+        "kraftwire.cli.sim:sim",
+        "Simulate whole clusters on virtual time, and check what must hold in them.",
+    ),
+    "storage": (
+        "kraftwire.cli.storage:storage",
+        "Format a node's log directories, and show what is in them.",
+    ),
+}
+
+
+def load(name: str) -> object:
+    """The command behind a name of the table."""
+    from importlib import import_module
+
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    return getattr(import_module(module), attribute)
