@@ -15,7 +15,7 @@ __all__ = ["as_json", "as_table"]
 
 def _kind(ring: str) -> str:
     """The timeless ring, or the folder of the tests that are the ring."""
-    return ring if ring == TIMELESS else "/".join(ring.split("/")[:2])
+    return ring if ring == TIMELESS else "/".join(ring.split()[0].split("/")[:2])
 
 
 def as_json(verdicts: Sequence[Verdict], total: int, seconds: float) -> str:

@@ -11,6 +11,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
+from pathlib import Path
 from types import FrameType
 
 import pytest
@@ -29,6 +30,8 @@ BUDGET_S = 40.0
 ENDLESS_S = 120.0
 
 _TESTS_FAILED = 1
+
+_ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,8 @@ def _pytest(rings: Sequence[str], *options: str) -> tuple[int, list[str]]:
     class _Listener:
         def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
             if report.failed:
-                failed.append(report.nodeid.partition("[")[0])
+                name = report.nodeid.partition("::")[2].partition("[")[0]
+                failed.append(f"{report.location[0]}::{name}")
 
         def pytest_collectreport(self, report: pytest.CollectReport) -> None:
             if report.failed:
@@ -104,7 +108,7 @@ def _pytest(rings: Sequence[str], *options: str) -> tuple[int, list[str]]:
         redirect_stderr(nowhere),
     ):
         # What is imported already cannot be rewritten for better messages, and none are read here.
-        fixed = ["-q", "--assert=plain", "-p", "no:xdist", *options]
+        fixed = ["-q", "--assert=plain", "-p", "no:xdist", f"--rootdir={_ROOT}", *options]
         code = pytest.main([*fixed, *rings], [_Listener()])
     return int(code), failed
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from tests.mutants.catalogue import elections, leaders, logs, members, replication, snapshots
+from tests.mutants.catalogue import (
+    elections,
+    leaders,
+    links,
+    logs,
+    members,
+    replication,
+    snapshots,
+)
 from tests.mutants.mutant import Mutant
 
 __all__ = ["ALL"]
@@ -14,4 +22,5 @@ ALL: tuple[Mutant, ...] = (
     *members.MUTANTS,
     *snapshots.MUTANTS,
     *logs.MUTANTS,
+    *links.MUTANTS,
 )

@@ -83,6 +83,7 @@ MUTANTS = (
             "return type(role) is not Leader",
             "return True",
         ),
+        "tests/unit/test_raft_pre_votes.py",
     ),
     Mutant(
         "a follower that hears its leader grants pre-votes",
@@ -328,6 +329,6 @@ MUTANTS = (
             "return epoch > role.epoch or role.leader_id in (-1, leader_id)",
             "return True",
         ),
-        "tests/unit/test_raft_votes.py tests/fuzz/test_raft_hostile.py",
+        "tests/unit/test_raft_transitions.py",
     ),
 )

@@ -104,6 +104,7 @@ MUTANTS = (
             "return directory_id == ZERO_UUID or directory_id == key.directory_id",
             "return True",
         ),
+        "tests/unit/test_raft_progress.py",
     ),
     Mutant(
         "a leader that nobody hears leads on",
@@ -142,6 +143,7 @@ MUTANTS = (
             "if leads_as_voter and len(voters) == 1:",
             "if leads_as_voter and len(voters) == 0:",
         ),
+        "tests/unit/test_raft_progress.py",
     ),
     Mutant(
         "nobody is told who leads",
@@ -151,7 +153,17 @@ MUTANTS = (
             "if destination is not None and state.is_ready(destination):",
             "if destination is None:",
         ),
-        "tests/scenarios tests/unit/test_raft_leaving.py tests/history/test_elections.py",
+        "tests/unit/test_raft_announcing.py",
+    ),
+    Mutant(
+        "those who fetch are told again and again",
+        "R-BEG-1, L9",
+        Edit(
+            f"{_COUNTS}.silent_voters",
+            "and (state.last_fetch_ms < 0 or now_ms - state.last_fetch_ms >= self._silence_ms)",
+            "and (state.last_fetch_ms < 0 or now_ms >= self._silence_ms)",
+        ),
+        "tests/unit/test_raft_announcing.py",
     ),
     Mutant(
         "successors are told furthest last",

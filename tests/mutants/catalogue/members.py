@@ -65,6 +65,7 @@ MUTANTS = (
             "if where is None or where >= state.high_watermark:",
             "if where is None:",
         ),
+        "tests/unit/test_raft_voters_pending.py tests/unit/test_raft_voters_added.py",
     ),
     Mutant(
         "a second change begins while one is pending",

@@ -49,6 +49,7 @@ MUTANTS = (
             "control = state.history.control_at(end - 1)",
             "control = state.history.control_at(state.log.end_offset)",
         ),
+        "tests/unit/test_raft_snapshots.py",
     ),
     Mutant(
         "a snapshot has the voters one record early",
@@ -87,6 +88,7 @@ MUTANTS = (
             "if state.history.reset(snapshot.offset, event.control):",
             "if snapshot.offset < 0:",
         ),
+        "tests/unit/test_raft_downloading.py tests/unit/test_raft_log_reset.py",
     ),
     Mutant(
         "the log starts above what is committed",
@@ -138,6 +140,7 @@ MUTANTS = (
             "if newest is not None and (not offset or self._needs_snapshot(offset, epoch)):",
             "if newest is not None and offset and self._needs_snapshot(offset, epoch):",
         ),
+        "tests/unit/test_raft_log_picture.py",
     ),
     Mutant(
         "parts of a snapshot are taken from any position",
