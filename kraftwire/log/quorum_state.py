@@ -110,8 +110,8 @@ class QuorumStateFile:
             return None
         line, _, rest = self._files.read_bytes(self.path).partition(b"\n")
         if rest and rest != checksum_line(line):
-            expected, found = checksum_line(line).decode(), repr(rest[:40])
-            raise self._bad(f"{expected!r} in the second line", f"{found}: the file is damaged")
+            expected, found = checksum_line(line).decode(), repr(rest[:40].decode("latin-1"))
+            raise self._bad(f"{expected!r} in the second line", f"{found}, so the file is damaged")
         return line, rest
 
     def _replace(self, line: bytes) -> None:
@@ -133,7 +133,13 @@ class QuorumStateFile:
         raise self._bad(f"22 characters of base64 for {key}", repr(text))
 
     def _bad(self, expected: str, found: str) -> StorageError:
-        return StorageError(f"expected {expected}, found {found}", file=self.path, position=0)
+        return StorageError(
+            f"expected {expected}, found {found}; this replica may have voted, and must not forget "
+            "for whom: restore the file, or let the replica come back from the quorum with a new "
+            "directory",
+            file=self.path,
+            position=0,
+        )
 
 
 def checksum_line(line: bytes) -> bytes:

@@ -134,8 +134,10 @@ class Node:
         """Append records as the leader of an epoch; returns the last one's offset.
 
         With `expected_end_offset` nothing is appended unless the first record gets exactly that
-        offset. Order: once `ready` is set. Raises: ApiError NOT_CONTROLLER if this node does not
-        lead that epoch or its log ends elsewhere, MESSAGE_TOO_LARGE, THROTTLING_QUOTA_EXCEEDED.
+        offset; where the log ends elsewhere, this node gives up its leadership. Order: once
+        `ready` is set. Raises: ApiError NOT_CONTROLLER if this node does not lead that epoch or
+        its log ends elsewhere, MESSAGE_TOO_LARGE, THROTTLING_QUOTA_EXCEEDED; UsageError without
+        values, and for one that is empty or no bytes.
         """
         return await self._running.quorum.append(
             values, epoch=epoch, expected_end_offset=expected_end_offset

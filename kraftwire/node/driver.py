@@ -19,7 +19,7 @@ from typing import Protocol, TypeVar
 
 import trio
 
-from kraftwire.errors import ApiError
+from kraftwire.errors import ApiError, UsageError
 from kraftwire.limits import EVENTS_PER_TURN, FLUSH_INLINE_SECONDS
 from kraftwire.log.settings import SnapshotSettings
 from kraftwire.node.context import Request
@@ -178,8 +178,11 @@ class Driver:
     ) -> int:
         """Append records as one batch; returns the offset of the last one.
 
-        Raises: ApiError if the core refuses.
+        Raises: ApiError if the core refuses; UsageError for values that no record can have.
         """
+        # In the core this would be a bug of the node, which ends it.
+        if not values or not all(type(value) is bytes and value for value in values):
+            raise UsageError("records are needed, each of them bytes that are not empty")
         outcome = Outcome[fx.AppendAccepted | fx.AppendRefused]()
         self.append_nowait(values, epoch, outcome.set, expected_end_offset)
         decision = await outcome.wait()

@@ -14,17 +14,23 @@ from collections.abc import Callable
 __all__ = ["LOGGER", "RateLimit", "log", "set_up"]
 
 LOGGER = logging.getLogger("kraftwire.node")
+# What was repaired or removed when the log was opened: that package knows no node and no events.
+_STORAGE = logging.getLogger("kraftwire.log")
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/@+,[]*")
 
 
 def set_up(level: str, node_id: int) -> None:
-    """Write this process's log lines to standard error, each with the node's id."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Formatter(node_id))
-    LOGGER.handlers = [handler]
-    LOGGER.propagate = False
-    LOGGER.setLevel(level.upper())
+    """Write this process's log lines to standard error, each with the node's id.
+
+    What the log package has to say is an event `storage`.
+    """
+    for logger, formatter in ((LOGGER, _Formatter(node_id)), (_STORAGE, _OfStorage(node_id))):
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(formatter)
+        logger.handlers = [handler]
+        logger.propagate = False
+        logger.setLevel(level.upper())
 
 
 def log(level: str, event: str, **fields: object) -> None:
@@ -88,10 +94,21 @@ class _Formatter(logging.Formatter):
         self._node_id = node_id
 
     def format(self, record: logging.LogRecord) -> str:
+        event, fields = self._facts(record)
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         head = (
             f"{moment}.{int(record.msecs):03d}Z level={record.levelname.lower()} "
-            f"node={self._node_id} event={quote(record.getMessage())}"
+            f"node={self._node_id} event={quote(event)}"
         )
-        fields: dict[str, object] = getattr(record, "fields", {})
         return " ".join([head, *(f"{name}={quote(value)}" for name, value in fields.items())])
+
+    def _facts(self, record: logging.LogRecord) -> tuple[str, dict[str, object]]:
+        """What happened, and the facts of it."""
+        return record.getMessage(), getattr(record, "fields", {})
+
+
+class _OfStorage(_Formatter):
+    """Lines of the log package, which are plain texts."""
+
+    def _facts(self, record: logging.LogRecord) -> tuple[str, dict[str, object]]:
+        return "storage", {"text": record.getMessage()}

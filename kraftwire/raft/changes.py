@@ -149,7 +149,10 @@ def change_refusal(state: RaftState) -> Refused | None:
     if state.high_watermark < 0:
         return ErrorCode.REQUEST_TIMED_OUT, "the leader has not committed anything yet"
     if history.kraft_version == 0:
-        text = "voters can change from kraft.version 1 on; it is 0, with the voters configured"
+        text = (
+            "voters can change from kraft.version 1 on; it is 0, with the voters configured: "
+            "upgrade the feature kraft.version to 1 first"
+        )
         return ErrorCode.UNSUPPORTED_VERSION, text
     where = history.last_voters_offset
     if where is None or where >= state.high_watermark:
@@ -248,6 +251,8 @@ def expire_change(state: RaftState, leader: Leader) -> None:
     change = leader.change
     if change is not None and state.now >= change.deadline_ms:
         text = f"the change of voter {change.voter.key.id} took too long"
+        if change.offset >= 0:
+            text += "; it is in the log, so it may still be committed"
         _end_change(state, leader, ErrorCode.REQUEST_TIMED_OUT, text)
 
 

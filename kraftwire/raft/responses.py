@@ -36,10 +36,20 @@ def settle_top_level(state: RaftState, sent: Sent, error: int) -> bool:
     if error == ErrorCode.NONE:
         return True
     if error != ErrorCode.BROKER_NOT_AVAILABLE:
-        text = f"{sent.destination.name} answered {error_name(error)}"
-        state.note(text, "warning", key="answered")
+        _note_error(state, sent, error)
     _failed(state, sent)
     return False
+
+
+def _note_error(state: RaftState, sent: Sent, error: int) -> None:
+    text = f"{sent.destination.name} answered {error_name(error)}"
+    if error == ErrorCode.INCONSISTENT_CLUSTER_ID:
+        text += (
+            f": it is not of cluster {state.cluster_id}, for which this node's directory was "
+            "formatted; correct the addresses of the quorum, or format an empty directory with "
+            "the other cluster's id"
+        )
+    state.note(text, "warning", key="answered")
 
 
 def settle_partition(
@@ -82,8 +92,7 @@ def settle(
         return _failed(state, sent)
     if error != ErrorCode.NONE:
         if error != ErrorCode.BROKER_NOT_AVAILABLE:
-            text = f"{sent.destination.name} answered {error_name(error)}"
-            state.note(text, "warning", key="answered")
+            _note_error(state, sent, error)
         return _failed(state, sent)
     return Outcome.OWN
 

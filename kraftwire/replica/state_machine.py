@@ -8,7 +8,9 @@ leads.
 Calls never overlap. `apply`, `freeze` and `leadership` come from the thread that also votes and
 fetches, so they must not wait: `apply` gets a bounded piece of the log at a time. `load`, and the
 iteration over what `freeze` returned, happen in a worker thread and may take as long as they need.
-What a state machine raises ends the replica, except where a method says otherwise.
+What a state machine raises ends the replica, except where a method says otherwise. So a committed
+record that `apply` cannot take ends every replica, at every start anew: judge a value before it is
+appended.
 
 Source: KIP-595, KIP-630; Kafka's `RaftClient.Listener`; R-LIS-1 to R-LIS-6.
 """

@@ -130,12 +130,12 @@ class Storage:
     def stored_state(self) -> StoredState:
         """What the core starts from.
 
-        Raises: StorageError if quorum-state is missing next to a log with records. It is written
-        before the first record, so it was lost, and with it perhaps a vote (S3). Kafka takes the
-        epoch from the log and goes on.
+        Raises: StorageError if quorum-state is missing next to a log that has or had records. It
+        is written before the first record, so it was lost, and with it perhaps a vote (S3). Kafka
+        takes the epoch from the log and goes on.
         """
         stored = self._state_file.read()
-        if stored is None and self.log.end_offset > self.log.start_offset:
+        if stored is None and self.log.end_offset > 0:
             raise StorageError(
                 f"the file is missing, though the log ends at offset {self.log.end_offset}: this "
                 "replica may have voted, and could vote again in the same epoch; restore the file, "

@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from kraftwire.errors import ApiError, StorageError
+from kraftwire.errors import ApiError, StorageError, UsageError
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import (
     FetchableTopicResponse,
@@ -295,6 +295,23 @@ async def test_an_append_returns_its_last_offset_or_the_refusal(
     with pytest.raises(ApiError) as caught:
         await driver.append([b"a"], epoch=2)
     assert caught.value.code == ErrorCode.NOT_CONTROLLER
+
+
+@pytest.mark.trio
+async def test_values_that_no_record_can_have_are_the_callers_error(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """A mistake in a program must not end the leader that it asks, and then the next one."""
+    del autojump_clock
+    core = FakeCore()
+    driver = make(core, World())
+    await run(driver, nursery)
+    before = len(core.events)
+    wrong: list[list[Any]] = [[], [b""], [b"a", b""], ["a"], [None]]
+    for values in wrong:
+        with pytest.raises(UsageError, match="bytes that are not empty"):
+            await driver.append(values, epoch=1)
+    assert core.events[before:] == []
 
 
 @pytest.mark.trio

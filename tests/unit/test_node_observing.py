@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import trio.testing
 
 from kraftwire.cli.main import main
 from kraftwire.errors import UsageError
+from kraftwire.log.files import LocalFiles
+from kraftwire.log.snapshots.store import SnapshotStore
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.request_header import RequestHeader
@@ -26,25 +29,49 @@ from kraftwire.wire.frame import frame
 from tests.support.fake_core import FakeCore, World, make, run
 
 
+@pytest.fixture
+def loggers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Give the loggers back as they were."""
+    levels = []
+    for logger in (LOGGER, logging.getLogger("kraftwire.log")):
+        monkeypatch.setattr(logger, "handlers", logger.handlers)
+        monkeypatch.setattr(logger, "propagate", logger.propagate)
+        levels.append((logger, logger.level))
+    yield
+    for logger, level in levels:
+        logger.setLevel(level)
+
+
+@pytest.mark.usefixtures("loggers")
 def test_a_log_line_names_time_level_node_event_and_facts(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """An election is followed with grep."""
-    monkeypatch.setattr(LOGGER, "handlers", LOGGER.handlers)
-    monkeypatch.setattr(LOGGER, "propagate", LOGGER.propagate)
-    level = LOGGER.level
-    try:
-        set_up("info", 3)
-        log("info", "role", old="follower", new="prospective", reason="no leader heard")
-        log("debug", "not shown")
-    finally:
-        LOGGER.setLevel(level)
+    set_up("info", 3)
+    log("info", "role", old="follower", new="prospective", reason="no leader heard")
+    log("debug", "not shown")
     (line,) = capsys.readouterr().err.splitlines()
     moment, rest = line.split(" ", 1)
     assert moment[10] == "T"
     assert moment.endswith("Z")
     facts = 'old=follower new=prospective reason="no leader heard"'
     assert rest == f"level=info node=3 event=role {facts}"
+
+
+@pytest.mark.usefixtures("loggers")
+def test_what_is_repaired_on_disk_stands_in_the_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A damaged snapshot is removed at the start, and whoever looks for errors finds that."""
+    (tmp_path / "00000000000000000007-0000000001.checkpoint").write_bytes(b"x")
+    (tmp_path / "00000000000000000009-0000000001.checkpoint.part").write_bytes(b"x")
+    set_up("info", 3)
+    SnapshotStore(LocalFiles(), str(tmp_path)).settle(0)
+    leftover, damaged = (line.split(" ", 1)[1] for line in capsys.readouterr().err.splitlines())
+    assert leftover.startswith('level=info node=3 event=storage text="')
+    assert "leftover of a crash removed" in leftover
+    assert damaged.startswith('level=error node=3 event=storage text="')
+    assert "removed, because the log can do without it" in damaged
 
 
 @pytest.mark.parametrize(

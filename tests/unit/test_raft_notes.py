@@ -6,6 +6,8 @@ import ast
 from collections import Counter
 from pathlib import Path
 
+from kraftwire.messages.fetch_response import FetchResponse
+from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft import effects
 from kraftwire.raft.batches import data_batch
 from kraftwire.raft.effects import ElectionState
@@ -71,6 +73,17 @@ def test_lines_of_a_kind_have_one_key_whatever_they_say() -> None:
     found = notes(lone.effects[before:])
     assert len({one.text for one in found}) == 5
     assert Counter(one.key for one in found) == {"fetched": 3, "claim": 2}
+
+
+def test_another_cluster_is_told_with_what_to_do() -> None:
+    """A wrong address, or a directory of another cluster: the code alone helps nobody."""
+    lone = Lone(log=stored_log((1, 4)), election=ElectionState(1))
+    lone.follow(2, 3)
+    foreign = FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+    [note] = notes(lone.fetch_gets(foreign))
+    assert (note.level, note.key) == ("warning", "answered")
+    assert f"it is not of cluster {lone.config.cluster_id}" in note.text
+    assert "format an empty directory" in note.text
 
 
 def test_what_a_person_has_to_look_at_is_an_error() -> None:

@@ -32,6 +32,8 @@ def test_a_change_that_takes_too_long_is_given_up() -> None:
     assert answers(lone) == []
     lone.wait(1)
     assert answers(lone) == [7]
+    # An operator who hears of a failure must not take it for the end of the matter.
+    assert "may still be committed" in replies(lone.effects)[-1].error_message
 
 
 def test_a_record_may_be_committed_after_its_change_was_given_up() -> None:

@@ -13,7 +13,7 @@ from kraftwire.log.meta_properties import MetaProperties, write_meta_properties
 from kraftwire.raft.effects import ElectionState, PersistQuorumState
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.replica.storage import Directories, Storage
-from tests.support.log_batches import append
+from tests.support.log_batches import append, put_snapshot
 
 CLUSTER_ID = "vPeOCWypqUOSepEvx0cbog"
 DIRECTORY_ID = bytes(range(16))
@@ -134,5 +134,19 @@ def test_a_lost_quorum_state_is_noticed(tmp_path: Path) -> None:
     state_file.unlink()
     storage = Storage.open(node, FILES)
     with pytest.raises(StorageError, match=r"though the log ends at offset 1: .* may have voted"):
+        storage.stored_state()
+    storage.close()
+
+
+def test_a_lost_quorum_state_is_noticed_next_to_a_snapshot(tmp_path: Path) -> None:
+    """S3: a log that a snapshot has emptied tells of votes as well."""
+    node = config(tmp_path / "a")
+    storage = Storage.open(node, FILES)
+    (partition,) = (tmp_path / "a").glob("__cluster_metadata-0")
+    storage.log.reset(put_snapshot(partition, 20, epoch=4))
+    storage.close()
+    storage = Storage.open(node, FILES)
+    assert (storage.log.start_offset, storage.log.end_offset) == (20, 20)
+    with pytest.raises(StorageError, match="though the log ends at offset 20"):
         storage.stored_state()
     storage.close()

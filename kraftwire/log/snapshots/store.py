@@ -103,6 +103,10 @@ class SnapshotStore:
         )
         for snapshot, damage in self._damaged.items():
             problem += f"; {checkpoint_name(snapshot)} is damaged ({damage})"
+        problem += (
+            "; restore one that does, or let the replica come back from the quorum with a new "
+            "directory"
+        )
         raise StorageError(problem, file=log_name)
 
     def settle(self, start_offset: int) -> None:
