@@ -13,9 +13,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kraftwire.decode.frames_health import Health
-from kraftwire.decode.pcap import Packet, read_packets
-from kraftwire.decode.source import CaptureSource
+from kraftwire.decode.capture.pcap import Packet, read_packets
+from kraftwire.decode.capture.source import CaptureSource
+from kraftwire.decode.framing.health import Health
 from kraftwire.errors import KraftwireError
 
 __all__ = ["main", "merge"]

@@ -17,12 +17,12 @@ import click
 from kraftwire import messages
 from kraftwire.cli.decode_output import Output, make_sink
 from kraftwire.cli.decode_progress import Progress
-from kraftwire.decode.bodies_records import RecordsForm, Settings
+from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.files.segment import FileOptions
-from kraftwire.decode.filters import FilterOptions, FrameFilter
-from kraftwire.decode.run import Run
-from kraftwire.decode.run_inputs import InputKind, Inputs, is_live
-from kraftwire.decode.run_summary import summary
+from kraftwire.decode.run.filters import FilterOptions, FrameFilter
+from kraftwire.decode.run.inputs import InputKind, Inputs, is_live
+from kraftwire.decode.run.run import Run
+from kraftwire.decode.run.summary import summary
 from kraftwire.errors import UsageError
 from kraftwire.records.decoded import FAMILIES
 

@@ -11,9 +11,9 @@ from enum import StrEnum
 from importlib import import_module
 from io import TextIOWrapper
 
-from kraftwire.decode.bodies_records import Settings
+from kraftwire.decode.body.records import Settings
 from kraftwire.decode.jsonl import JsonLines
-from kraftwire.decode.run import Sink
+from kraftwire.decode.run.run import Sink
 
 __all__ = ["Output", "make_sink"]
 

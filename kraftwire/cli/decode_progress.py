@@ -10,7 +10,7 @@ import sys
 import threading
 from types import TracebackType
 
-from kraftwire.decode.run import Totals
+from kraftwire.decode.run.run import Totals
 
 __all__ = ["Progress"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, BinaryIO
 
-from kraftwire.decode.bodies_frame import DecodedFrame
+from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.files.report import FileLine
 
 __all__ = ["JsonLines", "to_line"]

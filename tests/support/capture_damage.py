@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kraftwire.decode.frames import Frame
-from kraftwire.decode.frames_health import Health
-from kraftwire.decode.links import SegmentReader
-from kraftwire.decode.pcap import read_packets
-from kraftwire.decode.source import CaptureSource
+from kraftwire.decode.capture.links import SegmentReader
+from kraftwire.decode.capture.pcap import read_packets
+from kraftwire.decode.capture.source import CaptureSource
+from kraftwire.decode.framing.frames import Frame
+from kraftwire.decode.framing.health import Health
 from tests.support.pcap_builder import Segment, ethernet, ip_packet, pcap
 
 __all__ = ["Identity", "damage", "frame_identity", "plain_frames", "recut", "segments_of"]

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from kraftwire.decode.bodies_frame import DecodedFrame, FrameDecoder
-from kraftwire.decode.bodies_records import RecordsForm, Settings
-from kraftwire.decode.conversations import Capture
+from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.files.segment import FileOptions
-from kraftwire.decode.filters import FilterOptions, FrameFilter
 from kraftwire.decode.jsonl import JsonLines
-from kraftwire.decode.run import Run, Totals
-from kraftwire.decode.run_inputs import Inputs
+from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.decode.run.filters import FilterOptions, FrameFilter
+from kraftwire.decode.run.inputs import Inputs
+from kraftwire.decode.run.run import Run, Totals
 
 __all__ = [
     "GOLDEN",

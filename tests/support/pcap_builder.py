@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path
 
-from kraftwire.decode.conversations import Capture
-from kraftwire.decode.frames import Frame
+from kraftwire.decode.framing.frames import Frame
+from kraftwire.decode.pairing.conversations import Capture
 
 __all__ = [
     "FIN",

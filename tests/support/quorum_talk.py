@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftwire.decode.bodies_topics import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.decode.render.raft import Sighting, Timeline
 from kraftwire.messages import begin_quorum_epoch_request as begin_request
 from kraftwire.messages import begin_quorum_epoch_response as begin_response

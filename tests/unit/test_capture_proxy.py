@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.client import Admin
-from kraftwire.decode.conversations import Capture
+from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.errors import ApiError
 from tests.support.fake_node import (
     DESCRIBE_QUORUM,

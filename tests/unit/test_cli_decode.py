@@ -17,10 +17,10 @@ import cramjam
 import pytest
 
 from kraftwire.cli.main import main
-from kraftwire.decode import run_bare
-from kraftwire.decode.frames_health import Health, TlsConnection
-from kraftwire.decode.run import Totals
-from kraftwire.decode.run_summary import summary
+from kraftwire.decode.framing.health import Health, TlsConnection
+from kraftwire.decode.run import bare
+from kraftwire.decode.run.run import Totals
+from kraftwire.decode.run.summary import summary
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.records import Record, build_batch
@@ -214,7 +214,7 @@ def test_an_endless_line_of_hex_is_passed_over(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It costs no more memory than the limit, and the line behind it is decoded."""
-    monkeypatch.setattr(run_bare, "HEX_LINE_BYTES_MAX", 200_000)
+    monkeypatch.setattr(bare, "HEX_LINE_BYTES_MAX", 200_000)
     payload = request("Vote", 2, VoteRequest(cluster_id="c"), 9).hex()
     path = tmp_path / "hex"
     path.write_text(f"{'00' * 150_000}\n{payload}\n")
@@ -282,8 +282,8 @@ def test_bare_responses_need_to_know_what_they_answer(tmp_path: Path, capsys: Ca
     payload = response("Vote", 2, {"errorCode": 41, "topics": []}, 9)
     path = tmp_path / "frames"
     path.write_bytes(len(payload).to_bytes(4, "big") + payload)
-    bare = (path, "--input", "frames", "--response", "--format", "jsonl")
-    assert _run(*bare, "--api", "vote", "--version", "2") == CLEAN
+    options = (path, "--input", "frames", "--response", "--format", "jsonl")
+    assert _run(*options, "--api", "vote", "--version", "2") == CLEAN
     (line,) = _lines(capsys)
     assert (line["apiName"], line["direction"]) == ("Vote", "response")
     assert line["body"] == {"errorCode": 41, "topics": []}
@@ -341,6 +341,6 @@ def test_a_wrong_crc_in_a_frame_is_noticed_in_every_form(
     )
     path = tmp_path / "fetch.hex"
     path.write_text((b"\0\0\0\x07\0" + body.encode(17)).hex() + "\n")
-    bare = ("--input", "hex", "--response", "--api", "Fetch", "--version", "17")
-    assert _run(path, *bare, "--format", form) == PARTIAL
+    options = ("--input", "hex", "--response", "--api", "Fetch", "--version", "17")
+    assert _run(path, *options, "--format", form) == PARTIAL
     assert "batch-crc" in capsys.readouterr().err

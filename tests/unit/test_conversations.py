@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.conversations import Capture
-from kraftwire.decode.conversations_outbox import Ending
+from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.decode.pairing.outbox import Ending
 from tests.support.pcap_builder import (
     Segment,
     Session,
@@ -344,7 +344,7 @@ def test_the_end_of_a_connection_is_told_once(
 
 def test_numbers_of_frames_go_on_over_several_captures(tmp_path: Path) -> None:
     """A run over many files numbers its frames once."""
-    from kraftwire.decode.conversations import Capture
+    from kraftwire.decode.pairing.conversations import Capture
 
     decode_segments(tmp_path, Session().open().client(request(1)).segments)
     capture = Capture(str(tmp_path / "segments.pcap"), index=17)

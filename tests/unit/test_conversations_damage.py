@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.conversations import Capture
-from kraftwire.decode.frames import Frame
+from kraftwire.decode.framing.frames import Frame
+from kraftwire.decode.pairing.conversations import Capture
 from tests.support.capture_damage import (
     Identity,
     damage,

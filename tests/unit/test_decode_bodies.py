@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from kraftwire import messages
-from kraftwire.decode import findings
-from kraftwire.decode.bodies import decode_payload
-from kraftwire.decode.bodies_scan import error_codes, groups, topics, unknown_tags
-from kraftwire.decode.findings import FINDINGS, LOSSES, json_path
-from kraftwire.decode.frames import CAPTURE_FINDINGS
+from kraftwire.decode.body import findings
+from kraftwire.decode.body.bodies import decode_payload
+from kraftwire.decode.body.findings import FINDINGS, LOSSES, json_path
+from kraftwire.decode.body.scan import error_codes, groups, topics, unknown_tags
+from kraftwire.decode.framing.frames import CAPTURE_FINDINGS
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.vote_response import VoteResponse
 from tests.support.payloads import api_key, request, response, view
@@ -302,6 +302,6 @@ def test_every_schema_can_be_scanned() -> None:
 
 def test_the_readme_explains_every_finding() -> None:
     """Ids are made to be looked up."""
-    readme = Path(findings.__file__).with_name("README.md").read_text()
+    readme = (Path(findings.__file__).parents[1] / "README.md").read_text()
     for id, meaning in {**CAPTURE_FINDINGS, **FINDINGS}.items():
         assert f"| `{id}` | {'yes' if id in LOSSES else ''} | {meaning} |" in readme

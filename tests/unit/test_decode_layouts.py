@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kraftwire.decode.body.layouts import LAYOUTS, parse, spans
 from kraftwire.decode.files.headers import read_header
-from kraftwire.decode.layouts import LAYOUTS, parse, spans
 from kraftwire.errors import WireError
 from kraftwire.messages.control_record_type_schema import ControlRecordTypeSchema
 from kraftwire.messages.end_txn_marker import EndTxnMarker

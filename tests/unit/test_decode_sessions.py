@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from kraftwire.cli.main import main
-from kraftwire.decode.bodies_records import RecordsForm, Settings
+from kraftwire.decode.body.records import RecordsForm, Settings
+from kraftwire.decode.body.redact import REDACTED
 from kraftwire.decode.files.segment import FileOptions
-from kraftwire.decode.filters import FilterOptions, FrameFilter
 from kraftwire.decode.jsonl import JsonLines
-from kraftwire.decode.redact import REDACTED
-from kraftwire.decode.run import Run
-from kraftwire.decode.run_inputs import Inputs
+from kraftwire.decode.run.filters import FilterOptions, FrameFilter
+from kraftwire.decode.run.inputs import Inputs
+from kraftwire.decode.run.run import Run
 from kraftwire.errors import UsageError
 from kraftwire.messages.fetch_response import (
     FetchableTopicResponse,

@@ -14,7 +14,7 @@ from pathlib import Path
 import cramjam
 import pytest
 
-from kraftwire.decode.conversations import Capture
+from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.errors import StorageError
 from tests.support.pcap_builder import (
     START_NS,

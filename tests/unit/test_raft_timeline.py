@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from kraftwire.decode.conversations_outbox import Ending
+from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.decode.render.raft import Sighting, story_to_json, write_story
 from kraftwire.decode.render.raft.model import LEADS, Event, Story
 from kraftwire.messages.topic_record import TopicRecord

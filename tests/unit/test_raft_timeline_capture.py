@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.bodies_frame import FrameDecoder
-from kraftwire.decode.bodies_records import Settings
-from kraftwire.decode.conversations import Capture
+from kraftwire.decode.body.frame import FrameDecoder
+from kraftwire.decode.body.records import Settings
+from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.decode.render.raft.model import Event, Story
 from kraftwire.decode.render.raft.text import write_story
 from kraftwire.decode.render.raft.timeline import Timeline

@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from kraftwire.decode.bodies_frame import FrameDecoder
-from kraftwire.decode.bodies_records import Settings
+from kraftwire.decode.body.frame import FrameDecoder
+from kraftwire.decode.body.records import Settings
 from kraftwire.decode.render.raft.json_form import story_to_json
 from kraftwire.decode.render.raft.model import Event
 from kraftwire.decode.render.raft.writer import RaftWriter

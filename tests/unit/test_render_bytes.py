@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.bodies_frame import DecodedFrame, FrameDecoder
-from kraftwire.decode.bodies_records import RecordsForm, Settings
-from kraftwire.decode.conversations import Capture
+from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.layouts import Span
+from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
-from kraftwire.decode.frames import Frame
-from kraftwire.decode.layouts import Span
+from kraftwire.decode.framing.frames import Frame
+from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.decode.render.frame_spans import frame_spans
 from kraftwire.decode.render.hexdump import BytesWriter, hexdump
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest

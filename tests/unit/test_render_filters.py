@@ -6,11 +6,11 @@ import io
 
 import pytest
 
-from kraftwire.decode.bodies_records import Settings
-from kraftwire.decode.filters import FilterOptions, FrameFilter
-from kraftwire.decode.frames import Frame
+from kraftwire.decode.body.records import Settings
+from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.line import LineWriter
-from kraftwire.decode.run import Run
+from kraftwire.decode.run.filters import FilterOptions, FrameFilter
+from kraftwire.decode.run.run import Run
 from kraftwire.messages.heartbeat_request import HeartbeatRequest
 from kraftwire.messages.heartbeat_response import HeartbeatResponse
 from kraftwire.protocol.error_codes import ErrorCode

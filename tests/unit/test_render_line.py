@@ -8,10 +8,10 @@ import re
 import pytest
 
 from kraftwire import messages
-from kraftwire.decode.bodies_frame import FrameDecoder
-from kraftwire.decode.bodies_records import Settings
-from kraftwire.decode.bodies_topics import TopicNames
-from kraftwire.decode.frames import Frame
+from kraftwire.decode.body.frame import FrameDecoder
+from kraftwire.decode.body.records import Settings
+from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.facts import request_facts, response_facts
 from kraftwire.decode.render.line import LineWriter
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic

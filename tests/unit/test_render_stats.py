@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraftwire.decode.bodies_frame import FrameDecoder
-from kraftwire.decode.bodies_records import Settings
+from kraftwire.decode.body.frame import FrameDecoder
+from kraftwire.decode.body.records import Settings
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
-from kraftwire.decode.frames import Frame
+from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.stats import Collector, StatsJsonWriter, StatsWriter
 from kraftwire.decode.render.stats.exchanges import Row, RowKey
 from kraftwire.decode.render.stats.fetch_wait import wait_ms

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.bodies_topics import TopicNames
+from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.files import FileOptions, FileReport, decode_file
 from kraftwire.decode.render.line import LineWriter
 from kraftwire.decode.render.tables import Table, write_table

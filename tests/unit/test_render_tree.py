@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.bodies_frame import FrameDecoder
-from kraftwire.decode.bodies_records import RecordsForm, Settings
+from kraftwire.decode.body.frame import FrameDecoder
+from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.files import FileOptions, FileReport, decode_file
-from kraftwire.decode.frames import Frame
+from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.tree import TreeWriter, json_lines
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftwire.messages.fetch_response import (

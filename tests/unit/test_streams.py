@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.frames import Frame
+from kraftwire.decode.framing.frames import Frame
 from tests.support.pcap_builder import (
     FIN,
     MILLISECOND,

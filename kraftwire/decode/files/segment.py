@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kraftwire.decode.body.redact import redact_batch
 from kraftwire.decode.files.findings import FindingSink
 from kraftwire.decode.files.headers import LOG_OVERHEAD, BatchHeader
 from kraftwire.decode.files.kinds import FileKind
@@ -17,7 +18,6 @@ from kraftwire.decode.files.names import parse_file_name, partition_of
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.files.scan import FoundBatch, Scanner
 from kraftwire.decode.files.source import ByteSource
-from kraftwire.decode.redact import redact_batch
 from kraftwire.errors import WireError
 from kraftwire.records.control import ControlType, control_type
 from kraftwire.records.decoded import family_of_topic

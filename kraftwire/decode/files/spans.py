@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kraftwire.decode.body.findings import json_path
+from kraftwire.decode.body.layouts import Span, spans
+from kraftwire.decode.body.redact import REDACTED
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine
-from kraftwire.decode.findings import json_path
-from kraftwire.decode.layouts import Span, spans
-from kraftwire.decode.redact import REDACTED
 from kraftwire.errors import WireError
 from kraftwire.records.decoded import Decoded
 from kraftwire.records.header import HEADER_SIZE

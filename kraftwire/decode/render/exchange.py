@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TextIO
 
-from kraftwire.decode.bodies_frame import DecodedFrame
-from kraftwire.decode.bodies_topics import TopicNames
+from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.render.pending import Pending
 from kraftwire.decode.render.text import BOLD, RED, YELLOW, paint, utc_text

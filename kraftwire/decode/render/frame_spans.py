@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from kraftwire.decode.bodies_frame import DecodedFrame
-from kraftwire.decode.bodies_topics import TopicNames
+from kraftwire.decode.body.findings import json_path
+from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.layouts import Span, spans
+from kraftwire.decode.body.redact import REDACTED
+from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.files.spans import line_spans
-from kraftwire.decode.findings import json_path
-from kraftwire.decode.layouts import Span, spans
-from kraftwire.decode.redact import REDACTED
 from kraftwire.decode.render.values import raw_value_text
 from kraftwire.errors import WireError
 from kraftwire.records.decoded import family_of_topic

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from kraftwire.decode.bodies_frame import DecodedFrame
+from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.layouts import Span
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.files.spans import line_spans
-from kraftwire.decode.layouts import Span
 from kraftwire.decode.render.exchange import ExchangeWriter
 from kraftwire.decode.render.frame_spans import frame_spans, span_text
 from kraftwire.decode.render.text import DIM, paint

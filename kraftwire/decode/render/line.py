@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TextIO
 
 from kraftwire import messages
-from kraftwire.decode.bodies_frame import DecodedFrame
-from kraftwire.decode.bodies_topics import TopicNames
+from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.files.report import FileLine
-from kraftwire.decode.frames import Frame
+from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.facts import request_facts, response_facts
 from kraftwire.decode.render.line_files import FileLines
 from kraftwire.decode.render.line_quick import quick_body, quick_errors

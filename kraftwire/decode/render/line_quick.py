@@ -13,9 +13,9 @@ from typing import Any
 from crc32c import crc32c
 
 from kraftwire import messages
-from kraftwire.decode.bodies_clues import needs_learning
-from kraftwire.decode.bodies_scan import error_codes
-from kraftwire.decode.frames import Frame
+from kraftwire.decode.body.clues import needs_learning
+from kraftwire.decode.body.scan import error_codes
+from kraftwire.decode.framing.frames import Frame
 from kraftwire.errors import WireError
 from kraftwire.protocol.versions import (
     API_VERSIONS_KEY,

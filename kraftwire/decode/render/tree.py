@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from kraftwire.decode.bodies_frame import DecodedFrame
-from kraftwire.decode.bodies_topics import TopicNames
+from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.render.exchange import ExchangeWriter
 from kraftwire.decode.render.text import count_text, utc_text, words

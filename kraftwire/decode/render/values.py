@@ -11,8 +11,8 @@ from base64 import b64decode
 from typing import Any
 
 from kraftwire import messages
-from kraftwire.decode.bodies_topics import TopicNames
-from kraftwire.decode.redact import REDACTED
+from kraftwire.decode.body.redact import REDACTED
+from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.render.text import utc_text
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.records.compression import CODEC_MASK, NAMES

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any
 
-from kraftwire.decode.bodies_topics import TopicNames
+from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.render.facts.words import bytes_text, some
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.json_form import uuid_to_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftwire.decode.bodies_topics import TopicNames
+from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.render.facts.words import partitions_text, some, topics_text
 
 __all__ = [

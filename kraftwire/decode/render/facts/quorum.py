@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kraftwire import messages
-from kraftwire.decode.bodies_topics import TopicNames
+from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.render.facts.words import bytes_text, partitions_text, some
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kraftwire import messages
-from kraftwire.decode.bodies_topics import TopicNames
+from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.render.facts import cluster, data, groups, quorum
 from kraftwire.decode.render.facts.generic import generic
 from kraftwire.wire.message import Message

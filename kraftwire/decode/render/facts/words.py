@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kraftwire.decode.bodies_topics import TopicNames
+from kraftwire.decode.body.topics import TopicNames
 from kraftwire.wire.json_form import uuid_to_text
 
 __all__ = ["MORE_THAN", "bytes_text", "partitions_text", "some", "topic_text", "topics_text"]

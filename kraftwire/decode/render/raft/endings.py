@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from kraftwire.decode.conversations_outbox import Ending
+from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.decode.render.raft.model import Event
 from kraftwire.decode.render.raft.nodes import Nodes
 from kraftwire.decode.render.raft.sighting import NodeId, Sighting

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kraftwire.decode.redact import REDACTED, is_secret_config
+from kraftwire.decode.body.redact import REDACTED, is_secret_config
 from kraftwire.decode.render.text import count_text, listed, words
 from kraftwire.limits import RAFT_TOPIC_COUNT_MAX
 from kraftwire.messages.partition_record import PartitionRecord

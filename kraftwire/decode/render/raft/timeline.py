@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kraftwire.decode.bodies_topics import METADATA_TOPIC, METADATA_TOPIC_ID
-from kraftwire.decode.conversations_outbox import Ending
+from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.decode.render.raft.changes import CHANGES
 from kraftwire.decode.render.raft.downloads import Downloads, SnapshotId
 from kraftwire.decode.render.raft.elections import Elections

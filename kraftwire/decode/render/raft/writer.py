@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import TextIO
 
-from kraftwire.decode.bodies_frame import DecodedFrame
-from kraftwire.decode.conversations_outbox import Ending
+from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine
+from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.decode.render.pending import Pending
 from kraftwire.decode.render.raft.forwarded import Api, request_inside, response_inside
 from kraftwire.decode.render.raft.json_form import story_to_json

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kraftwire import messages
-from kraftwire.decode.bodies_frame import DecodedFrame
+from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.files.report import FileLine
-from kraftwire.decode.frames import Frame
+from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.line_quick import quick_body, quick_errors
 from kraftwire.decode.render.pending import Pending
 from kraftwire.decode.render.stats.exchanges import Exchanges, Row

@@ -1,0 +1,1 @@
+"""What is in a frame: header, body, record batches, nested messages, findings, secrets."""

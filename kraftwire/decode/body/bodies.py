@@ -1,0 +1,247 @@
+"""Header and body of one payload: decoded in full, or as far as the bytes and schemas reach.
+
+Owns the choice of the schema (an unknown version is read with the nearest one) and what is found
+on the way. Never raises on bad bytes: a payload that stops somewhere says where.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftwire import messages
+from kraftwire.decode.body.findings import Finding, finding_of, json_path
+from kraftwire.decode.body.partial import Part, annotated
+from kraftwire.decode.body.scan import unknown_tags
+from kraftwire.errors import WireError
+from kraftwire.limits import FINDING_HEX_BYTES
+from kraftwire.messages.request_header import RequestHeader
+from kraftwire.messages.response_header import ResponseHeader
+from kraftwire.protocol.versions import (
+    answered_version,
+    nearest_version,
+    request_header_version,
+    response_header_version,
+)
+from kraftwire.wire.message import Message
+
+__all__ = ["Payload", "decode_payload"]
+
+Header = RequestHeader | ResponseHeader
+
+
+class Payload:
+    """What a payload turned out to hold.
+
+    Shape: `data` are the bytes behind the frame's length up to the first one that is missing,
+    `size` how many there should be. `header` and `body` are None where they could not be decoded
+    in full; `body_class` and `body_version` then still name the schema that was tried. `end` is
+    the position behind the last byte that was decoded, `header_end` where the body starts.
+    `is_assumed` marks a body that was read with the schema of another version. `error` is what
+    stopped the body, and `part` its annotations where bytes of it are missing.
+    """
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "body",
+        "body_class",
+        "body_version",
+        "data",
+        "end",
+        "error",
+        "findings",
+        "header",
+        "header_end",
+        "header_version",
+        "is_assumed",
+        "is_request",
+        "part",
+        "size",
+    )
+
+    def __init__(self, data: bytes, *, is_request: bool, size: int | None = None) -> None:
+        self.data = data
+        self.is_request = is_request
+        self.size = len(data) if size is None else size
+        self.api_key: int | None = None
+        self.api_version: int | None = None
+        self.header: Header | None = None
+        self.header_version = 0
+        self.header_end = 0
+        self.body: Message | None = None
+        self.body_class: type[Message] | None = None
+        self.body_version = 0
+        self.end = 0
+        self.error: WireError | None = None
+        self.part: Part | None = None
+        self.is_assumed = False
+        self.findings: list[Finding] = []
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all announced bytes are there."""
+        return len(self.data) == self.size
+
+    @property
+    def remaining(self) -> int:
+        """Announced bytes behind the last one that was decoded."""
+        return self.size - self.end
+
+    @property
+    def name(self) -> str:
+        """The schema's name of the body, empty if the API is not known."""
+        return self.body_class.NAME if self.body_class else ""
+
+    def header_json(self) -> dict[str, Any] | None:
+        """The header in the form of Kafka's converters."""
+        header = self.header
+        if header is None:
+            return None
+        # Written out, as every frame has one: the general way takes ten times as long.
+        if not isinstance(header, RequestHeader):
+            return {"correlationId": header.correlation_id}
+        json: dict[str, Any] = {
+            "requestApiKey": header.request_api_key,
+            "requestApiVersion": header.request_api_version,
+            "correlationId": header.correlation_id,
+        }
+        if self.header_version:
+            json["clientId"] = header.client_id
+        return json
+
+    def note(self, id: str, offset: int | None, detail: str, *, path: str = "") -> None:
+        """Add a finding; the bytes from the offset on go with it."""
+        rest = b"" if offset is None else self.data[offset : offset + FINDING_HEX_BYTES]
+        self.findings.append(Finding(id, offset, path, detail, rest))
+
+
+def decode_payload(
+    data: bytes,
+    *,
+    is_request: bool,
+    api: tuple[int, int] | None = None,
+    size: int | None = None,
+) -> Payload:
+    """Decode header and body.
+
+    Shape: `api` are key and version of the request that a response answers, None if nobody knows;
+    a request's own header tells them. `size` is the announced length where bytes are missing.
+    """
+    payload = Payload(data, is_request=is_request, size=size)
+    if is_request:
+        _decode_request_header(payload)
+    else:
+        _decode_response_header(payload, api)
+    if payload.header is not None and payload.api_key is not None:
+        _decode_body(payload, payload.api_key, payload.api_version or 0)
+    return payload
+
+
+def _decode_request_header(payload: Payload) -> None:
+    if len(payload.data) < 4:
+        payload.note("header-undecoded", 0, f"{len(payload.data)} bytes are no request header")
+        return
+    key = int.from_bytes(payload.data[:2], "big", signed=True)
+    version = int.from_bytes(payload.data[2:4], "big", signed=True)
+    payload.api_key, payload.api_version = key, version
+    payload.header_version = request_header_version(key, version)
+    _decode_header(payload, RequestHeader)
+
+
+def _decode_response_header(payload: Payload, api: tuple[int, int] | None) -> None:
+    if api is None:
+        # Every version of the header starts with the correlation id.
+        _decode_header(payload, ResponseHeader)
+        payload.note("unmatched-response", payload.end, "the request is not known")
+        return
+    payload.api_key, payload.api_version = api
+    payload.header_version = response_header_version(*api)
+    _decode_header(payload, ResponseHeader)
+
+
+def _decode_header(payload: Payload, cls: type[RequestHeader] | type[ResponseHeader]) -> None:
+    try:
+        payload.header, payload.end = cls.decode(payload.data, payload.header_version)
+    except WireError as error:
+        payload.error = error
+        if payload.is_complete:
+            payload.findings.append(finding_of(error, "header-undecoded", rest=payload.data))
+        else:
+            _note_missing(payload)
+        return
+    payload.header_end = payload.end
+    if payload.header.unknown_tagged_fields:
+        _note_tags(payload, payload.header, payload.header_version, within="header")
+
+
+def _decode_body(payload: Payload, api_key: int, api_version: int) -> None:
+    nearest = nearest_version(api_key, api_version)
+    if nearest is None:
+        payload.note("unknown-api", payload.end, f"API key {api_key} has no schema")
+        return
+    find = messages.request_class if payload.is_request else messages.response_class
+    payload.body_class = cls = find(api_key)
+    payload.body_version = nearest
+    if nearest != api_version:
+        payload.is_assumed = True
+        detail = f"{cls.NAME} v{api_version} has no schema (known: {cls.VERSIONS}), read as"
+        payload.note("unknown-version", payload.end, f"{detail} v{nearest}")
+    elif not payload.is_request:
+        _check_answer(payload, api_key, api_version)
+    try:
+        payload.body, payload.end = cls.decode(payload.data, payload.body_version, payload.end)
+    except WireError as error:
+        _note_stop(payload, error)
+        return
+    _check_body(payload, payload.body)
+
+
+def _check_answer(payload: Payload, api_key: int, api_version: int) -> None:
+    """Whether a response is in the version of its request."""
+    version = answered_version(payload.data, payload.end, api_key, api_version)
+    if version != api_version:
+        payload.body_version = version
+        detail = f"asked for in version {api_version}, answered in version {version}"
+        payload.findings.append(Finding("api-versions-v0", payload.end, "", detail))
+
+
+def _note_stop(payload: Payload, error: WireError) -> None:
+    payload.error = error
+    if not payload.is_complete:
+        _note_missing(payload)
+        return
+    if error.offset is not None:
+        payload.end = min(error.offset, len(payload.data))
+    rest = payload.data[payload.end :]
+    payload.findings.append(finding_of(error, "undecoded", rest=rest))
+
+
+def _note_missing(payload: Payload) -> None:
+    path = ""
+    if payload.body_class is not None:
+        payload.part = annotated(
+            payload.body_class,
+            payload.data,
+            payload.body_version,
+            payload.header_end,
+            size=payload.size,
+        )
+        path, payload.end = payload.part.stop()
+    missing = payload.size - len(payload.data)
+    detail = f"{missing} bytes of the frame are missing or lie behind missing ones"
+    payload.note("incomplete", payload.end, detail, path=json_path(path))
+
+
+def _check_body(payload: Payload, body: Message) -> None:
+    left = payload.remaining
+    if left > 0:
+        noun = "byte" if left == 1 else "bytes"
+        payload.note("trailing-bytes", payload.end, f"{left} {noun} behind {payload.name}")
+    _note_tags(payload, body, payload.body_version, within="")
+
+
+def _note_tags(payload: Payload, message: Message, version: int, *, within: str) -> None:
+    for found in unknown_tags(message, version):
+        path = ".".join(filter(None, (within, found.path)))
+        detail = f"tag {found.tag} with {found.size} bytes"
+        payload.findings.append(Finding("unknown-tag", None, path, detail))

@@ -1,0 +1,234 @@
+"""A frame of a capture with everything that can be known about it.
+
+`FrameDecoder` turns the frames of a run into `DecodedFrame`s; what a frame tells about later ones
+(topic ids, SASL mechanisms, embedded requests) it remembers. Renderers, filters and statistics work
+on `DecodedFrame` alone.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any
+
+from kraftwire import messages
+from kraftwire.decode.body.bodies import Header, Payload, decode_payload
+from kraftwire.decode.body.clues import Clues, needs_learning
+from kraftwire.decode.body.findings import Finding
+from kraftwire.decode.body.lazy import lazy
+from kraftwire.decode.body.ranges import ByteRange, hidden_ranges
+from kraftwire.decode.body.records import FieldBatches, Settings
+from kraftwire.decode.body.redact import REDACTED
+from kraftwire.decode.body.sasl import sasl_token
+from kraftwire.decode.body.scan import TopicUse, groups, topics
+from kraftwire.decode.body.view import Clue, PayloadView
+from kraftwire.decode.framing.frames import Frame
+from kraftwire.protocol.error_codes import error_name
+from kraftwire.wire.message import Message
+
+__all__ = ["DecodedFrame", "FrameDecoder"]
+
+_TOKEN = "sasl-token"
+_UNMATCHED = "unmatched-response"
+
+
+class DecodedFrame:
+    """A frame, its header and body, and what follows from them; all worked out on first use.
+
+    Shape: positions and ranges count from the first byte of `frame.data`.
+    """
+
+    def __init__(self, frame: Frame, settings: Settings, clues: Clues) -> None:
+        self.frame = frame
+        self.settings = settings
+        self._clues = clues
+        self._clue: Clue | None = None
+
+    @property
+    def is_token(self) -> bool:
+        """Whether the frame is a bare SASL token, without header and body."""
+        return self.frame.kind == _TOKEN
+
+    @property
+    def api_name(self) -> str | None:
+        """Name of the API without Request or Response; None if it is not known."""
+        key = self.frame.api_key
+        return None if key is None else messages.API_NAMES.get(key)
+
+    @property
+    def client_id(self) -> str | None:
+        """The client id of the request, also on its response."""
+        request = self.frame.request
+        return None if request is None else request.client_id
+
+    @lazy
+    def payload(self) -> Payload:
+        """Header and body as far as they could be decoded. Order: not for a token."""
+        frame = self.frame
+        data = frame.data
+        if frame.missing:
+            data = data[: frame.missing[0][0]]
+        api = None
+        if frame.api_key is not None and frame.api_version is not None:
+            api = frame.api_key, frame.api_version
+        return decode_payload(data, is_request=frame.is_request, api=api, size=frame.size)
+
+    @lazy
+    def view(self) -> PayloadView:
+        """The payload as it is shown. Order: not for a token."""
+        clue = self._clue or Clue()
+        return PayloadView(self.payload, self.settings, clue, file=self.frame.file)
+
+    def learn(self) -> None:
+        """Let the frames behind this one know what it tells. Order: once, in order of frames."""
+        key, connection = self.frame.api_key, self.frame.connection
+        if not needs_learning(key):
+            return
+        if self.frame.is_request:
+            self._clue = self._clues.of_request(connection, self.payload)
+            return
+        self._clue = self._clues.of_response(connection, self.payload)
+        if self.body is not None:
+            self.settings.topics.learn(self.body, self.body_version)
+
+    @property
+    def header(self) -> Header | None:
+        """The header, None if it could not be decoded."""
+        return None if self.is_token else self.payload.header
+
+    @property
+    def body(self) -> Message | None:
+        """The body, None if it could not be decoded as a whole."""
+        return None if self.is_token else self.payload.body
+
+    @property
+    def body_version(self) -> int:
+        """Version of the schema that the body was decoded with."""
+        return 0 if self.is_token else self.payload.body_version
+
+    @property
+    def is_assumed(self) -> bool:
+        """Whether the body's version has no schema and the nearest one was taken."""
+        return not self.is_token and self.payload.is_assumed
+
+    @property
+    def remaining(self) -> int:
+        """Announced bytes behind the last one that was decoded."""
+        return 0 if self.is_token else self.payload.remaining
+
+    @property
+    def error_codes(self) -> list[int]:
+        """Error codes in a response other than 0, each once."""
+        return [] if self.is_token else self.view.error_codes
+
+    @property
+    def error_names(self) -> list[str]:
+        """The names of the error codes."""
+        return [error_name(code) for code in self.error_codes]
+
+    @lazy
+    def topics(self) -> list[TopicUse]:
+        """The topics that the body names, their names filled in where their ids are known."""
+        if self.body is None:
+            return []
+        name = self.settings.topics.name
+        return [
+            TopicUse(name(each.name, each.id), each.id, each.partitions)
+            for each in topics(self.body, self.body_version)
+        ]
+
+    @lazy
+    def groups(self) -> list[str]:
+        """The group ids in the body."""
+        return groups(self.body, self.body_version) if self.body is not None else []
+
+    @property
+    def batches(self) -> list[FieldBatches]:
+        """The record batches in the body, as `settings.records` wants them."""
+        return [] if self.is_token else self.view.batches
+
+    @lazy
+    def nested(self) -> dict[str, Any]:
+        """What is inside fields of type bytes, by their paths; a token has the path ``token``."""
+        return {"token": self._token_json()} if self.is_token else self.view.nested.objects
+
+    def _token_json(self) -> dict[str, Any]:
+        show = self.settings.show_secrets
+        mechanism = self._clues.mechanism(self.frame.connection) or "unknown"
+        data = self.frame.data
+        parts = sasl_token(
+            mechanism, data, is_request=self.frame.is_request, show_secrets=show
+        )
+        bytes_shown = b64encode(data).decode() if show or not data else REDACTED
+        return {"mechanism": mechanism, **(parts or {}), "bytes": bytes_shown}
+
+    @lazy
+    def findings(self) -> list[Finding]:
+        """What was found in the packets, the header, the body and everything inside it."""
+        own = [Finding(*each) for each in self.frame.findings if each[0] != _UNMATCHED]
+        if self.is_token:
+            detail = f"{self.frame.size} bytes of a SASL token without header"
+            return [*own, Finding(_TOKEN, 0, "", detail)]
+        return own + self.view.findings if own else self.view.findings
+
+    @property
+    def hidden_ranges(self) -> list[ByteRange]:
+        """Ranges [start, end) of `frame.data` that hold secrets and must not be shown."""
+        if not self.is_token:
+            return hidden_ranges(self.view)
+        return [] if self.settings.show_secrets else [(0, len(self.frame.data))]
+
+    @property
+    def secret_paths(self) -> list[str]:
+        """Paths of fields of the body, in its JSON form, that hold secrets."""
+        return [] if self.is_token else self.view.secret_paths
+
+    @property
+    def header_json(self) -> dict[str, Any] | None:
+        """The header in the form of Kafka's converters."""
+        return None if self.is_token else self.payload.header_json()
+
+    @property
+    def body_json(self) -> dict[str, Any] | None:
+        """The body in the form of Kafka's converters, with batches and without secrets."""
+        return None if self.is_token else self.view.body_json
+
+    def to_json(self) -> dict[str, Any]:
+        """The line of ``--format jsonl``."""
+        frame = self.frame
+        is_token = frame.kind == _TOKEN
+        return {
+            "file": frame.file,
+            "frame": frame.index,
+            "time": frame.time if frame.time_ns >= 0 else None,
+            "connection": frame.connection or None,
+            "direction": frame.direction,
+            "apiKey": frame.api_key,
+            "apiName": self.api_name,
+            "apiVersion": frame.api_version,
+            "correlationId": frame.correlation_id,
+            "size": frame.size,
+            "remaining": 0 if is_token else self.payload.remaining,
+            "latencyMs": frame.latency_ms,
+            "header": None if is_token else self.payload.header_json(),
+            "body": None if is_token else self.view.body_json,
+            "nested": self.nested,
+            "findings": self._findings_json() if self.findings else [],
+        }
+
+    def _findings_json(self) -> list[dict[str, Any]]:
+        show = not self.is_token and not self.view.hides_bytes
+        return [each.to_json(show_bytes=show) for each in self.findings]
+
+
+class FrameDecoder:
+    """Decodes the frames of a run, in order."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._clues = Clues()
+
+    def decode(self, frame: Frame) -> DecodedFrame:
+        """What is known of the next frame."""
+        decoded = DecodedFrame(frame, self.settings, self._clues)
+        decoded.learn()
+        return decoded

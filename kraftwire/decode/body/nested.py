@@ -1,0 +1,226 @@
+"""What is inside fields of type bytes: envelopes, group metadata, SASL tokens, principals.
+
+Owns which field holds what. The bytes stay base64 in the body; what they mean comes under the
+field's path in ``nested``.
+
+Source: Kafka's `EnvelopeUtils`, `ConsumerProtocol`, `DefaultKafkaPrincipalBuilder`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from kraftwire import messages
+from kraftwire.decode.body.findings import Finding, finding_of
+from kraftwire.decode.body.sasl import sasl_token
+from kraftwire.errors import WireError
+from kraftwire.wire.message import Message
+
+__all__ = ["HAS_NESTED", "Around", "Inner", "Nested", "nested_in"]
+
+CONSUMER = "consumer"
+_SUBSCRIPTION = "ConsumerProtocolSubscription"
+_ASSIGNMENT = "ConsumerProtocolAssignment"
+_PRINCIPAL = "DefaultPrincipalData"
+_VERSION = struct.Struct(">h")
+_ADDRESS_SIZES = (4, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """A request or response inside another one, ready to be shown."""
+
+    json: dict[str, Any]
+    findings: list[Finding]
+    has_secrets: bool
+
+
+# Decode the payload in an envelope; `None` stands for a response to a request that was not seen.
+Unwrap = Callable[[bytes, bool, tuple[int, int] | None], Inner]
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What the message itself does not say.
+
+    Shape: `protocol_type` is that of the group, None if nobody has told it; `mechanism` that of
+    the connection; `embedded_api` are key and version of the request in the envelope that a
+    response answers. `data` is the payload that the fields are slices of.
+    """
+
+    data: bytes
+    unwrap: Unwrap
+    mechanism: str | None = None
+    protocol_type: str | None = None
+    embedded_api: tuple[int, int] | None = None
+    show_secrets: bool = False
+
+    def offset_of(self, value: bytes) -> int | None:
+        """Where the value stands in the payload."""
+        found = self.data.find(value)
+        return found if found >= 0 else None
+
+
+@dataclass(slots=True)
+class Nested:
+    """What was found inside a message.
+
+    Shape: `secret_paths` are those of fields in the body whose bytes hold secrets.
+    """
+
+    objects: dict[str, Any] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    secret_paths: list[str] = field(default_factory=list)
+
+
+def nested_in(message: Message, around: Around) -> Nested:
+    """Everything inside a message's fields of type bytes."""
+    found = Nested()
+    reader = HAS_NESTED.get(message.NAME)
+    if reader is not None:
+        reader(message, around, found)
+    return found
+
+
+def _join_request(message: Any, around: Around, found: Nested) -> None:
+    values = ((f"protocols[{i}].metadata", p.metadata) for i, p in enumerate(message.protocols))
+    _group_data(_SUBSCRIPTION, message.protocol_type, values, around, found)
+
+
+def _join_response(message: Any, around: Around, found: Nested) -> None:
+    values = ((f"members[{i}].metadata", m.metadata) for i, m in enumerate(message.members))
+    _group_data(_SUBSCRIPTION, message.protocol_type, values, around, found)
+
+
+def _sync_request(message: Any, around: Around, found: Nested) -> None:
+    values = (
+        (f"assignments[{i}].assignment", a.assignment) for i, a in enumerate(message.assignments)
+    )
+    _group_data(_ASSIGNMENT, message.protocol_type, values, around, found)
+
+
+def _sync_response(message: Any, around: Around, found: Nested) -> None:
+    values = iter([("assignment", message.assignment)])
+    _group_data(_ASSIGNMENT, message.protocol_type, values, around, found)
+
+
+def _described_groups(message: Any, around: Around, found: Nested) -> None:
+    for i, group in enumerate(message.groups):
+        for j, member in enumerate(group.members):
+            path = f"groups[{i}].members[{j}]"
+            metadata = iter([(f"{path}.memberMetadata", member.member_metadata)])
+            assignment = iter([(f"{path}.memberAssignment", member.member_assignment)])
+            _group_data(_SUBSCRIPTION, group.protocol_type, metadata, around, found)
+            _group_data(_ASSIGNMENT, group.protocol_type, assignment, around, found)
+
+
+def _group_data(
+    name: str,
+    protocol_type: str | None,
+    values: Iterator[tuple[str, bytes]],
+    around: Around,
+    found: Nested,
+) -> None:
+    """Metadata or assignments of group members; other protocols than the consumers' are opaque."""
+    known = protocol_type or around.protocol_type
+    if known not in (CONSUMER, None):
+        return
+    for path, value in values:
+        if value:
+            _versioned(name, path, value, around, found, is_certain=known == CONSUMER)
+
+
+def _versioned(
+    name: str, path: str, value: bytes, around: Around, found: Nested, *, is_certain: bool
+) -> None:
+    """A message behind its version; if it is not certain to be one, failing is no finding."""
+    cls = messages.find(name)
+    try:
+        if len(value) < _VERSION.size:
+            raise WireError("too short for a version", expected="2 bytes", found=str(len(value)))
+        (version,) = _VERSION.unpack_from(value)
+        # As in Kafka, a later version is read as the latest that is known.
+        schema = min(version, cls.VERSIONS.high)
+        if schema not in cls.VERSIONS:
+            raise WireError("unknown version", expected=str(cls.VERSIONS), found=str(version))
+        message, end = cls.decode(value, schema, _VERSION.size)
+    except WireError as error:
+        if is_certain:
+            at = around.offset_of(value) or 0
+            found.findings.append(
+                finding_of(error, "nested-undecoded", rest=value, at=at, within=path)
+            )
+        return
+    left = len(value) - end
+    if left and not is_certain:
+        return
+    if left:
+        detail = f"{left} bytes are left behind {name} v{schema}"
+        found.findings.append(Finding("nested-undecoded", None, path, detail, value[end:]))
+    found.objects[path] = {"type": name, "version": version, "data": message.to_json(schema)}
+
+
+def _sasl(message: Any, around: Around, found: Nested) -> None:
+    if around.mechanism is None:
+        return
+    token = sasl_token(
+        around.mechanism,
+        message.auth_bytes,
+        is_request=message.KIND == "request",
+        show_secrets=around.show_secrets,
+    )
+    if token is not None:
+        found.objects["authBytes"] = token
+
+
+def _envelope_request(message: Any, around: Around, found: Nested) -> None:
+    _unwrap("requestData", message.request_data, around, found)
+    if message.request_principal:
+        _versioned(
+            _PRINCIPAL,
+            "requestPrincipal",
+            message.request_principal,
+            around,
+            found,
+            is_certain=False,
+        )
+    if len(message.client_host_address) in _ADDRESS_SIZES:
+        # Slow to import, and envelopes are rare.
+        from ipaddress import ip_address
+
+        address = str(ip_address(message.client_host_address))
+        found.objects["clientHostAddress"] = {"address": address}
+
+
+def _envelope_response(message: Any, around: Around, found: Nested) -> None:
+    if message.response_data:
+        _unwrap("responseData", message.response_data, around, found)
+
+
+def _unwrap(path: str, value: bytes, around: Around, found: Nested) -> None:
+    inner = around.unwrap(value, path == "requestData", around.embedded_api)
+    found.objects[path] = inner.json
+    start = around.offset_of(value)
+    for each in inner.findings:
+        offset = None if each.offset is None or start is None else start + each.offset
+        where = f"{path}.{each.path}" if each.path else path
+        found.findings.append(Finding(each.id, offset, where, each.detail, each.rest))
+    if inner.has_secrets:
+        found.secret_paths.append(path)
+
+
+# Messages that have something inside.
+HAS_NESTED: dict[str, Callable[[Any, Around, Nested], None]] = {
+    "DescribeGroupsResponse": _described_groups,
+    "EnvelopeRequest": _envelope_request,
+    "EnvelopeResponse": _envelope_response,
+    "JoinGroupRequest": _join_request,
+    "JoinGroupResponse": _join_response,
+    "SaslAuthenticateRequest": _sasl,
+    "SaslAuthenticateResponse": _sasl,
+    "SyncGroupRequest": _sync_request,
+    "SyncGroupResponse": _sync_response,
+}

@@ -1,0 +1,159 @@
+"""Record batches inside bodies: every field of type `records` as a list of batches.
+
+Owns finding these fields, the family of their records (by topic name or id) and what is wrong with
+them. A slice of a snapshot may begin and end inside a batch, and a Fetch response may end in one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from kraftwire.decode.body.findings import Finding, finding_of
+from kraftwire.decode.body.redact import redact_batch
+from kraftwire.decode.body.scan import RecordsField, records_fields
+from kraftwire.decode.body.topics import TopicNames
+from kraftwire.errors import WireError
+from kraftwire.limits import FINDING_HEX_BYTES
+from kraftwire.records.decoded import family_of_topic
+from kraftwire.records.json_form import Detail, batch_to_json
+from kraftwire.records.reader import Batch, BatchReader
+from kraftwire.wire.message import Message
+
+__all__ = ["FieldBatches", "RecordsForm", "Settings", "batches_in", "read_into"]
+
+_UNALIGNED = "unalignedRecords"
+_METADATA = "metadata"
+_RECORD_PROBLEM = "record at offset "
+_CRC_PATH = "crc"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsForm:
+    """How records are shown."""
+
+    detail: Detail = "full"
+    show_secrets: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a run shows, and what it has learned of topics so far."""
+
+    records: RecordsForm = field(default_factory=RecordsForm)
+    topics: TopicNames = field(default_factory=TopicNames)
+
+    @property
+    def show_secrets(self) -> bool:
+        """Whether secrets are shown."""
+        return self.records.show_secrets
+
+
+@dataclass(slots=True)
+class FieldBatches:
+    """The batches of one field.
+
+    Shape: `batches` is None for a null field. Positions of batches and offsets of findings count
+    from the field's first byte of data. `file` is the name that batches carry.
+    """
+
+    where: RecordsField
+    topic: str | None
+    file: str | None
+    batches: list[dict[str, Any]] | None
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def is_metadata(self) -> bool:
+        """Whether these are records of the metadata log, which may hold secrets."""
+        return self.topic is not None and family_of_topic(self.topic) == _METADATA
+
+
+def batches_in(
+    message: Message, version: int, settings: Settings, file: str | None
+) -> list[FieldBatches]:
+    """The batches of every field of type records in a message."""
+    found = []
+    for where in records_fields(message, version):
+        data = getattr(where.holder, where.attribute)
+        topic = settings.topics.name(where.topic, where.topic_id)
+        result = FieldBatches(where, topic, file, None if data is None else [])
+        if data:
+            read_into(result, data, settings.records)
+        found.append(result)
+    return found
+
+
+def read_into(result: FieldBatches, data: bytes | memoryview, form: RecordsForm) -> None:
+    """Read the batches of a field from its bytes, and what is wrong with them."""
+    family = family_of_topic(result.topic) if result.topic else None
+    batches = result.batches = []
+    for batch in _walk(result, data, form):
+        detail = form.detail
+        if detail == "summary" and family is None and not batch.is_control:
+            # A summary tells what Kafka wrote. Of users' records the batch tells count and size,
+            # and sizes of single ones would be most of the output.
+            detail = "none"
+        json, problems = batch_to_json(batch, family=family, records=detail)
+        for problem in problems:
+            rest = data[batch.position : batch.position + FINDING_HEX_BYTES]
+            _note(result, problem, rest, form)
+        if family == _METADATA and not form.show_secrets:
+            redact_batch(json, is_metadata=True)
+        batches.append({"file": result.file, **json})
+
+
+def _walk(
+    result: FieldBatches, data: bytes | memoryview, form: RecordsForm
+) -> Iterator[Batch]:
+    """The batches in the data; what lies between, before or behind them becomes a finding."""
+    is_unaligned = result.where.name == _UNALIGNED
+    reader = BatchReader(data)
+    while True:
+        try:
+            yield from reader
+            break
+        except WireError as error:
+            start = reader.position
+            size = reader.resume()
+            rest = data[start : start + FINDING_HEX_BYTES]
+            if is_unaligned and start == 0:
+                detail = f"the slice begins with {size} bytes of a batch in an earlier one"
+                _add(result, Finding("batch-unaligned", start, "", detail), rest, form)
+            else:
+                problem = WireError(
+                    f"{error.problem}, {size} bytes are skipped",
+                    offset=start,
+                    expected=error.expected,
+                    found=error.found,
+                )
+                _note(result, problem, rest, form)
+    if reader.remaining:
+        rest = data[reader.position : reader.position + FINDING_HEX_BYTES]
+        id = "batch-unaligned" if is_unaligned else "batch-cut"
+        detail = f"the last {reader.remaining} bytes are the beginning of a batch"
+        _add(result, Finding(id, reader.position, "", detail), rest, form)
+
+
+def _note(
+    result: FieldBatches, problem: WireError, rest: bytes | memoryview, form: RecordsForm
+) -> None:
+    if problem.path == _CRC_PATH:
+        id = "batch-crc"
+    elif problem.problem.startswith(_RECORD_PROBLEM):
+        id = "record-undecoded"
+    else:
+        id = "batch-damaged"
+    _add(result, finding_of(problem, id), rest, form)
+
+
+def _add(
+    result: FieldBatches, finding: Finding, rest: bytes | memoryview, form: RecordsForm
+) -> None:
+    """Keep a finding; bytes of the metadata log may be secrets."""
+    path = f"{result.where.path}[{len(result.batches or ())}]"
+    if finding.path:
+        path = f"{path}.{finding.path}"
+    shown = b"" if result.is_metadata and not form.show_secrets else bytes(rest)
+    result.findings.append(Finding(finding.id, finding.offset, path, finding.detail, shown))

@@ -1,0 +1,1 @@
+"""From a capture file to TCP segments: bytes in order, packets, link and network layers."""

@@ -1,0 +1,89 @@
+"""Packets of a capture file: the classic pcap format, and the door to pcapng.
+
+Owns the record headers of pcap. What the packets hold is of no interest here.
+
+Source: draft-ietf-opsawg-pcap.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from kraftwire.decode.capture.pcapng import SECTION_MAGIC, read_blocks
+from kraftwire.decode.capture.source import CaptureSource
+from kraftwire.decode.framing.health import Health
+from kraftwire.errors import StorageError
+from kraftwire.limits import PACKET_BYTES_MAX
+
+__all__ = ["Packet", "read_packets"]
+
+# Time in nanoseconds since the epoch; link type; a buffer, the packet's start in it and how many
+# of its bytes are there; how many it had on the wire.
+Packet = tuple[int, int, bytes, int, int, int]
+
+# Magic number -> byte order, nanoseconds of the second half of a timestamp.
+_MAGICS = {
+    b"\xd4\xc3\xb2\xa1": ("<", 1000),
+    b"\xa1\xb2\xc3\xd4": (">", 1000),
+    b"\x4d\x3c\xb2\xa1": ("<", 1),
+    b"\xa1\xb2\x3c\x4d": (">", 1),
+}
+_FILE_HEADER_SIZE = 24
+_RECORD_HEADER_SIZE = 16
+_SECOND_NS = 1_000_000_000
+
+
+def read_packets(source: CaptureSource, health: Health) -> Iterator[Packet]:
+    """The packets of a capture, in the file's order; a live capture's as they come.
+
+    Shape: the buffer may be kept, nobody writes to it. Where the file ends inside a packet or its
+    headers make no sense, the iterator ends and `source.problem` says so.
+    Raises: StorageError if the file is no capture at all.
+    """
+    head = source.read_exactly(_FILE_HEADER_SIZE)
+    magic = head[:4]
+    if magic == SECTION_MAGIC:
+        return read_blocks(source, health, head)
+    if magic not in _MAGICS or len(head) < _FILE_HEADER_SIZE:
+        problem = f"expected the magic number of pcap or pcapng, found {magic.hex() or 'nothing'}"
+        problem = source.problem or f"not a capture: {problem}"
+        raise StorageError(problem, file=source.path, position=0)
+    order, fraction_ns = _MAGICS[magic]
+    # The upper half of the field may hold the length of the frame check sequence.
+    link = struct.unpack_from(f"{order}I", head, 20)[0] & 0xFFFF
+    return _records(source, health, struct.Struct(f"{order}IIII"), fraction_ns, link)
+
+
+def _records(
+    source: CaptureSource, health: Health, header: struct.Struct, fraction_ns: int, link: int
+) -> Iterator[Packet]:
+    unpack = header.unpack_from
+    data = b""
+    missing = count = second = second_ns = 0
+    while more := source.read(max(missing, 1)):
+        data = data + more if data else more
+        at = missing = 0
+        end = len(data)
+        last = end - _RECORD_HEADER_SIZE
+        while at <= last:
+            seconds, fraction, captured, wire = unpack(data, at)
+            start = at + 16
+            stop = start + captured
+            if stop > end:
+                if captured > PACKET_BYTES_MAX:
+                    health.packets += count
+                    source.fail(f"a packet of {captured} bytes cannot be")
+                    return
+                missing = stop - end
+                break
+            if seconds != second:
+                second, second_ns = seconds, seconds * _SECOND_NS
+            count += 1
+            yield second_ns + fraction * fraction_ns, link, data, start, captured, wire
+            at = stop
+        health.packets += count
+        count = 0
+        data = data[at:]
+    if data and not source.problem:
+        source.problem = f"the file ends inside a packet, {len(data)} bytes behind the last one"

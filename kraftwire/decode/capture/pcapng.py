@@ -1,0 +1,167 @@
+"""Packets of a pcapng file: sections, interfaces and the four kinds of packet blocks.
+
+Owns the block structure, time stamps of any resolution and the byte order of each section. Blocks
+of other kinds (names, statistics, secrets) are skipped.
+
+Source: draft-ietf-opsawg-pcapng.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from kraftwire.decode.capture.source import CaptureSource
+from kraftwire.decode.framing.health import Health
+from kraftwire.limits import PACKET_BYTES_MAX
+
+__all__ = ["SECTION_MAGIC", "read_blocks"]
+
+SECTION_MAGIC = b"\x0a\x0d\x0d\x0a"
+
+_SECTION = 0x0A0D0D0A
+_INTERFACE = 1
+_OLD_PACKET = 2
+_SIMPLE_PACKET = 3
+_PACKET = 6
+_BYTE_ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
+_BLOCK_SIZE_MIN = 12
+_PACKET_HEADER_SIZE = 28
+_OPTION_RESOLUTION = 9
+_OPTION_OFFSET = 14
+_SECOND_NS = 1_000_000_000
+
+_Packet = tuple[int, int, bytes, int, int, int]
+
+
+class _Interface:
+    """What an interface says of its packets.
+
+    Shape: `tick_ns` is the length of a tick where that is a whole number, else 0, and
+    `ticks` is how many make a second.
+    """
+
+    __slots__ = ("link", "offset_ns", "snap_length", "tick_ns", "ticks")
+
+    def __init__(self, link: int, snap_length: int) -> None:
+        self.link = link
+        self.snap_length = snap_length
+        self.offset_ns = 0
+        self.set_resolution(6)
+
+    def set_resolution(self, value: int) -> None:
+        """Take the option's byte: a power of ten, or of two if the highest bit is set."""
+        self.ticks = 2 ** (value & 0x7F) if value & 0x80 else int(10**value)
+        self.tick_ns = _SECOND_NS // self.ticks if _SECOND_NS % self.ticks == 0 else 0
+
+    def time_ns(self, ticks: int) -> int:
+        """A time stamp in nanoseconds since the epoch."""
+        if self.tick_ns:
+            return ticks * self.tick_ns + self.offset_ns
+        return ticks * _SECOND_NS // self.ticks + self.offset_ns
+
+
+class _Section:
+    """A section's byte order and interfaces."""
+
+    def __init__(self, order: str) -> None:
+        self.order = order
+        self.interfaces: list[_Interface] = []
+        self.block = struct.Struct(f"{order}II").unpack_from
+        self.packet = struct.Struct(f"{order}IIIIIII").unpack_from
+        self.old_packet = struct.Struct(f"{order}IIHHIIII").unpack_from
+
+    def add_interface(self, data: bytes, start: int, end: int) -> None:
+        """Take an interface block's body and options."""
+        link, _, snap_length = struct.unpack_from(f"{self.order}HHI", data, start)
+        interface = _Interface(link, snap_length)
+        self.interfaces.append(interface)
+        option = struct.Struct(f"{self.order}HH")
+        at = start + 8
+        while at + option.size <= end:
+            code, size = option.unpack_from(data, at)
+            at += option.size
+            if code == 0 or at + size > end:
+                break
+            if code == _OPTION_RESOLUTION and size == 1:
+                interface.set_resolution(data[at])
+            elif code == _OPTION_OFFSET and size == 8:
+                (seconds,) = struct.unpack_from(f"{self.order}q", data, at)
+                interface.offset_ns = seconds * _SECOND_NS
+            at += (size + 3) & ~3
+
+    def simple_packet(self, data: bytes, start: int, end: int, time_ns: int) -> _Packet | None:
+        """A packet without a time: that of the packet before it stands in."""
+        if not self.interfaces:
+            return None
+        (wire,) = struct.unpack_from(f"{self.order}I", data, start + 8)
+        interface = self.interfaces[0]
+        captured = min(wire, interface.snap_length or wire, end - start - 16)
+        return time_ns, interface.link, data, start + 12, captured, wire
+
+
+def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[_Packet]:
+    """The packets of a pcapng capture whose first bytes were read already.
+
+    Shape and end: as `pcap.read_packets`.
+    """
+    section: _Section | None = None
+    time_ns = 0
+    at = 0
+    while True:
+        end = len(data)
+        size = _BLOCK_SIZE_MIN
+        while at + _BLOCK_SIZE_MIN <= end:
+            if data.startswith(SECTION_MAGIC, at):
+                section = _section(data, at)
+            if section is None:
+                source.fail("the byte order of a section is unknown")
+                return
+            kind, size = section.block(data, at)
+            if not _BLOCK_SIZE_MIN <= size <= PACKET_BYTES_MAX or size & 3:
+                source.fail(f"a block of {size} bytes cannot be")
+                return
+            if at + size > end:
+                break
+            if kind == _PACKET:
+                _, _, which, high, low, captured, wire = section.packet(data, at)
+                if which < len(section.interfaces) and _PACKET_HEADER_SIZE + captured < size:
+                    interface = section.interfaces[which]
+                    time_ns = interface.time_ns(high << 32 | low)
+                    start = at + _PACKET_HEADER_SIZE
+                    health.packets += 1
+                    yield time_ns, interface.link, data, start, captured, wire
+            elif kind != _SECTION and (packet := _rare(section, data, at, time_ns)):
+                time_ns = packet[0]
+                health.packets += 1
+                yield packet
+            at += size
+            size = _BLOCK_SIZE_MIN
+        more = source.read(max(1, at + size - end))
+        if not more:
+            break
+        data = data[at:] + more
+        at = 0
+    if at < len(data) and not source.problem:
+        source.problem = f"the file ends inside a block, {len(data) - at} bytes behind the last one"
+
+
+def _section(data: bytes, at: int) -> _Section | None:
+    order = _BYTE_ORDERS.get(data[at + 8 : at + 12])
+    return _Section(order) if order else None
+
+
+def _rare(section: _Section, data: bytes, at: int, time_ns: int) -> _Packet | None:
+    """Handle every block but the usual packet block; the packet, if it holds one."""
+    kind, size = section.block(data, at)
+    if kind == _INTERFACE and size >= 20:
+        section.add_interface(data, at + 8, at + size - 4)
+    elif kind == _SIMPLE_PACKET and size >= 16:
+        return section.simple_packet(data, at, at + size, time_ns)
+    elif kind == _OLD_PACKET and size >= 32:
+        _, _, which, _, high, low, captured, wire = section.old_packet(data, at)
+        if which < len(section.interfaces) and _PACKET_HEADER_SIZE + captured < size:
+            interface = section.interfaces[which]
+            time_ns = interface.time_ns(high << 32 | low)
+            return time_ns, interface.link, data, at + _PACKET_HEADER_SIZE, captured, wire
+    return None

@@ -1,0 +1,41 @@
+"""What the readers of a connection's frames need of the conversation that pairs them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sized
+from typing import Protocol
+
+from kraftwire.decode.framing.frames import Request
+from kraftwire.decode.framing.health import Health
+from kraftwire.decode.pairing.outbox import Budget, Outbox
+
+__all__ = ["Pairing"]
+
+
+class Pairing(Protocol):
+    """Pairs the requests and responses of one connection."""
+
+    name: str
+    outbox: Outbox
+    health: Health
+    budget: Budget
+    pending: deque[Request]
+
+    @property
+    def parked(self) -> Sized:
+        """The responses that wait for their request."""
+
+    def register(self, request: Request) -> None:
+        """Remember a request that will be answered."""
+
+    def is_parked(self, correlation_id: int) -> bool:
+        """Whether a response with this id waits for its request."""
+
+    def respond(
+        self, data: bytes, size: int, time_ns: int, missing: tuple[tuple[int, int], ...]
+    ) -> None:
+        """Take a response that was not matched at once."""
+
+    def match_parked(self) -> None:
+        """Hand out every response whose request is known by now, and those before it."""

@@ -1,0 +1,291 @@
+"""Cutting one direction of a Kafka connection into frames, also across holes.
+
+Owns the length prefix and what happens when bytes are missing: inside a frame of known length the
+hole is skipped by its size and the frame is partial; anywhere else frames have to be found again.
+"""
+
+from __future__ import annotations
+
+from kraftwire.decode.framing.frames import CaptureFinding, Frame, Request
+from kraftwire.decode.framing.pairing import Pairing
+from kraftwire.decode.framing.pieces import DATA, TRUNCATED
+from kraftwire.decode.framing.search import RequestSearch, ResponseSearch
+from kraftwire.decode.tcp.streams import Flow
+from kraftwire.limits import COUNTED_FRAME_SIZE_MIN
+
+__all__ = ["FrameReader"]
+
+
+class _FirstOnly(list[bytes]):
+    """The pieces of a frame whose rest is given up: nothing is added to the first one."""
+
+    def append(self, _: bytes, /) -> None:
+        """Forget a piece."""
+
+
+class FrameReader:
+    """The part that both directions share.
+
+    Shape: `is_sure` as long as every byte since the start of the connection was understood;
+    `notes` are findings for the next frame.
+    """
+
+    __slots__ = (
+        "_missing",
+        "_prefix",
+        "_request",
+        "_reserved",
+        "_search",
+        "_shed_at",
+        "_size",
+        "conversation",
+        "flow",
+        "is_sure",
+        "notes",
+    )
+
+    DIRECTION = ""
+
+    def __init__(self, conversation: Pairing, flow: Flow) -> None:
+        self.conversation = conversation
+        self.flow = flow
+        self.is_sure = True
+        self.notes: list[CaptureFinding] = []
+        self._search: RequestSearch | ResponseSearch | None = None
+        self._size = 0
+        self._reserved = 0
+        self._shed_at = 0
+        self._prefix = b""
+        self._missing: list[tuple[int, int]] = []
+        self._request: Request | None = None
+        flow.sink = self
+        flow.feed = self.feed
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the start of the next frame is unknown."""
+        return self._search is not None
+
+    def feed(self, data: bytes, start: int, end: int, time_ns: int) -> None:
+        """Take bytes in order; frames that they complete are handed out."""
+        flow = self.flow
+        if flow.need:
+            stop = start + flow.need
+            if end < stop:
+                flow.parts.append(data[start:end])
+                flow.need = stop - end
+                flow.time_ns = time_ns
+                return
+            flow.parts.append(data[start:stop])
+            flow.need = 0
+            self._finish(time_ns)
+            if stop == end:
+                return
+            start = stop
+        elif self._prefix:
+            data = self._prefix + data[start:end]
+            start, end = 0, len(data)
+            self._prefix = b""
+        self._cut(data, start, end, time_ns)
+
+    def _cut(self, data: bytes, start: int, end: int, time_ns: int) -> None:
+        """Hand out the frames in a packet, and keep the start of the last one."""
+        raise NotImplementedError
+
+    def _begin(self, size: int, first: bytes, request: Request | None, time_ns: int) -> None:
+        """Start a frame that goes on in later packets."""
+        flow = self.flow
+        flow.time_ns = time_ns
+        flow.need = size - len(first)
+        flow.parts = [first]
+        self._size = size
+        self._request = request
+        if size >= COUNTED_FRAME_SIZE_MIN:
+            self._reserve(size)
+
+    def _reserve(self, size: int) -> None:
+        """Take memory for a long frame; if there is none, keep its first packet only."""
+        if self.conversation.budget.take(size):
+            self._reserved = size
+            return
+        flow = self.flow
+        self._shed_at = len(flow.parts[0])
+        detail = "the rest is given up: too many bytes wait for more packets"
+        self._note("gap", self._shed_at, detail)
+        self.conversation.health.undecoded_bytes += flow.need
+        flow.parts = _FirstOnly(flow.parts)
+
+    def _finish(self, time_ns: int) -> None:
+        """Hand out a frame that came in several packets, or what there is of it."""
+        data = b"".join(self.flow.parts)
+        self.flow.parts = []
+        missing = self._missing
+        if self._reserved:
+            self.conversation.budget.give_back(self._reserved)
+            self._reserved = 0
+        if self._shed_at:
+            data = data[: self._shed_at]
+            missing = [(self._shed_at, self._size - self._shed_at)]
+            self._shed_at = 0
+        if missing:
+            self._missing = []
+            self.conversation.health.partial_frames += 1
+            if missing[-1][0] + missing[-1][1] == self._size:
+                data = data[: missing[-1][0]]
+        self._hand_out(data, time_ns, tuple(missing))
+
+    def _hand_out(self, data: bytes, time_ns: int, missing: tuple[tuple[int, int], ...]) -> None:
+        raise NotImplementedError
+
+    def skip(self, count: int, time_ns: int, truncated: bool, /) -> None:
+        """Go on behind missing bytes."""
+        self.conversation.health.undecoded_bytes += count
+        search = self._search
+        if search is None:
+            self._skip(count, time_ns, truncated)
+        elif not search.pieces.add_hole(count, time_ns, truncated=truncated):
+            search.clear()
+            self._note_hole(None, count, truncated)
+
+    def _skip(self, count: int, time_ns: int, truncated: bool) -> None:
+        """Skip a hole in bytes that are being cut."""
+        if self._search is not None:
+            self._search.pieces.add_hole(count, time_ns, truncated=truncated)
+            return
+        rest = count
+        flow = self.flow
+        if flow.need:
+            at = self._size - flow.need
+            inside = min(count, flow.need)
+            self._note_hole(at, inside, truncated)
+            self._missing.append((at, inside))
+            flow.parts.append(bytes(inside) if inside < flow.need else b"")
+            flow.need -= inside
+            rest -= inside
+            if not flow.need:
+                self._finish(time_ns if truncated else flow.time_ns)
+        if rest:
+            self._note_hole(None, rest, truncated)
+            self._lose()
+
+    def _note_hole(self, offset: int | None, count: int, truncated: bool) -> None:
+        id = "truncated-packet" if truncated else "gap"
+        self._note(id, offset, f"{count} bytes are missing")
+
+    def _note(self, id: str, offset: int | None, detail: str) -> None:
+        self.notes.append((id, offset, "", detail))
+
+    def _new_search(self) -> RequestSearch | ResponseSearch:
+        raise NotImplementedError
+
+    def _lose(self) -> None:
+        """Stop cutting: where the next frame starts has to be found."""
+        self.is_sure = False
+        self.conversation.health.resyncs += 1
+        self._search = self._new_search()
+        if self._prefix:
+            self._search.skipped += len(self._prefix)
+            self._prefix = b""
+        self.flow.feed = self.feed_search
+
+    def begin_lost(self, search: RequestSearch | None) -> None:
+        """Begin where the borders of frames are unknown, with what was searched already."""
+        self.is_sure = False
+        self._search = search or self._new_search()
+        pieces = self._search.pieces
+        missing = sum(size for size, _ in pieces.holes(len(pieces.buffer)))
+        self.conversation.health.undecoded_bytes += missing
+        self.flow.feed = self.feed_search
+
+    def feed_search(self, data: bytes, start: int, end: int, time_ns: int) -> None:
+        """Take bytes in order while frames are searched for."""
+        if self._search is None:
+            self.feed(data, start, end, time_ns)
+            return
+        self._search.pieces.add(data[start:end], time_ns)
+        self.look(None)
+
+    def look(self, fresh: int | None) -> None:
+        """Try to find a frame in what there is; `fresh` is a correlation id that is new."""
+        search = self._search
+        if search is not None and (at := self._find(fresh)) >= 0:
+            self.resume(at)
+
+    def _find(self, fresh: int | None, /) -> int:
+        raise NotImplementedError
+
+    def resume(self, at: int) -> None:
+        """Cut again, from a position of the bytes that were searched."""
+        search = self._search
+        if search is None:
+            return
+        self._search = None
+        self._report_skipped(search, at)
+        self.flow.feed = self.feed
+        for data, time_ns, kind in search.pieces.split(at):
+            if kind == DATA:
+                self.flow.feed(data, 0, len(data), time_ns)
+            else:
+                self._skip(len(data), time_ns, kind == TRUNCATED)
+
+    def _report_skipped(self, search: RequestSearch | ResponseSearch, at: int) -> None:
+        """Tell of the bytes and holes before a position of what was searched."""
+        health = self.conversation.health
+        count = search.skipped + at
+        for size, truncated in search.pieces.holes(at):
+            count -= size
+            self._note_hole(None, size, truncated)
+        if count:
+            health.skipped_bytes += count
+            health.undecoded_bytes += count
+            self._note("resync", None, f"{count} bytes were skipped")
+
+    def finish(self, *, at_capture_end: bool) -> None:
+        """Hand out what there is: nothing more will come."""
+        search = self._search
+        if search is not None:
+            if (at := self._find_last()) >= 0:
+                self.resume(at)
+            else:
+                self._search = None
+                self._report_skipped(search, len(search.pieces.buffer))
+        flow = self.flow
+        if flow.need:
+            at = self._size - flow.need
+            id = "cut-by-capture-end" if at_capture_end else "cut-by-close"
+            self._note(id, at, f"{flow.need} of {self._size} bytes are missing")
+            if not at_capture_end:
+                self.conversation.health.undecoded_bytes += flow.need
+            self._missing.append((at, flow.need))
+            flow.need = 0
+            self._finish(flow.time_ns)
+        elif self._prefix and not at_capture_end:
+            self.conversation.health.undecoded_bytes += len(self._prefix)
+
+    def _find_last(self) -> int:
+        return -1
+
+    def new_frame(self, request: Request | None, data: bytes, size: int, time_ns: int) -> Frame:
+        """A frame of this direction, with what was noted for it."""
+        conversation = self.conversation
+        outbox = conversation.outbox
+        frame = Frame()
+        frame.file = outbox.file
+        frame.index = outbox.index
+        frame.connection = conversation.name
+        frame.direction = self.DIRECTION
+        frame.kind = "rpc"
+        frame.data = data
+        frame.size = size
+        frame.time_ns = time_ns
+        frame.request = request
+        frame.latency_ms = None
+        frame.missing = ()
+        if self.notes:
+            frame.findings = self.notes
+            self.notes = []
+        else:
+            frame.findings = ()
+        outbox.index += 1
+        outbox.frames.append(frame)
+        return frame

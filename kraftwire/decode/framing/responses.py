@@ -1,0 +1,110 @@
+"""The server's direction: responses, told apart by the requests they answer.
+
+Owns the hot loop over correlation ids; what does not match at once is paired by the conversation.
+"""
+
+from __future__ import annotations
+
+import struct
+from itertools import islice
+
+from kraftwire.decode.framing.frames import Request
+from kraftwire.decode.framing.reader import FrameReader
+from kraftwire.decode.framing.search import ResponseSearch
+from kraftwire.limits import FRAME_SIZE_MAX
+
+__all__ = ["ResponseReader"]
+
+_HEAD = struct.Struct(">ii")
+_HEAD_SIZE = _HEAD.size
+# Responses come in order, so requests in flight behind so many others are not looked for.
+_PENDING_SOUGHT = 64
+_MILLISECOND_NS = 1_000_000
+
+
+class ResponseReader(FrameReader):
+    """Cuts a server's bytes into responses."""
+
+    __slots__ = ()
+
+    DIRECTION = "response"
+
+    def _cut(self, data: bytes, start: int, end: int, time_ns: int) -> None:
+        conversation = self.conversation
+        pending = conversation.pending
+        while end - start >= _HEAD_SIZE:
+            size, correlation_id = _HEAD.unpack_from(data, start)
+            stop = start + 4 + size
+            if not 4 <= size <= FRAME_SIZE_MAX and not (0 <= size < 4 and self._has_token_turn()):
+                self._lose()
+                self.flow.feed(data, start, end, time_ns)
+                return
+            if stop > end:
+                self._begin(size, data[start + 4 : end], None, time_ns)
+                return
+            payload = data[start + 4 : stop]
+            start = stop
+            if pending:
+                request = pending[0]
+                is_next = request.correlation_id == correlation_id and request.time_ns >= 0
+                if is_next and not conversation.parked:
+                    pending.popleft()
+                    self.emit(request, payload, size, time_ns)
+                    continue
+            conversation.respond(payload, size, time_ns, ())
+        if start < end:
+            self._keep_short(data, start, end, time_ns)
+
+    def _keep_short(self, data: bytes, start: int, end: int, time_ns: int) -> None:
+        """Deal with bytes that are too few for a header: the start of one, or a short token."""
+        size = int.from_bytes(data[start : start + 4], "big", signed=True)
+        stop = start + 4 + size
+        if end - start >= 4 and 0 <= size < 4 and stop <= end and self._has_token_turn():
+            self.conversation.respond(data[start + 4 : stop], size, time_ns, ())
+            self._keep_short(data, stop, end, time_ns)
+        elif start < end:
+            self._prefix = data[start:end]
+
+    def _has_token_turn(self) -> bool:
+        """Whether the next response answers a bare SASL token."""
+        pending = self.conversation.pending
+        return bool(pending) and pending[0].api_key < 0
+
+    def emit(self, request: Request | None, data: bytes, size: int, time_ns: int) -> None:
+        """Hand out a response; without its request if that is not in the capture."""
+        frame = self.new_frame(request, data, size, time_ns)
+        if request is None:
+            frame.api_key = frame.api_version = None
+            frame.correlation_id = int.from_bytes(data[:4], "big", signed=True)
+            return
+        if request.time_ns >= 0:
+            frame.latency_ms = (time_ns - request.time_ns) / _MILLISECOND_NS
+        if request.api_key >= 0:
+            frame.api_key = request.api_key
+            frame.api_version = request.api_version
+            frame.correlation_id = request.correlation_id
+        else:
+            frame.api_key = frame.api_version = frame.correlation_id = None
+            frame.kind = "sasl-token"
+
+    def _hand_out(self, data: bytes, time_ns: int, missing: tuple[tuple[int, int], ...]) -> None:
+        conversation = self.conversation
+        pending = conversation.pending
+        if pending and not missing and not conversation.parked:
+            request = pending[0]
+            correlation_id = int.from_bytes(data[:4], "big", signed=True)
+            if request.correlation_id == correlation_id and request.time_ns >= 0:
+                pending.popleft()
+                self.emit(request, data, self._size, time_ns)
+                return
+        conversation.respond(data, self._size, time_ns, missing)
+
+    def _new_search(self) -> ResponseSearch:
+        return ResponseSearch()
+
+    def _find(self, fresh: int | None, /) -> int:
+        search = self._search
+        if not isinstance(search, ResponseSearch):
+            return -1
+        pending = islice(self.conversation.pending, _PENDING_SOUGHT)
+        return search.find([request.correlation_id for request in pending], fresh)

@@ -1,0 +1,1 @@
+"""What a connection speaks, which response belongs to which request, and the loop over packets."""

@@ -1,0 +1,153 @@
+"""A TCP connection: its two directions, and the stage of decoding that it has reached.
+
+Owns opening, closing and the review after each unusual packet: whether a hole is hopeless, whether
+the connection is over, and whether its packets may take the fast lane again.
+"""
+
+from __future__ import annotations
+
+from kraftwire.decode.capture.links import FIN, RST, Segment
+from kraftwire.decode.framing.health import Health
+from kraftwire.decode.pairing.outbox import Outbox
+from kraftwire.decode.pairing.recognise import Recogniser, Stage, end_name
+from kraftwire.decode.tcp.streams import Flow
+from kraftwire.limits import LINGER_NS, LINGER_PACKETS
+
+__all__ = ["Connection", "Direction", "reverse_key"]
+
+_MASK = 0xFFFFFFFF
+_ACK = 16
+
+
+def reverse_key(key: bytes) -> bytes:
+    """The key of the other direction: addresses and ports swapped."""
+    size = (len(key) - 4) // 2
+    return key[size : 2 * size] + key[:size] + key[-2:] + key[-4:-2]
+
+
+class Direction(Flow):
+    """A direction that knows its connection."""
+
+    __slots__ = ("connection",)
+
+    def __init__(self, health: Health, connection: Connection) -> None:
+        super().__init__(health)
+        self.connection = connection
+
+
+class Connection:
+    """One connection between two ends, from its first packet to its last.
+
+    Shape: `flows` are those of the packets with `key` and of the other direction. Unusual packets
+    come to `accept`; between them both flows are in the fast lane unless something is open.
+    `is_ending` from the first FIN or reset on, `is_closed` when nothing more is expected.
+    """
+
+    __slots__ = (
+        "_ending_at",
+        "_ending_ns",
+        "_packets",
+        "_recogniser",
+        "flows",
+        "is_closed",
+        "is_ending",
+        "key",
+    )
+
+    def __init__(self, key: bytes, outbox: Outbox) -> None:
+        self.key = key
+        self.is_closed = False
+        self.is_ending = False
+        self._packets = 0
+        self._ending_at = self._ending_ns = -1
+        size = (len(key) - 4) // 2
+        ends = (
+            end_name(key[:size], key[-4:-2]),
+            end_name(key[size : 2 * size], key[-2:]),
+        )
+        self.flows = (Direction(outbox.health, self), Direction(outbox.health, self))
+        self._recogniser = Recogniser(self.flows, ends, outbox)
+        outbox.health.connections += 1
+
+    @property
+    def stage(self) -> Stage:
+        """What takes the bytes at present."""
+        return self._recogniser.stage or self._recogniser
+
+    @property
+    def is_kafka(self) -> bool:
+        """Whether it is decoded."""
+        return self.stage.is_kafka
+
+    def open_by_syn(self, flow: Flow, seq: int, *, is_client: bool) -> None:
+        """Learn a direction's first sequence number."""
+        flow.syn_seq = seq
+        if flow.next_seq < 0:
+            flow.next_seq = (seq + 1) & _MASK
+        self._recogniser.know_client(flow if is_client else self.other(flow))
+
+    def open_midstream(self) -> None:
+        """Begin without a SYN: the ends' roles and the borders of frames are unknown."""
+        self._recogniser.begin_midstream()
+
+    def other(self, flow: Flow) -> Direction:
+        """The other direction."""
+        return self.flows[1] if flow is self.flows[0] else self.flows[0]
+
+    def accept(self, flow: Flow, segment: Segment) -> bool:
+        """Take a packet outside the fast lane; whether anything is still open afterwards."""
+        time_ns, _, _, ack, flags, _, _, _, _ = segment
+        for each in self.flows:
+            each.check_out()
+        self._packets += 1
+        if flags & _ACK:
+            self.other(flow).heed_ack(ack, self._packets)
+        flow.accept(segment, self._packets)
+        if flags & RST and self._ending_at < 0:
+            self._ending_at, self._ending_ns = self._packets, time_ns
+        if flags & (FIN | RST) and not self.is_ending:
+            self.is_ending = True
+            self._recogniser.tell_ending(flow, time_ns, is_reset=bool(flags & RST))
+        return self.review(time_ns)
+
+    def review(self, time_ns: int) -> bool:
+        """Decide what can be decided by now; whether anything is still open."""
+        if self.is_closed:
+            return False
+        first, second = self.flows
+        stage = self.stage
+        for flow in self.flows:
+            is_answered = stage.is_waiting and stage.is_client(flow)
+            while flow.is_hole_hopeless(self._packets, time_ns, is_answered=is_answered):
+                flow.give_up_hole(self._packets)
+        stage = self.stage
+        stage.review(self._packets)
+        is_open = first.has_hole or second.has_hole or stage.is_waiting
+        if first.is_finished and second.is_finished:
+            if not is_open:
+                self.close(at_capture_end=False)
+                return False
+            if self._ending_at < 0:
+                self._ending_at, self._ending_ns = self._packets, time_ns
+        if self._ending_at >= 0:
+            # Captures may show the last data behind the packet that ends the connection.
+            is_over = time_ns - self._ending_ns > LINGER_NS
+            if is_over or self._packets - self._ending_at > LINGER_PACKETS:
+                self.close(at_capture_end=False)
+                return False
+            return True
+        if not is_open:
+            first.check_in()
+            second.check_in()
+        return is_open
+
+    def close(self, *, at_capture_end: bool) -> None:
+        """Hand out what there is and forget the rest; later packets are late copies."""
+        if self.is_closed:
+            return
+        for flow in self.flows:
+            flow.check_out()
+            flow.give_up_all_holes(self._packets)
+        self.stage.finish(at_capture_end=at_capture_end)
+        self.is_closed = True
+        self._recogniser.forget()

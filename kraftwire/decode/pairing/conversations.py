@@ -1,0 +1,216 @@
+"""Frames of a capture: from packets to requests and responses that know each other.
+
+Owns the loop over packets and the table of connections. Reading a capture takes one pass and
+bounded memory; the README of this folder says what is done about damage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kraftwire.decode.capture.links import (
+    FAST,
+    FAST_MASK,
+    FAST_MIX,
+    FAST_STARTS,
+    FIN,
+    MISSING,
+    RST,
+    SYN,
+    Segment,
+    SegmentReader,
+)
+from kraftwire.decode.capture.pcap import read_packets
+from kraftwire.decode.capture.source import CaptureSource
+from kraftwire.decode.framing.frames import Frame
+from kraftwire.decode.framing.health import Health
+from kraftwire.decode.pairing.connection import Connection, Direction, reverse_key
+from kraftwire.decode.pairing.outbox import Ending, Outbox
+from kraftwire.limits import CLOSED_CONNECTIONS_MAX, CONNECTIONS_MAX, REVIEW_NS
+
+__all__ = ["Capture"]
+
+_MASK = 0xFFFFFFFF
+_UNUSUAL = FIN | SYN | RST
+_ACK = 16
+
+
+class Capture:
+    """The Kafka frames of one capture file, pipe or, as ``-``, standard input.
+
+    Shape: iterate once; `health` is complete when the iterator is exhausted. `index` is the number
+    of the first frame, `next_index` that of the one that would follow the last. `on_ending` hears
+    of connections that end, before the frames behind that are handed out.
+    Raises: StorageError if the file cannot be opened or is no capture.
+    """
+
+    def __init__(
+        self, path: str, *, index: int = 0, on_ending: Callable[[Ending], None] | None = None
+    ) -> None:
+        self.health = Health()
+        self._source = CaptureSource(path)
+        self._outbox = Outbox(path, self.health, index)
+        self._outbox.on_ending = on_ending
+        self._first_index = index
+        self._flows: dict[bytes, Direction] = {}
+        self._open: dict[Connection, None] = {}
+        self._closed: dict[Connection, None] = {}
+        # Connections with something open -> when they were reviewed last.
+        self._troubled: dict[Connection, int] = {}
+
+    @property
+    def next_index(self) -> int:
+        """Number of the frame that would come next."""
+        return self._outbox.index
+
+    def __iter__(self) -> Iterator[Frame]:
+        with self._source:
+            yield from self._frames()
+
+    def _frames(self) -> Iterator[Frame]:
+        out = self._outbox.frames
+        flow_of = self._flows.get
+        unpack, size = FAST.unpack_from, FAST.size
+        mask, mix, begin_of = FAST_MASK, FAST_MIX, FAST_STARTS.get
+        read_segment = SegmentReader(self.health).read
+        for packet in read_packets(self._source, self.health):
+            time_ns, _, data, start, captured, _ = packet
+            # The fast lane: the next bytes, or none, of a connection where nothing is unusual. The
+            # key of a known flow and its next sequence number, where Ethernet and IPv4 have them,
+            # prove link and protocol; what is left to prove is that it is no fragment.
+            if captured >= size:
+                total, rest, key, seq, header = unpack(data, start)
+                flow = flow_of(key)
+                if (
+                    flow is not None
+                    and seq == flow.fast_seq
+                    and rest & mask == mix
+                    and total <= captured - 14
+                    and (begin := begin_of(header))
+                ):
+                    count = total + 14 - begin
+                    if count > 0:
+                        flow.fast_seq = (seq + count) & _MASK
+                        begin += start
+                        if count < flow.need:
+                            flow.parts.append(data[begin : begin + count])
+                            flow.need -= count
+                            flow.time_ns = time_ns
+                            continue
+                        flow.feed(data, begin, begin + count, time_ns)
+                        if out:
+                            yield from out
+                            out.clear()
+                        continue
+                    if not count:
+                        continue
+            segment = read_segment(packet)
+            if segment is not None:
+                self._handle(segment)
+                if out:
+                    yield from out
+                    out.clear()
+        self._finish()
+        yield from out
+        out.clear()
+
+    def _handle(self, segment: Segment) -> None:
+        """Take a packet outside the fast lane."""
+        time_ns, key, seq, _, flags, data, start, end, missing = segment
+        flow = self._flows.get(key)
+        if flow is not None and seq == flow.fast_seq and not flags & (_UNUSUAL | MISSING):
+            # The next one in order all the same, on another link than the fast lane knows.
+            if start < end:
+                flow.fast_seq = (seq + end - start) & _MASK
+                flow.feed(data, start, end, time_ns)
+            return
+        if flags & SYN:
+            self._open_by_syn(flow, segment)
+        else:
+            if flow is None or (flow.is_far_off(seq) and start < end):
+                if start == end and not missing:
+                    return
+                flow = self._open_midstream(flow, key)
+            if not flow.connection.is_closed:
+                self._follow(flow.connection, flow.connection.accept(flow, segment), time_ns)
+        self._review_others(time_ns)
+
+    def _follow(self, connection: Connection, is_open: bool, time_ns: int) -> None:
+        """Keep the tables up to date after a review."""
+        self._troubled.pop(connection, None)
+        if is_open:
+            self._troubled[connection] = time_ns
+        elif connection.is_closed:
+            self._bury(connection)
+
+    def _review_others(self, time_ns: int) -> None:
+        """Let time pass for the connection that was not looked at for longest."""
+        for connection, reviewed_ns in self._troubled.items():
+            if time_ns - reviewed_ns > REVIEW_NS:
+                self._follow(connection, connection.review(time_ns), time_ns)
+            return
+
+    def _open_by_syn(self, flow: Direction | None, segment: Segment) -> None:
+        time_ns, key, seq, _, flags, data, start, end, missing = segment
+        if flow is not None:
+            is_over = flow.connection.is_ending or flow.connection.is_closed
+            if flow.syn_seq == seq and not is_over:
+                return  # sent again
+            flow.check_out()
+            is_new = flow.syn_seq >= 0 or is_over
+            if is_new or (flow.next_seq >= 0 and flow.is_far_off(seq)):
+                self._close(flow.connection)
+                flow = None
+        if flow is None:
+            flow = self._new_connection(key).flows[0]
+        flow.connection.open_by_syn(flow, seq, is_client=not flags & _ACK)
+        first = (seq + 1) & _MASK
+        rest = (time_ns, key, first, 0, flags & ~(SYN | _ACK), data, start, end, missing)
+        self._follow(flow.connection, flow.connection.accept(flow, rest), time_ns)
+
+    def _open_midstream(self, flow: Direction | None, key: bytes) -> Direction:
+        if flow is not None:
+            self._close(flow.connection)
+        connection = self._new_connection(key)
+        connection.open_midstream()
+        self.health.midstream_connections += 1
+        return connection.flows[0]
+
+    def _new_connection(self, key: bytes) -> Connection:
+        connection = Connection(key, self._outbox)
+        self._flows[key], self._flows[reverse_key(key)] = connection.flows
+        self._open[connection] = None
+        if len(self._open) > CONNECTIONS_MAX:
+            self._make_room()
+        return connection
+
+    def _make_room(self) -> None:
+        """Give up a tenth of the connections, those that are not decoded first."""
+        by_use = sorted(self._open, key=lambda connection: connection.is_kafka)
+        for connection in by_use[: CONNECTIONS_MAX // 10]:
+            self._close(connection)
+
+    def _close(self, connection: Connection) -> None:
+        connection.close(at_capture_end=False)
+        self._bury(connection)
+
+    def _bury(self, connection: Connection) -> None:
+        """Remember a closed connection for a while, so that late copies of packets find it."""
+        self._troubled.pop(connection, None)
+        if self._open.pop(connection, connection) is None:
+            self._closed[connection] = None
+        while len(self._closed) > CLOSED_CONNECTIONS_MAX:
+            oldest = next(iter(self._closed))
+            del self._closed[oldest]
+            for key in (oldest.key, reverse_key(oldest.key)):
+                if self._flows[key].connection is oldest:
+                    del self._flows[key]
+
+    def _finish(self) -> None:
+        """Close everything: the capture ends."""
+        for connection in list(self._open):
+            connection.close(at_capture_end=True)
+        self._open.clear()
+        self.health.problem = self._source.problem
+        self.health.is_damaged = self._source.is_damaged
+        self.health.frames += self._outbox.index - self._first_index

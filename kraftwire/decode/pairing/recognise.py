@@ -1,0 +1,268 @@
+"""What a connection speaks: Kafka on any port, TLS, or something of no interest.
+
+Owns the decision and the bytes that come before it. The first bytes of a client decide at once; of
+a connection that was open before the capture began, requests are searched for in both directions.
+"""
+
+from __future__ import annotations
+
+from kraftwire import messages
+from kraftwire.decode.framing.frames import CaptureFinding
+from kraftwire.decode.framing.headers import (
+    HEADER_SIZE,
+    is_controlled_shutdown_v0,
+    is_gssapi_token,
+    parse_header,
+)
+from kraftwire.decode.framing.pieces import DATA, TRUNCATED
+from kraftwire.decode.framing.search import RequestSearch
+from kraftwire.decode.pairing.exchanges import Conversation
+from kraftwire.decode.pairing.outbox import Ending, Outbox
+from kraftwire.decode.pairing.tls import Tls, is_tls
+from kraftwire.decode.tcp.streams import Flow
+from kraftwire.limits import FRAME_SIZE_MAX, RECOGNITION_BYTES_MAX, UNCONFIRMED_FRAME_SIZE_MAX
+
+__all__ = ["Other", "Recogniser", "Stage", "end_name"]
+
+
+class Other:
+    """A connection that is not decoded."""
+
+    is_waiting = False
+    is_kafka = False
+
+    def __init__(self, *flows: Flow) -> None:
+        for flow in flows:
+            flow.sink = self
+            flow.feed = self.feed
+
+    def feed(self, data: bytes, start: int, end: int, time_ns: int) -> None:
+        """Pass over bytes."""
+
+    def skip(self, _count: int, _time_ns: int, _truncated: bool, /) -> None:
+        """Pass over missing bytes."""
+
+    def is_client(self, _flow: Flow, /) -> bool:
+        """Nobody knows."""
+        return False
+
+    def review(self, packet_number: int) -> None:
+        """Nothing waits here."""
+
+    def finish(self, *, at_capture_end: bool) -> None:
+        """Nothing is left."""
+
+
+class Recogniser:
+    """Collects the bytes of both directions until it is clear what they are.
+
+    Shape: `flows` are the two directions, the client's first if `is_client_known`. `stage` is what
+    follows the recogniser, None until it is decided.
+    """
+
+    is_waiting = False
+    is_kafka = False
+
+    def __init__(
+        self, flows: tuple[Flow, Flow], ends: tuple[str, str], outbox: Outbox
+    ) -> None:
+        self.stage: Stage | None = None
+        self.is_client_known = False
+        self._outbox = outbox
+        self.sides = (_Side(flows[0], ends[0], self), _Side(flows[1], ends[1], self))
+        for side in self.sides:
+            side.flow.sink = side
+            side.flow.feed = side.feed
+
+    def know_client(self, flow: Flow) -> None:
+        """Learn which direction is the client's."""
+        if self.stage is None:
+            self.is_client_known = True
+            if flow is not self.sides[0].flow:
+                self.sides = (self.sides[1], self.sides[0])
+
+    def begin_midstream(self) -> None:
+        """Learn that the first bytes of the connection are missing."""
+        for side in self.sides:
+            side.is_whole = False
+            side.notes.append(
+                ("midstream-start", None, "", "the connection was open before the capture began")
+            )
+
+    def forget(self) -> None:
+        """Free what was collected; later bytes go nowhere."""
+        flows = self.sides[0].flow, self.sides[1].flow
+        self.stage = Other(*flows)
+        for side in self.sides:
+            side.search = RequestSearch()
+
+    def is_client(self, flow: Flow) -> bool:
+        """Whether the direction is known to be the client's."""
+        return self.is_client_known and flow is self.sides[0].flow
+
+    def judge(self, side: _Side) -> None:
+        """Decide, if the bytes suffice."""
+        buffer = side.search.pieces.buffer
+        if side.count == len(buffer) and is_tls(buffer):
+            self._become_tls()
+        elif self.is_client_known and self.sides[0].is_whole:
+            self._judge_start()
+        else:
+            self._judge_midstream(final=False)
+        if self.stage is None and side.count > RECOGNITION_BYTES_MAX:
+            self._become_other()
+
+    def _judge_start(self) -> None:
+        """Decide by the first bytes of the client."""
+        data = bytes(self.sides[0].search.pieces.buffer)
+        if len(data) < 4:
+            return
+        size = int.from_bytes(data[:4], "big", signed=True)
+        if not 0 < size <= FRAME_SIZE_MAX:
+            self._become_other()
+        elif is_controlled_shutdown_v0(data, 0) or is_gssapi_token(data[4:]):
+            self._become_kafka(self.sides[0], 0)
+        elif len(data) >= HEADER_SIZE:
+            if _is_first_request(data):
+                self._become_kafka(self.sides[0], 0)
+            else:
+                self._become_other()
+
+    def _judge_midstream(self, *, final: bool) -> None:
+        """Decide by a request in the middle of the client's bytes, whichever side that is."""
+        for side in self.sides[: 1 if self.is_client_known else 2]:
+            other = self.sides[1] if side is self.sides[0] else self.sides[0]
+            at = side.search.find(other.has_answer)
+            if at < 0 and final:
+                at = side.search.find_last()
+            if at >= 0:
+                self._become_kafka(side, at)
+                return
+
+    def review(self, packet_number: int) -> None:
+        """Nothing waits for packets to pass."""
+
+    def finish(self, *, at_capture_end: bool) -> None:
+        """Decide with what there is."""
+        self._judge_midstream(final=True)
+        if self.stage is None:
+            self._become_other()
+        else:
+            self.stage.finish(at_capture_end=at_capture_end)
+
+    def tell_ending(self, flow: Flow, time_ns: int, *, is_reset: bool) -> None:
+        """Tell whoever wants to know that a connection of Kafka ends."""
+        stage, tell = self.stage, self._outbox.on_ending
+        if tell is not None and stage is not None and stage.is_kafka:
+            is_by_client = stage.is_client(flow)
+            tell(Ending(self._name(), time_ns, is_by_client=is_by_client, is_reset=is_reset))
+
+    def _become_kafka(self, client: _Side, at: int) -> None:
+        """Read both directions again, this time as Kafka."""
+        server = self.sides[1] if client is self.sides[0] else self.sides[0]
+        self.sides = (client, server)
+        conversation = Conversation(self._name(), client.flow, server.flow, self._outbox)
+        self.stage = conversation
+        conversation.requests.notes.extend(client.notes)
+        conversation.responses.notes.extend(server.notes)
+        if client.is_whole:
+            _replay(client)
+        else:
+            conversation.requests.begin_lost(client.search)
+            conversation.requests.resume(at)
+        if not server.is_whole:
+            conversation.responses.begin_lost(None)
+        _replay(server)
+
+    def _become_tls(self) -> None:
+        if not self.is_client_known and self.sides[0].port < self.sides[1].port:
+            self.sides = (self.sides[1], self.sides[0])
+        client, server = self.sides
+        self.stage = Tls(self._name(), client.flow, server.flow, self._outbox.health)
+        _replay(client)
+        _replay(server)
+
+    def _become_other(self) -> None:
+        self.stage = Other(self.sides[0].flow, self.sides[1].flow)
+        # Nobody spoke on a connection that was refused.
+        if self.sides[0].count or self.sides[1].count:
+            self._outbox.health.other_connections += 1
+
+    def _name(self) -> str:
+        return f"{self.sides[0].name}-{self.sides[1].name}"
+
+
+class _Side:
+    """One direction before it is known what it speaks.
+
+    Shape: `is_whole` if nothing is missing since the first byte of the connection.
+    """
+
+    def __init__(self, flow: Flow, name: str, recogniser: Recogniser) -> None:
+        self.flow = flow
+        self.name = name
+        self.notes: list[CaptureFinding] = []
+        self.search = RequestSearch()
+        self.count = 0
+        self.is_whole = True
+        self._recogniser = recogniser
+
+    def feed(self, data: bytes, start: int, end: int, time_ns: int) -> None:
+        """Keep bytes and try to decide."""
+        self.count += end - start
+        self.search.pieces.add(data[start:end], time_ns)
+        self._recogniser.judge(self)
+
+    def skip(self, count: int, time_ns: int, truncated: bool, /) -> None:
+        """Go on behind missing bytes."""
+        self.is_whole = False
+        if not self.search.pieces.add_hole(count, time_ns, truncated=truncated):
+            self.search.clear()
+            id = "truncated-packet" if truncated else "gap"
+            self.notes.append((id, None, "", f"{count} bytes are missing"))
+
+    @property
+    def port(self) -> int:
+        """The port at this end."""
+        return int(self.name.rpartition(":")[2])
+
+    def has_answer(self, correlation_id: int) -> bool:
+        """Whether a packet of this direction starts like a response with this id."""
+        buffer = self.search.pieces.buffer
+        needle = correlation_id.to_bytes(4, "big", signed=True)
+        for start in self.search.pieces.starts:
+            if buffer.startswith(needle, start + 4):
+                size = int.from_bytes(buffer[start : start + 4], "big")
+                if 4 <= size <= UNCONFIRMED_FRAME_SIZE_MAX:
+                    return True
+        return False
+
+
+def _replay(side: _Side) -> None:
+    for data, time_ns, kind in side.search.pieces.split(0):
+        if kind == DATA:
+            side.flow.feed(data, 0, len(data), time_ns)
+        else:
+            side.flow.sink.skip(len(data), time_ns, kind == TRUNCATED)
+
+
+def _is_first_request(data: bytes) -> bool:
+    """Whether a connection can start with these bytes, if it speaks Kafka."""
+    header = parse_header(data, 0, strict=False)
+    if header is None or header[2] not in messages.API_VERSIONS:
+        return False
+    # ZooKeeper's first frame is mostly zeros, which read as a Produce request of nobody.
+    return not (header[2] == 0 and header[4] == 0 and not header[5])
+
+
+Stage = Recogniser | Conversation | Tls | Other
+
+
+def end_name(address: bytes, port: bytes) -> str:
+    """An end of a connection in text, with brackets around the address if it is an IPv6 one."""
+    number = int.from_bytes(port, "big")
+    if len(address) == 4:
+        return f"{address[0]}.{address[1]}.{address[2]}.{address[3]}:{number}"
+    from ipaddress import IPv6Address
+
+    return f"[{IPv6Address(address)}]:{number}"

@@ -1,0 +1,1 @@
+"""A run of the decode tool: inputs, filters, totals."""

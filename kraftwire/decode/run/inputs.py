@@ -1,0 +1,129 @@
+"""Where a run's frames and lines come from: captures, files and folders, pipes, bare frames.
+
+Owns the order of inputs and what is done about one that cannot be read: it is told, and the run
+goes on with the next.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from kraftwire.decode.files.decode import decode_source
+from kraftwire.decode.files.follow import follow
+from kraftwire.decode.files.segment import FileOptions
+from kraftwire.decode.files.source import open_source
+from kraftwire.decode.files.walk import walk
+from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.decode.run.bare import BareFrames
+from kraftwire.decode.run.run import Run
+from kraftwire.errors import KraftwireError, StorageError, UsageError
+
+__all__ = ["STDIN", "InputKind", "Inputs", "is_live"]
+
+STDIN = "-"
+_STDIN_PATH = Path("/dev/stdin")
+
+InputKind = Literal["auto", "capture", "file", "hex", "frames"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Runs the inputs of a command line.
+
+    Shape: `tell` takes a line about what cannot be read. `api` are key and version of the requests
+    that bare frames answer, None if these are requests.
+    """
+
+    run: Run
+    files: FileOptions
+    tell: Callable[[str], None]
+    kind: InputKind = "auto"
+    api: tuple[int, int] | None = None
+
+    def read(self, paths: Iterable[str]) -> None:
+        """Decode everything, one input after the other."""
+        for path in paths:
+            try:
+                self._read_one(path)
+            except StorageError as error:
+                self._fail(error)
+
+    def follow(self, paths: Iterable[str], wait: Callable[[], bool]) -> None:
+        """Decode a segment, or the last one of a folder, and what is written to it and behind it.
+
+        Shape: `wait` waits for more and tells whether to go on. Raises: UsageError unless there is
+        one path, of a segment; StorageError if it cannot be read.
+        """
+        first, *others = paths
+        if others:
+            raise UsageError("only one segment can be followed")
+        report = self.run.totals.files
+        self.run.file_lines(follow(Path(first), self.files, report, wait))
+
+    def _fail(self, error: KraftwireError) -> None:
+        self.run.totals.unreadable += 1
+        self.tell(str(error))
+
+    def _read_one(self, path: str) -> None:
+        if self.kind in ("hex", "frames"):
+            self._read_bare(path)
+        elif self.kind == "capture" or (self.kind == "auto" and is_live([path])):
+            # The bytes of a pipe cannot be read twice, so nothing is guessed from them.
+            self._read_capture(path)
+        else:
+            self._read_files(_STDIN_PATH if path == STDIN else Path(path))
+
+    def _read_capture(self, path: str) -> None:
+        totals = self.run.totals
+        capture = Capture(path, index=totals.frames, on_ending=self.run.on_ending)
+        totals.captures[path] = capture.health
+        self.run.frames(capture)
+
+    def _read_files(self, path: Path) -> None:
+        for each in walk([path], self._fail):
+            try:
+                self._read_file(each)
+            except StorageError as error:
+                self._fail(error)
+
+    def _read_file(self, path: Path) -> None:
+        with open_source(path) as source:
+            if source.kind.is_capture:
+                self._read_capture(str(path))
+            else:
+                report = self.run.totals.files
+                self.run.file_lines(decode_source(source, self.files, report))
+
+    def _read_bare(self, path: str) -> None:
+        frames = BareFrames(path, self._fail, self.api, self.run.totals.frames)
+        try:
+            with _open(path) as stream:
+                is_hex = self.kind == "hex"
+                self.run.frames(frames.of_hex(stream) if is_hex else frames.of_stream(stream))
+        except OSError as error:
+            raise StorageError(f"cannot read: {error.strerror}", file=path) from error
+
+
+def _open(path: str) -> BinaryIO:
+    if path == STDIN:
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    return open(path, "rb")
+
+
+def _is_regular(descriptor: int) -> bool:
+    """Whether a descriptor is that of an ordinary file."""
+    try:
+        return stat.S_ISREG(os.fstat(descriptor).st_mode)
+    except OSError:
+        return False
+
+
+def is_live(paths: Iterable[str]) -> bool:
+    """Whether lines are awaited one by one, as standard input is a pipe that may go on for ever."""
+    return STDIN in paths and not _is_regular(sys.stdin.fileno())

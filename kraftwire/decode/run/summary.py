@@ -1,0 +1,82 @@
+"""What a run has seen, in a few lines for standard error."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from kraftwire.decode.framing.health import Health, TlsConnection
+from kraftwire.decode.run.run import Totals
+
+__all__ = ["summary"]
+
+# Attribute of a capture's health -> words for it; only what is not zero is told.
+_HEALTH = (
+    ("midstream_connections", "connections open before the capture began"),
+    ("other_connections", "connections of something else"),
+    ("partial_frames", "frames with missing bytes"),
+    ("unmatched_responses", "responses without request"),
+    ("unanswered_requests", "requests without response"),
+    ("gaps", "gaps"),
+    ("missing_bytes", "bytes missing"),
+    ("skipped_bytes", "bytes passed over"),
+    ("resyncs", "new starts behind damage"),
+    ("truncated_packets", "truncated packets"),
+    ("retransmissions", "retransmissions"),
+    ("overlaps", "overlaps"),
+    ("out_of_order", "packets out of order"),
+    ("fragments", "IP fragments"),
+    ("skipped_packets", "packets of other protocols"),
+)
+
+
+def summary(totals: Totals) -> Iterator[str]:
+    """The lines."""
+    if totals.captures or totals.frames:
+        shown = "" if totals.shown == totals.frames else f", {totals.shown:,} of them shown"
+        yield f"{_count(totals.frames, 'frame')}{shown}{_found(totals.findings)}"
+    for name, health in totals.captures.items():
+        yield from _capture(name, health)
+    files = totals.files
+    if files.files:
+        count = _count(sum(files.files.values()), "file")
+        lines = _count(files.line_count, "line")
+        yield f"{count}, {lines}{_found(files.findings)}"
+
+
+def _capture(name: str, health: Health) -> Iterator[str]:
+    parts = [
+        _count(health.packets, "packet"),
+        _count(health.kafka_connections, "connection") + " of Kafka",
+    ]
+    for attribute, words in _HEALTH:
+        if number := getattr(health, attribute):
+            parts.append(f"{words} {number:,}")
+    for link, number in health.unsupported_links.items():
+        parts.append(f"{number:,} packets of the unsupported link type {link}")
+    yield f"{name}: {', '.join(parts)}"
+    if health.problem:
+        yield f"{name}: {health.problem}"
+    for tls in health.tls:
+        yield f"{name}: {_tls(tls)}"
+    if health.tls_connections > len(health.tls):
+        yield f"{name}: {health.tls_connections:,} TLS connections in all"
+
+
+def _tls(tls: TlsConnection) -> str:
+    version = tls.version or "TLS of an unknown version"
+    server = f" to {tls.server_name}" if tls.server_name else ""
+    return (
+        f"{tls.connection} is encrypted ({version}{server}): {tls.client_bytes:,} bytes from the "
+        f"client and {tls.server_bytes:,} from the server are not decoded"
+    )
+
+
+def _found(findings: Counter[str]) -> str:
+    """The findings by id, most frequent first."""
+    listed = ", ".join(f"{id} {count:,}" for id, count in findings.most_common())
+    return f"; findings: {listed}" if listed else "; no findings"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
