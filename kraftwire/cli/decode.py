@@ -10,6 +10,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import click
@@ -134,8 +135,12 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
             read.follow(inputs, _wait) if options["follow"] else read.read(inputs)
         finally:
             run.finish()
+    totals = list(summary(run.totals))
+    folders = [name for name in inputs if Path(name).is_dir()]
+    if folders and not totals:
+        _say(f"{', '.join(folders)}: no file in it can be decoded")
     if not options["quiet"]:
-        for line in summary(run.totals):
+        for line in totals:
             _say(line)
         if run.totals.files.line_count and not frame_filter.passes_all:
             _say("the filters are for frames; lines of files are all shown")

@@ -106,11 +106,11 @@ def _identity(files: Files, directory: str, mark: FlushMark) -> Identity:
     for what, has, had, unknown in (
         ("node.id", str(found.node_id), str(known.node_id), str(NOBODY.node_id)),
         ("directory.id", *map(uuid_to_text, (found[1], known[1], ZERO_UUID))),
-        ("cluster.id", *(f"with CRC-32C {crc:08x}" for crc in (found[2], known[2], 0))),
+        ("the CRC-32C of cluster.id", *(f"{crc:08x}" for crc in (found[2], known[2], 0))),
     ):
         if had not in (unknown, has):
             raise StorageError(
-                f"{what} is {has}, but the log was written under {what} {had}: restore the file, "
+                f"{what} is {has}, but the log was written under {had}: restore the file, "
                 f"or move {mark.path} and the log next to it away, so that the replica copies the "
                 "log from the leader",
                 file=path,

@@ -89,6 +89,14 @@ def test_a_file_of_nothing_known_is_nothing(tmp_path: Path, capsys: Captured) ->
     assert "notes.txt: unknown-file" in capsys.readouterr().err
 
 
+def test_a_folder_of_nothing_is_told(tmp_path: Path, capsys: Captured) -> None:
+    """A wrong folder must not look like a right one that says nothing."""
+    for arguments in ((tmp_path,), ("-q", tmp_path)):
+        assert _run(*arguments) == NOTHING
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line == f"kraftwire: {tmp_path}: no file in it can be decoded"
+
+
 def test_a_missing_file_is_told_and_the_others_are_decoded(capsys: Captured) -> None:
     """One wrong name in a list must not cost the rest of the run."""
     assert _run("/nowhere/at.all", golden("sasl"), "--format", "jsonl") == PARTIAL
