@@ -90,6 +90,7 @@ class _Phase:
         """End all trouble."""
         cluster = self.cluster
         cluster.say("all is repaired")
+        cluster.is_calm = True
         cluster.nemesis.end()
         cluster.hunter.disarm()
         cluster.workload.end()
@@ -163,6 +164,7 @@ class _Phase:
         steps = [Step("remove", key) for key in self._voters() if key[0] == node]
         if cluster.members.may_wipe(node, cluster.books):
             cluster.say(f"{node} gets an empty disk")
+            cluster.marks.hit("disk replaced in peace")
             machine.down_until = -1
             machine.kill()
             machine.wipe()
@@ -201,6 +203,7 @@ class _Phase:
         self._pass(2 * self.fetch_ms)
         if self._epoch() != epoch or not leader.process or leader.process.role != "leader":
             raise Violation("L8", f"{node} came back and ended epoch {epoch} of {leader.id}")
+        cluster.marks.hit("follower came back")
         self.elect(f"after {node} came back", self.residue_ms + self.election_ms)
 
     def lose_leader(self) -> None:
@@ -213,6 +216,7 @@ class _Phase:
         cluster.network.block(links, 1)
         limit = int(1.5 * self.fetch_ms * _DRIFT) + 200
         self._wait("L7", f"isolated leader {leader.id} leads on", limit, lambda: not _leads(leader))
+        cluster.marks.hit("isolated leader resigned")
         self._wait("L1", "no new leader", self.election_ms, lambda: bool(cluster.leaders()))
         cluster.network.block(links, -1)
         self.elect(f"after {leader.id} came back", self.residue_ms + self.election_ms)
@@ -251,7 +255,9 @@ class _Phase:
         if not leaders:
             return False
         leader = leaders[-1]
-        epoch = leader.process.epoch if leader.process else -1
+        if leader.process is None or not leader.process.core.is_voter:
+            return False
+        epoch = leader.process.epoch
         return all(
             machine.process is not None
             and machine.process.core.leader_id == leader.id
