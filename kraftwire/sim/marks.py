@@ -125,6 +125,7 @@ RARE: Mapping[str, str] = {
     "nobody can be elected": "disks were lost that a majority needs",
     "note of an error": "a node wrote a line of level error",
     "resigned to prospective": "the only voter leads again",
+    "prospective to prospective": "who asks for pre-votes gave another one its vote",
     "append refused: TooManyPending": "a leader has too much that is not written yet",
     "append refused: IllegalEpoch": "a client knows an epoch that is not there",
 }
