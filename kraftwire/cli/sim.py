@@ -17,6 +17,7 @@ from kraftwire.cli.sim_options import SEED_MAX, progress, seeds_option, violatio
 from kraftwire.cli.sim_timeless import timeless
 from kraftwire.errors import UsageError
 from kraftwire.sim.headline import headline
+from kraftwire.sim.marks import SITUATIONS, missing
 from kraftwire.sim.plan import Plan, draw
 from kraftwire.sim.run import Outcome, Totals, run_plan, run_seeds
 from kraftwire.sim.shrink import shrink as shrunk
@@ -53,11 +54,25 @@ sim.add_command(timeless)
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, help="Processes to use.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines for programs.")
 @click.option("--marks", is_flag=True, help="Print which situations were reached, how often.")
+@click.option(
+    "--require-marks",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Fail if any situation was reached less than N times.",
+)
 @click.option("--within", type=click.FloatRange(0), help="Stop after so many seconds.")
-def run(seeds: range, jobs: int, as_json: bool, marks: bool, within: float | None) -> int:
+def run(
+    seeds: range,
+    jobs: int,
+    as_json: bool,
+    marks: bool,
+    require_marks: int | None,
+    within: float | None,
+) -> int:
     """Run the clusters of a range of seeds.
 
-    Exit code 1 if an invariant was violated; how the failing cluster ended is on standard error.
+    Exit code 1 if an invariant was violated, or a required situation was not reached; how the
+    failing cluster ended is on standard error.
     """
     totals = Totals()
     begin = time.monotonic()
@@ -75,10 +90,11 @@ def run(seeds: range, jobs: int, as_json: bool, marks: bool, within: float | Non
     if totals.clusters < len(seeds):
         fitted = f"{totals.clusters:,} of {len(seeds):,} clusters fitted into {wall:.0f} s"
         print(f"kraftwire: {fitted}", file=sys.stderr)
-    if marks:
-        _print_marks(totals, as_json=as_json)
+    if marks and not as_json:
+        _print_marks(totals)
     print(json.dumps(totals.to_json()) if as_json else _summary(totals, wall))
-    return _FAILED if totals.violations else 0
+    lacking = _tell_missing(totals, require_marks) if require_marks is not None else False
+    return _FAILED if totals.violations or lacking else 0
 
 
 @sim.command(context_settings=_CONTEXT)
@@ -132,13 +148,20 @@ def _report(outcome: Outcome, *, as_json: bool, in_full: bool) -> None:
     print(f"kraftwire sim run --seeds {outcome.seed}-{outcome.seed}", file=sys.stderr)
 
 
-def _print_marks(totals: Totals, *, as_json: bool) -> None:
-    counts = sorted(totals.marks.items())
-    if as_json:
-        print(json.dumps({"marks": dict(counts)}))
-        return
-    for name, count in counts:
-        print(f"{count:12,}  {name}")
+def _print_marks(totals: Totals) -> None:
+    """What was reached, and what it means."""
+    for name, sentence in SITUATIONS.items():
+        print(f"{totals.marks[name]:12,}  {name}: {sentence}")
+
+
+def _tell_missing(totals: Totals, least: int) -> bool:
+    """Say which situations were reached too seldom; returns whether any was."""
+    found = missing(totals.marks, least)
+    for name in found:
+        count = totals.marks[name]
+        text = f"reached {count:,} times, not {least:,}: {name} ({SITUATIONS[name]})"
+        print(f"kraftwire: {text}", file=sys.stderr)
+    return bool(found)
 
 
 def _summary(totals: Totals, wall: float) -> str:

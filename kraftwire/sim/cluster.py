@@ -61,17 +61,22 @@ class Cluster:
         self.books = self.members.books()
         self.ballots, self.histories = self.books.ballots, self.books.histories
         self.software = "kraftwire"
+        self.is_calm = False
         self.elections = 0
         self.crashes = 0
         self.trace: list[tuple[int, int, str, int, int, int]] = []
         self.timer_counts: Counter[int] = Counter()
         self._token = 0
         self._random = Random(f"disks {plan.seed}")
+        self._lags = Random(f"lags {plan.seed}")
         self._timers_at = 0
         self._timers = 0
         rates = plan.drift or (1_000_000,) * plan.nodes
-        realm = Realm(self.members, self.books)
-        self.machines = {node: Machine(self, node, Clock(rates[node - 1]), realm) for node in ids}
+        self.realm = Realm(self.members, self.books)
+        self.machines = {
+            node: Machine(self, node, Clock(rates[node - 1]), self.realm) for node in ids
+        }
+        self.strangers = self._strangers()
         for node, machine in self.machines.items():
             self.network.peers[node] = machine
             self.network.addresses[f"node{node}", PORT] = node
@@ -80,9 +85,20 @@ class Cluster:
         self.nemesis = Nemesis(self)
         self.workload = Workload(self)
 
+    def _strangers(self) -> list[Machine]:
+        """A node of another cluster, whose configuration names nodes of this one."""
+        if not self.plan.stranger:
+            return []
+        members = Members(self.plan, is_stranger=True)
+        node = self.plan.nodes + 1
+        machine = Machine(self, node, Clock(), Realm(members, members.books()))
+        self.network.peers[node] = machine
+        self.network.addresses[f"node{node}", PORT] = node
+        return [machine]
+
     def run(self) -> None:
         """Start all nodes and let everything happen that the plan has."""
-        for machine in self.machines.values():
+        for machine in (*self.machines.values(), *self.strangers):
             self.scheduler.after(self._random.randrange(200 * MS), machine.start)
         self.nemesis.plan()
         self.workload.begin()
@@ -129,6 +145,13 @@ class Cluster:
             self.marks.hit("slow flush")
             time += random() * weather.flush_tail_ms * MS
         return int(time)
+
+    def lag(self) -> int:
+        """How long a state machine takes for what it was given. Units: microseconds."""
+        if self.is_calm:
+            return 0
+        self.marks.hit("state machine lagged")
+        return int(self._lags.random() * self.plan.slow_ms * MS)
 
     def acknowledge(self, append: Append) -> None:
         """A client is told that its records are committed. S12, S21."""

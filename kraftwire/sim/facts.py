@@ -15,6 +15,7 @@ from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
+from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.events import Event, ResponseReceived
 from kraftwire.sim.ballots import Ballots
 from kraftwire.sim.histories import Histories
@@ -77,6 +78,11 @@ class MessageChecks:
         check = self._replies.get(message.API_KEY)
         if check is not None:
             check(node, message)
+
+    def foreign(self, node: int, message: Message) -> None:
+        """A request of another cluster is about to be answered. S17: with an error."""
+        if cast("Any", message).error_code != ErrorCode.INCONSISTENT_CLUSTER_ID:
+            raise Violation("S17", f"{node} takes part in another cluster: {message}")
 
     def vote(self, node: int, request: Message, message: Message, vote_before: int) -> None:
         """The answer to a Vote request is about to leave; the vote was this before the request."""

@@ -49,6 +49,11 @@ class Machine:
         realm.members.format(node, self.files)
 
     @property
+    def is_foreign(self) -> bool:
+        """Whether it belongs to another cluster."""
+        return self.realm is not self.cluster.realm
+
+    @property
     def is_up(self) -> bool:
         """Whether a process runs, paused or not."""
         return self.process is not None
@@ -68,6 +73,8 @@ class Machine:
             found = found_batches(storage.log)
             is_durable = not self.files.unflushed(".log")
             start = storage.log.start_offset
+            if storage.log.end_offset < self.books.histories.logs[self.id].end:
+                cluster.marks.hit("start lost what was not flushed")
             self.books.histories.restarted(self.id, found, is_durable=is_durable, start=start)
             self.books.check_newest(self.id, storage)
             core = RaftCore(
@@ -78,7 +85,7 @@ class Machine:
             self.process = Process(self, storage, core)
             self.process.start()
         except PowerCut:
-            self.lose_power()
+            self._cut_short()
         except StorageError as error:
             self.fail(error)
 
@@ -103,6 +110,11 @@ class Machine:
         self.cluster.marks.hit(f"power lost: {policy}")
         self._end()
         self.files.lose_power(self._random, policy)
+
+    def _cut_short(self) -> None:
+        """The power failed in the midst of an operation, or between two effects."""
+        self.cluster.marks.hit("power lost within an operation")
+        self.lose_power()
 
     def fail(self, error: StorageError) -> None:
         """End the process as it must on a failed disk operation."""
@@ -172,6 +184,8 @@ class Machine:
             return
         self.is_paused = False
         backlog, self._backlog = self._backlog, []
+        if backlog:
+            self.cluster.marks.hit("suspended with work")
         for run, call, item in backlog:
             if run != self.run:
                 return
@@ -191,7 +205,7 @@ class Machine:
         try:
             process.handle(event)
         except PowerCut:
-            self.lose_power()
+            self._cut_short()
         except StorageError as error:
             self.fail(error)
 
@@ -209,7 +223,7 @@ class Machine:
         try:
             process.receive(call, message)
         except PowerCut:
-            self.lose_power()
+            self._cut_short()
         except StorageError as error:
             self.fail(error)
 
@@ -225,7 +239,7 @@ class Machine:
         try:
             action(*arguments)
         except PowerCut:
-            self.lose_power()
+            self._cut_short()
         except StorageError as error:
             self.fail(error)
 

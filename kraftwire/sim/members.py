@@ -27,6 +27,7 @@ LISTENER = "CONTROLLER"
 PORT = 9093
 
 _CLUSTER_ID = "simulated-cluster-id-1"
+_OTHER_CLUSTER_ID = "simulated-cluster-id-2"
 
 
 def endpoint(node: int) -> Endpoint:
@@ -37,12 +38,19 @@ def endpoint(node: int) -> Endpoint:
 class Members:
     """The nodes of a plan. `initial` is in force before anything is written."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, is_stranger: bool = False) -> None:
+        """Of the plan's cluster; or the one node of another cluster that takes the first voters of
+        this one for those of its own."""
         self.timers = RaftTimers(**plan.timers)
         self._plan = plan
-        self._is_dynamic = plan.quorum == DYNAMIC
-        self._disks = dict.fromkeys(range(1, plan.nodes + 1), 0)
-        self._first = range(1, plan.voters + 1)
+        self._cluster_id = _OTHER_CLUSTER_ID if is_stranger else _CLUSTER_ID
+        self._is_dynamic = plan.quorum == DYNAMIC and not is_stranger
+        self._first = list(range(1, plan.voters + 1))
+        ids = range(1, plan.nodes + 1)
+        if is_stranger:
+            ids = range(plan.nodes + 1, plan.nodes + 2)
+            self._first += ids
+        self._disks = dict.fromkeys(ids, 0)
         if self._is_dynamic:
             self.initial = InForce(tuple(self.key(node) for node in self._first), 1)
             self._static = VoterSet()
@@ -107,7 +115,7 @@ class Members:
         others = [other for other in self._disks if other != node] or [node]
         return RaftConfig(
             key=ReplicaKey(node, directory_id),
-            cluster_id=_CLUSTER_ID,
+            cluster_id=self._cluster_id,
             voters=self._static,
             endpoints=(endpoint(node),),
             bootstrap_servers=tuple(map(endpoint, others)) if self._is_dynamic else (),

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
+from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft.effects import SendRequest
 from kraftwire.raft.events import Event, RequestFailed, ResponseReceived
 from kraftwire.sim.clock import MS, Scheduler
@@ -53,6 +54,10 @@ class Peer(Protocol):
     run: int
 
     @property
+    def is_foreign(self) -> bool:
+        """Whether it belongs to another cluster."""
+
+    @property
     def is_up(self) -> bool:
         """Whether a process runs."""
 
@@ -79,7 +84,10 @@ class Network:
         self._marks = marks
         self._with_bytes = plan.with_bytes
         self._with_late_answers = plan.with_late_answers
-        self._old = plan.old_peers
+        self._old = dict(plan.old_peers)
+        if plan.stranger and plan.seed % 2:
+            # One that knows no pre-votes begins one epoch after the other.
+            self._old[plan.nodes + 1] = {VoteRequest.API_KEY: 1}
 
     def send(self, sender: Peer, effect: SendRequest) -> Call:
         """Send a request; whatever becomes of it, the sender hears of it once at the latest."""
@@ -89,6 +97,7 @@ class Network:
         version = self._version(message, sender.id, target)
         call = Call(sender, target, effect, version)
         if self._old and version < _PRE_VOTE_VERSION and is_pre_vote(message):
+            self._marks.hit("pre-vote unknown to a peer")
             self._scheduler.after(MS, self._fail, call, UNSUPPORTED_VERSION)
             return call
         if self._with_bytes:
@@ -170,6 +179,7 @@ class Network:
     def _arrive(self, call: Call, message: Message) -> None:
         peer = self.peers[call.target]
         if not peer.is_up:
+            self._marks.hit("came to a dead node")
             # Refused at once by a machine that is there, silence from one that is not.
             if self._random.random() < 0.5:
                 self.drop_connections(call)
@@ -182,6 +192,7 @@ class Network:
 
     def _answer(self, call: Call, message: Message) -> None:
         if call.is_done or call.sender.run != call.run:
+            self._marks.hit("answer came too late")
             return
         call.is_done = True
         call.sender.take(ResponseReceived(call.request_id, message))

@@ -16,6 +16,7 @@ from kraftwire.raft.effects import Destination, SendRequest
 from kraftwire.raft.events import Event, ResponseReceived, UpgradeRequested
 from kraftwire.sim.changes import check_added, check_removed
 from kraftwire.sim.clock import MS
+from kraftwire.sim.marks import SITUATIONS
 from kraftwire.sim.members import PORT
 from kraftwire.sim.network import Call
 from kraftwire.sim.voters import Key
@@ -73,6 +74,7 @@ class Operators:
     id = _ID
     run = 0
     is_up = True
+    is_foreign = False
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -117,17 +119,17 @@ class Operators:
         if work not in self._works:
             return
         while work.steps and not self._makes_sense(work.steps[0]):
-            cluster.marks.hit("change dropped: it would be no good")
+            cluster.marks.hit("change dropped")
             work.steps.popleft()
         if not work.steps:
             self._works.remove(work)
             return
         work.tries += 1
-        if work.tries > _TRIES_MAX and not self._is_patient:
+        step = work.steps[0]
+        if work.tries > _TRIES_MAX and step.kind != "upgrade" and not self._is_patient:
             cluster.marks.hit("change given up")
             self._works.remove(work)
             return
-        step = work.steps[0]
         if step.kind == "upgrade":
             self._upgrade(work)
         else:
@@ -203,7 +205,8 @@ class Operators:
             marks.hit(f"change settled: {ErrorCode(error).name}")
             self._next(work)
         else:
-            marks.hit(f"change refused: {ErrorCode(error).name}")
+            name = f"change refused: {ErrorCode(error).name}"
+            marks.hit(name if name in SITUATIONS else "change refused")
             self._again(work)
 
     def _told(self, step: Step) -> None:

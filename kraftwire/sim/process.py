@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, cast
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft import effects as do
 from kraftwire.raft.core import RaftCore
-from kraftwire.raft.events import AppendRequested, Event, RequestReceived, TimerExpired
+from kraftwire.raft.events import (
+    AppendRequested,
+    Event,
+    ListenerConsumed,
+    RequestReceived,
+    TimerExpired,
+)
 from kraftwire.raft.voters import VoterSet
 from kraftwire.replica.ports import Work
 from kraftwire.replica.runner import Runner
@@ -75,6 +81,7 @@ class Process:
             settings=machine.cluster.snapshot_settings,
             watcher=Watch(self),
         )
+        self._slow_ms = machine.cluster.plan.slow_ms
         self._software = machine.cluster.software
         self._expiry_planned = False
         self._deadline: int | None = None
@@ -108,7 +115,9 @@ class Process:
         token = self.cluster.next_token()
         self.calls[token] = call
         event = RequestReceived(token, call.version, message, "CONTROLLER", self._software)
-        if message.API_KEY == VOTE and is_pre_vote(message):
+        if call.sender.is_foreign:
+            self._handle_foreign(event)
+        elif message.API_KEY == VOTE and is_pre_vote(message):
             self._handle_pre_vote(cast("VoteRequest", message), event)
         else:
             self.handle(event)
@@ -123,6 +132,21 @@ class Process:
         """The offset that the next record will get, as far as this node's clients know."""
         return max(self._model.end, self.appends[-1].last + 1 if self.appends else 0)
 
+    def _handle_foreign(self, event: RequestReceived) -> None:
+        """A request of another cluster changes nothing. S17."""
+        deadline, before = self.core.deadline_ms, self._standing()
+        was_due = deadline is not None and deadline <= self.clock.read(self.scheduler.now)
+        self.handle(event)
+        if not was_due and self.is_running and self._standing() != before:
+            now = self._standing()
+            raise Violation("S17", f"another cluster changed {self.id} from {before} to {now}")
+
+    def _standing(self) -> tuple[object, ...]:
+        """What others may have an influence on."""
+        core = self.core
+        log = (core.end_offset, core.high_watermark)
+        return core.role, core.epoch, core.leader_id, core.voted, core.voters, *log
+
     def _handle_pre_vote(self, message: VoteRequest, event: RequestReceived) -> None:
         before, deadline = self.books.ballots.stored[self.id], self.core.deadline_ms
         was_due = deadline is not None and deadline <= self.clock.read(self.scheduler.now)
@@ -133,8 +157,11 @@ class Process:
     # Events and time
 
     def submit(self, event: Event) -> None:
-        """Handle this soon."""
-        self.machine.later(0, event)
+        """Handle this soon; a state machine may take its time for what it was given."""
+        delay = 0
+        if self._slow_ms and isinstance(event, ListenerConsumed):
+            delay = self.cluster.lag()
+        self.machine.later(delay, event)
 
     def _settle(self, kind: str) -> None:
         if self.runner.flush_wanted:
@@ -274,8 +301,7 @@ class Process:
             self.appends.clear()
 
     def voters_changed(self, effect: do.VotersChanged) -> None:
-        """Another voter set is in force."""
-        self.cluster.marks.hit(f"{len(effect.voters)} voters")
+        """The checkers see that in the log."""
 
     def note(self, effect: do.Note) -> None:
         """Count what a node's log would show."""

@@ -14,6 +14,7 @@ from typing import Any
 from kraftwire.errors import KraftwireError
 from kraftwire.sim.cluster import Cluster
 from kraftwire.sim.liveness import check_liveness
+from kraftwire.sim.marks import RARE, SITUATIONS
 from kraftwire.sim.plan import Plan, draw
 from kraftwire.sim.timeline import Timeline
 from kraftwire.sim.violation import Violation
@@ -93,6 +94,7 @@ class Totals:
             "crashes": self.crashes,
             "faults": dict(sorted(self.faults.items())),
             "violations": self.violations,
+            "marks": {name: self.marks[name] for name in (*SITUATIONS, *RARE) if self.marks[name]},
         }
 
 

@@ -9,6 +9,7 @@ from kraftwire.raft import effects as do
 from kraftwire.raft.events import Event
 from kraftwire.sim.disk import PowerCut
 from kraftwire.sim.facts import VOTE, diverging_epoch_of
+from kraftwire.sim.sights import Sights
 from kraftwire.sim.storage import durable_snapshot, durable_state
 from kraftwire.sim.violation import Violation
 
@@ -32,6 +33,8 @@ class Watch:
         self._histories = self._books.histories
         self._hunter = cluster.hunter
         self._checks = self._books.checks
+        self._sights = Sights(cluster.marks, self._histories)
+        self._log = self._histories.logs[self._node]
         self._has_changed = False
         self._event: Event | None = None
         self._is_told = cluster.timeline is not None
@@ -46,6 +49,9 @@ class Watch:
             do.DeliverCommitted: self._before_deliver,
             do.LeaderChanged: self._before_leader_change,
             do.LoadSnapshot: self._before_load,
+            do.WriteSnapshot: self._before_write,
+            do.SnapshotRefused: lambda _: cluster.marks.hit("snapshot refused"),
+            do.DiscardSnapshot: lambda _: cluster.marks.hit("snapshot discarded"),
         }
         after: dict[type, Callable[[Any], None]] = {
             do.AppendToLog: self._after_append,
@@ -78,6 +84,7 @@ class Watch:
 
     def _before_request(self, effect: do.SendRequest) -> None:
         self._checks.request(self._node, effect.message)
+        self._sights.asks(self._log, effect.message)
 
     def _before_reply(self, effect: do.SendReply) -> None:
         call = self._process.calls.get(effect.token)
@@ -87,16 +94,22 @@ class Watch:
         if isinstance(effect.part, do.LogSlice):
             self._hunter.served(self._machine, call)
         self._checks.reply(self._node, message)
+        if call.sender.is_foreign:
+            self._checks.foreign(self._node, message)
         if message.API_KEY == VOTE:
             self._checks.vote(self._node, call.message, message, self._machine.vote_before)
+            self._sights.compares(self._log.last, call.message, message)
+        self._sights.answers(call.message, message, self._machine.vote_before)
 
     # Disk
 
     def _before_append(self, effect: do.AppendToLog) -> None:
         # The checker is told first: if the power fails in the midst, the batches may be there.
-        leads = self._process.role == "leader"
+        leads, before = self._process.role == "leader", self._log.force
         epoch = self._process.core.epoch
         self._has_changed = self._books.appended(self._node, effect.data, epoch, leads=leads)
+        if leads and self._log.force is not before:
+            self._sights.states(self._log, before)
 
     def _after_append(self, _: do.AppendToLog) -> None:
         if self._process.role == "leader":
@@ -110,14 +123,20 @@ class Watch:
     def _after_truncate(self, effect: do.TruncateLog) -> None:
         self._no_flush("cuts a file")
         is_durable = not self._machine.files.unflushed(".log")
+        before = self._log.force
         self._histories.truncated(self._node, effect.end_offset, is_durable=is_durable)
         self._cluster.marks.hit("truncated")
+        if self._log.force.voters != before.voters:
+            self._cluster.marks.hit("change cut off")
 
     def _before_reset(self, effect: do.ResetLog) -> None:
         start = effect.start
         if not durable_snapshot(self._machine.files, start):
             raise Violation("S14", f"{self._node} gives its log up for {start}, not durable")
+        before = self._log.force
         self._histories.reset(self._node, start.offset, start.epoch)
+        if self._log.force.voters != before.voters:
+            self._cluster.marks.hit("voters taken from a snapshot")
 
     def _after_reset(self, _: do.ResetLog) -> None:
         self._no_flush("empties the log")
@@ -149,6 +168,8 @@ class Watch:
         process = self._process
         epoch = process.epoch if process.role == "leader" else None
         self._histories.advanced(self._node, effect.offset, epoch)
+        if epoch is not None:
+            self._sights.commits(self._log, effect.offset)
 
     def _after_advance(self, _: do.HighWatermarkAdvanced) -> None:
         if self._process.role == "leader":
@@ -164,8 +185,11 @@ class Watch:
                 f"high watermark: {self._histories.logs[self._node].high_watermark}",
             )
 
+    def _before_write(self, effect: do.WriteSnapshot) -> None:
+        self._sights.writes_snapshot(effect.id.offset)
+
     def _before_load(self, effect: do.LoadSnapshot) -> None:
-        start, applied = self._histories.logs[self._node].start, self._process.state.applied
+        start, applied = self._log.start, self._process.state.applied
         if self._process.role == "leader" and applied >= start:
             raise Violation("S15", f"leader {self._node} loads {effect.id} at {applied}")
 
@@ -173,11 +197,13 @@ class Watch:
         start, applied = self._process.core.epoch_start_offset, self._process.state.applied
         if effect.leader_id == self._node and applied <= start:
             raise Violation("S15", f"{self._node} is told to lead at {applied}, before {start}")
+        if effect.leader_id == self._node:
+            self._cluster.marks.hit("told to lead")
 
     def _after_role_change(self, effect: do.RoleChanged) -> None:
         cluster = self._cluster
         cluster.marks.hit(f"{effect.old} to {effect.new}")
-        ballots, log = self._books.ballots, self._histories.logs[self._node]
+        ballots, log = self._books.ballots, self._log
         if effect.new in ("prospective", "candidate"):
             ballots.stands(self._node, may_stand=log.may_stand)
         if effect.new == "leader":

@@ -22,7 +22,7 @@ from kraftwire.sim.plan.model import (
 __all__ = ["LENGTH_MS", "draw"]
 
 # How long the trouble lasts.
-LENGTH_MS = 120_000
+LENGTH_MS = 60_000
 
 # Kinds that only make sense in larger clusters.
 _NEEDS_THREE = {"split", "bridge"}
@@ -48,7 +48,7 @@ def draw(seed: int, length_ms: int = LENGTH_MS) -> Plan:
         length_ms=length_ms,
         weather=weather,
         faults=churn.merge(faults, nodes, length_ms),
-        appends_per_second=random.choice((0.5, 2, 5, 10, 20, 40)) / (1 + voters // 5),
+        appends_per_second=random.choice((0.5, 1, 2, 3, 5, 10)) / (1 + voters // 5),
         record_bytes=random.choice((0, 20, 100, 700, 3000)),
         with_bytes=bool(old_peers) or random.random() < 0.22,
         with_listener=random.random() < 0.4,
@@ -118,7 +118,7 @@ def _timers(random: Random) -> dict[str, int]:
 def _snapshots(random: Random) -> Snapshots | None:
     if random.random() < 0.5:
         return None
-    between = random.choice((1_000, 5_000, 30_000))
+    between = random.choice((500, 2_000, 10_000))
     retention = between * random.choice((0, 2, 5))
     return Snapshots(between, retention, random.choice((200, 1_000, 1 << 20)))
 

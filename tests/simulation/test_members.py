@@ -1,0 +1,146 @@
+"""Who the nodes of a simulated cluster are: how voters begin, whose disk may go, who is no part."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kraftwire.log.names import checkpoint_name, join, partition_directory
+from kraftwire.raft.config import METADATA_TOPIC
+from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
+from kraftwire.sim.clock import MS
+from kraftwire.sim.cluster import Cluster
+from kraftwire.sim.liveness import can_elect, check_liveness
+from kraftwire.sim.logs import Batch
+from kraftwire.sim.members import Members
+from kraftwire.sim.operators import Step
+from kraftwire.sim.plan import DYNAMIC, STATIC, Plan, Weather
+from kraftwire.sim.storage import DIRECTORY
+from kraftwire.sim.voters import InForce, read_control
+
+PLAN = Plan(1, 3, 1, 10_000, Weather(), (), appends_per_second=1, skew_ms=(0,), quorum=DYNAMIC)
+
+
+def _pass(cluster: Cluster, time_ms: int) -> None:
+    cluster.scheduler.run_until(cluster.scheduler.now + time_ms * MS)
+
+
+def test_first_voters_are_formatted_with_each_others_directory_ids() -> None:
+    """By the shipped code, so that the shipped code is what reads it."""
+    cluster = Cluster(PLAN)
+    partition = partition_directory(DIRECTORY, METADATA_TOPIC)
+    path = join(partition, checkpoint_name(BOOTSTRAP_SNAPSHOT))
+    for node in (1, 2, 3):
+        content = cluster.machines[node].files.read_bytes(path)
+        length = int.from_bytes(content[8:12], "big") + 12
+        voters, version, _ = read_control(content[:length])
+        assert (voters, version) == (tuple(cluster.members.key(n) for n in (1, 2, 3)), 1)
+    assert not cluster.machines[4].files.exists(path)
+
+
+def test_a_disk_may_go_while_a_majority_of_disks_is_left() -> None:
+    """Of three voters one may lose its disk; then the two others may not."""
+    cluster = Cluster(PLAN)
+    members, books = cluster.members, cluster.books
+    assert members.may_wipe(1, books)
+    cluster.machines[1].wipe()
+    assert not members.may_wipe(2, books)
+    assert members.may_wipe(1, books)
+    assert members.may_wipe(4, books)
+
+
+def test_the_disk_of_a_configured_voter_may_not_go() -> None:
+    """Without a directory id nobody can tell that its votes are forgotten."""
+    cluster = Cluster(replace(PLAN, quorum=STATIC))
+    assert not cluster.members.may_wipe(1, cluster.books)
+    assert cluster.members.may_wipe(4, cluster.books)
+
+
+def test_the_disk_of_a_voter_that_only_one_log_knows_may_not_go() -> None:
+    """The log of one node has a set of two, which would lose its majority."""
+    cluster = Cluster(PLAN)
+    one, two = cluster.members.key(1), cluster.members.key(2)
+    log = cluster.histories.logs[3]
+    log.batches.append(Batch(0, 1, 1, b"", None, InForce((one, two), 1, 0, log.initial)))
+    assert not cluster.members.may_wipe(1, cluster.books)
+    assert cluster.members.may_wipe(3, cluster.books)
+
+
+def test_operators_get_what_they_want_and_are_told_so() -> None:
+    """One voter is added and another removed, in a cluster without trouble."""
+    cluster = Cluster(PLAN)
+    cluster.run()
+    one, four = cluster.members.key(1), cluster.members.key(4)
+    cluster.operators.begin(Step("add", four), Step("remove", one))
+    _pass(cluster, 20_000)
+    assert cluster.operators.is_idle
+    assert cluster.histories.force.voters == tuple(cluster.members.key(n) for n in (2, 3, 4))
+    assert cluster.marks.counts["change done: add"] == 1
+    assert cluster.marks.counts["change done: remove"] == 1
+    check_liveness(cluster)
+
+
+def test_a_replaced_voter_comes_back() -> None:
+    """Its old replica is removed, its new one added; the new one catches up and votes."""
+    cluster = Cluster(PLAN)
+    cluster.run()
+    old = cluster.members.key(2)
+    cluster.machines[2].kill()
+    cluster.machines[2].wipe()
+    new = cluster.members.key(2)
+    assert new != old
+    cluster.operators.begin(Step("add", new), Step("remove", old), Step("add", new))
+    _pass(cluster, 30_000)
+    assert new in cluster.histories.force.voters
+    assert old not in cluster.histories.force.voters
+    assert cluster.marks.counts["change settled: DUPLICATE_VOTER"] == 1
+
+
+def test_nobody_can_be_elected_once_a_majority_of_disks_is_gone() -> None:
+    """Then there is no liveness to ask for, but one disk more is enough."""
+    cluster = Cluster(PLAN)
+    assert can_elect(cluster.histories)
+    cluster.machines[1].wipe()
+    assert can_elect(cluster.histories)
+    cluster.machines[2].wipe()
+    assert not can_elect(cluster.histories)
+
+
+def test_a_log_that_nobody_may_vote_for_elects_nobody() -> None:
+    """The one voter left of the newest set has an older log than those who are not in it."""
+    cluster = Cluster(replace(PLAN, observers=0))
+    logs = cluster.histories.logs
+    gone = (9, bytes(15) + b"\x09")
+    force = InForce((cluster.members.key(1), gone), 1, 0, logs[1].initial)
+    for node in (1, 2, 3):
+        logs[node].batches.append(Batch(0, 1, 1, b"", None, force))
+        logs[node].high_watermark = 1
+    assert not can_elect(cluster.histories)
+
+
+def test_a_node_of_another_cluster_is_refused() -> None:
+    """It takes voters of this one for its own, asks them, and learns nothing."""
+    cluster = Cluster(replace(PLAN, stranger=True))
+    cluster.run()
+    check_liveness(cluster)
+    (stranger,) = cluster.strangers
+    assert cluster.marks.counts["stranger refused"] > 0
+    assert stranger.process is not None
+    assert stranger.process.core.leader_id == -1
+    assert stranger.books.ballots.leaders == {}
+    assert stranger.id not in cluster.ballots.voters
+
+
+def test_a_stranger_is_formatted_for_its_own_cluster() -> None:
+    """The same addresses, another id."""
+    stranger = Members(PLAN, is_stranger=True)
+    config = stranger.config(5, stranger.key(5)[1])
+    assert config.cluster_id != Members(PLAN).config(1, Members(PLAN).key(1)[1]).cluster_id
+    assert list(config.voters.voters) == [1, 2, 3, 5]
+
+
+def test_a_slow_state_machine_gets_everything_all_the_same() -> None:
+    """Nothing more is handed to it before it has taken what it was given."""
+    cluster = Cluster(replace(PLAN, with_listener=True, slow_ms=3_000))
+    cluster.run()
+    assert cluster.marks.counts["state machine lagged"] > 0
+    check_liveness(cluster)
