@@ -91,12 +91,17 @@ def timeless(budget_s: float = BUDGET_S) -> tuple[str, int]:
 def _pytest(rings: Sequence[str], *options: str) -> tuple[int, list[str]]:
     """The exit code, and the tests that fail. Shape: a test by its file, without parameters."""
     failed: list[str] = []
+    paths: dict[str, Path] = {}
 
     class _Listener:
+        def pytest_itemcollected(self, item: pytest.Item) -> None:
+            paths[item.nodeid] = item.path
+
         def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
             if report.failed:
-                name = report.nodeid.partition("::")[2].partition("[")[0]
-                failed.append(f"{report.location[0]}::{name}")
+                path, name = paths[report.nodeid], report.nodeid.partition("::")[2]
+                inside = path.relative_to(_ROOT) if path.is_relative_to(_ROOT) else path
+                failed.append(f"{inside}::{name.partition('[')[0]}")
 
         def pytest_collectreport(self, report: pytest.CollectReport) -> None:
             if report.failed:

@@ -1,10 +1,17 @@
-"""Whom a leader tells that it leads: everybody at first, then those who do not fetch."""
+"""Who leads: whom a leader tells, everybody at first, and which announcements are believed."""
 
 from __future__ import annotations
 
+import pytest
+
+from kraftwire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
+from kraftwire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.raft.effects import ElectionState
 from tests.support.raft_lone import Lone
 from tests.support.raft_nodes import directory_id
 from tests.support.raft_quorums import fetches
+from tests.support.raft_talk import begin, end
 
 
 def _told(lone: Lone, since: int) -> list[int]:
@@ -34,3 +41,18 @@ def test_a_leader_reminds_those_who_do_not_fetch() -> None:
         fetches(lone, 2)
         lone.wait(lone.config.timers.fetch_timeout_ms // 4)
     assert set(_told(lone, before)) == {3}
+
+
+@pytest.mark.parametrize("message", [begin(2, 4), begin(3, 4), end(2, 4), end(3, 4)])
+@pytest.mark.parametrize("leader", [-1, 2])
+def test_an_announcement_of_an_older_epoch_is_fenced(
+    message: BeginQuorumEpochRequest | EndQuorumEpochRequest, leader: int
+) -> None:
+    """R-BEG-2, R-END-3: it was late, or a leader is that has not heard of the next one."""
+    lone = Lone(election=ElectionState(5, leader))
+    before = (lone.core.role, lone.core.leader_id, lone.core.deadline_ms, lone.disk.election)
+    partition = lone.request(message).topics[0].partitions[0]
+    assert partition.error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert (partition.leader_id, partition.leader_epoch) == (leader, 5)
+    after = (lone.core.role, lone.core.leader_id, lone.core.deadline_ms, lone.disk.election)
+    assert after == before

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from kraftwire.limits import PARKED_FETCHES_MAX
 from kraftwire.messages.fetch_request import FetchRequest
+from kraftwire.raft.effects import SendReply
 from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.parked import ParkedFetch, ParkedFetches
+from tests.support.raft_quorums import fetches, leading
 
 
 def fetch(token: int, offset: int = 10, deadline_ms: int = 500) -> ParkedFetch:
@@ -85,3 +87,18 @@ def test_everybody_is_woken_once_and_in_order(
             model = [each for each in model if each[1] > border]
         assert resting.next_deadline_ms == min((d for _, _, d in model), default=None)
         assert len(resting) == len(model)
+
+
+def test_the_end_of_a_wait_is_no_sign_of_life() -> None:
+    """R-CQ-2: the follower has said nothing since it asked, and may be gone."""
+    lone = leading()
+    lone.wait(100)
+    mark = lone.core.high_watermark
+    assert fetches(lone, 2, max_wait_ms=500, high_watermark=mark) is None
+    answers = len(lone.all_of(SendReply))
+    lone.wait(500)
+    assert len(lone.all_of(SendReply)) == answers + 1
+    lone.wait(lone.config.timers.fetch_timeout_ms * 3 // 2 - 501)
+    assert lone.core.role == "leader"
+    lone.wait(1)
+    assert lone.core.role == "resigned"

@@ -136,6 +136,16 @@ MUTANTS = (
         "tests/unit/test_raft_progress.py",
     ),
     Mutant(
+        "the end of a follower's wait keeps a leader",
+        "R-CQ-2, L7",
+        Edit(
+            "kraftwire.raft.serving:answer_expired",
+            "_answer(state, parked.event, counts=False)",
+            "_answer(state, parked.event)",
+        ),
+        "tests/unit/test_raft_parked.py",
+    ),
+    Mutant(
         "the only voter resigns when nobody fetches",
         "R-CQ-1",
         Edit(
@@ -162,6 +172,16 @@ MUTANTS = (
             f"{_COUNTS}.silent_voters",
             "and (state.last_fetch_ms < 0 or now_ms - state.last_fetch_ms >= self._silence_ms)",
             "and (state.last_fetch_ms < 0 or now_ms >= self._silence_ms)",
+        ),
+        "tests/unit/test_raft_announcing.py",
+    ),
+    Mutant(
+        "a leader of an older epoch is believed",
+        "R-BEG-2, S2",
+        Edit(
+            "kraftwire.raft.announcing:_take_over",
+            "if epoch < state.role.epoch:",
+            "if epoch < 0:",
         ),
         "tests/unit/test_raft_announcing.py",
     ),

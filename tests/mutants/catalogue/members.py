@@ -27,6 +27,7 @@ MUTANTS = (
             "has_changed |= state.history.observe(offset, batch)",
             "has_changed |= offset < 0",
         ),
+        "tests/unit/test_raft_voters_in_force.py",
     ),
     Mutant(
         "a cut does not take voters back",
