@@ -6,6 +6,7 @@ from tests.history.putting_back import Edit
 from tests.mutants.mutant import Mutant
 
 _FOLLOWS = "kraftwire.raft.following"
+_SERVES = "kraftwire.raft.serving"
 _PICTURE = "kraftwire.raft.log_picture:LogPicture"
 
 MUTANTS = (
@@ -225,5 +226,35 @@ MUTANTS = (
             "return False",
         ),
         "tests/history/test_elections.py",
+    ),
+    Mutant(
+        "a fetch in the leader's own name counts",
+        "R-CQ-3",
+        Edit(
+            f"{_SERVES}:_answer",
+            "if error == ErrorCode.NONE and replica.id == state.config.key.id:",
+            "if replica.id == -2:",
+        ),
+        "tests/unit/test_raft_fetches_served.py",
+    ),
+    Mutant(
+        "a fetch inside a batch acknowledges a part of it",
+        "R-FET-11, S9",
+        Edit(
+            f"{_SERVES}:_answer",
+            "_count(state, role, replica, log.batch_base(offset))",
+            "_count(state, role, replica, offset)",
+        ),
+        "tests/unit/test_raft_fetches_served.py",
+    ),
+    Mutant(
+        "who does not know the high watermark waits for it",
+        "KIP-1166",
+        Edit(
+            f"{_SERVES}:_reply_with_records",
+            "partition.high_watermark >= mark",
+            "mark >= 0",
+        ),
+        "tests/unit/test_raft_fetches_served.py",
     ),
 )
