@@ -23,8 +23,8 @@ demo: setup
 test: setup check
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-# What is searched rather than tested: simulation, the timeless explorer, crash images, real quorums
-# under faults, some of the mutants. Each part gets its share of PROOF_SECONDS.
+# What is searched rather than tested: simulation, the timeless explorer, the exhaustive search, crash
+# images, real quorums under faults, some of the mutants. Each part gets its share of PROOF_SECONDS.
 PROOF_SECONDS ?= 1500
 proof: setup
 	$(BIN)/python -m tools.proof --seconds $(PROOF_SECONDS)

@@ -42,19 +42,24 @@ class Part:
 PARTS = (
     Part(
         "simulation",
-        0.42,
+        0.37,
         ("kraftwire", "sim", "run", "--seeds", _SEEDS, "--jobs", "{jobs}", "--within", "{seconds}",
          "--json"),
     ),
     Part(
         "timeless",
-        0.24,
+        0.21,
         ("kraftwire", "sim", "timeless", "--seeds", _SEEDS, "--jobs", "{jobs}", "--within",
          "{seconds}", "--json"),
     ),
-    Part("crash images", 0.18, ("tests.crash", "--images", "{images}")),
-    Part("nemesis", 0.10, ("tests.nemesis", "--seconds", "{seconds}")),
-    Part("mutants", 0.08, ("tests.mutants", "--rotate", "60", "--within", "{seconds}")),
+    Part("crash images", 0.16, ("tests.crash", "--images", "{images}")),
+    Part(
+        "exhaustive",
+        0.14,
+        ("kraftwire", "sim", "exhaust", "--within", "{seconds}", "--json"),
+    ),
+    Part("nemesis", 0.09, ("tests.nemesis", "--seconds", "{seconds}")),
+    Part("mutants", 0.07, ("tests.mutants", "--rotate", "60", "--within", "{seconds}")),
 )  # fmt: skip
 
 

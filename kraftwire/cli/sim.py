@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from kraftwire.cli.sim_exhaust import exhaust
 from kraftwire.cli.sim_options import SEED_MAX, progress, seeds_option, violation_json
 from kraftwire.cli.sim_timeless import timeless
 from kraftwire.errors import UsageError
@@ -41,12 +42,14 @@ def sim() -> None:
       kraftwire sim shrink 17            the smallest trouble that still breaks seed 17
       kraftwire sim replay plan.json     run what shrink has written
       kraftwire sim timeless --seeds 0-999   anything may happen next: no time
+      kraftwire sim exhaust              everything that can happen to three voters
     """
     # Recovery reports what it cuts off: that is what is tried here, thousands of times.
     logging.getLogger("kraftwire").setLevel(logging.ERROR)
 
 
 sim.add_command(timeless)
+sim.add_command(exhaust)
 
 
 @sim.command(context_settings=_CONTEXT)

@@ -1,0 +1,217 @@
+"""One replica of the search: the shipped core over a small disk, with what its checks know.
+
+Owns how a happening is carried out, and what the rest of the cluster gets to see of it: messages by
+small numbers for requests and answers, and claims that only the whole cluster can be judged by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from kraftwire.raft import effects as do
+from kraftwire.raft import events
+from kraftwire.raft.roles import Follower
+from kraftwire.sim.exhaust.bounds import Bounds
+from kraftwire.sim.exhaust.canon import MOMENTS, REQUESTS, TOKENS, Canon, labels
+from kraftwire.sim.exhaust.claims import Claim, judge
+from kraftwire.sim.timeless.members import LISTENER_NAME, Members, node_of
+from kraftwire.sim.timeless.node import Node
+from kraftwire.sim.timeless.shelves import Shelf
+from kraftwire.wire.message import Message
+
+__all__ = ["NOBODY", "Did", "Event", "Replica"]
+
+# What can happen to a replica; the first part names it.
+Event = tuple[Any, ...]
+
+# The label of a request whose sender waits for no answer, and the token of no request.
+NOBODY = 0
+_NEW = -1
+
+# Followers are asked for votes when they have heard nothing of their leader for so long.
+_SILENCE_MS = 1_900
+
+
+class _Still(Random):
+    """Always draws the largest number: what comes first is chosen by the search."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Still, ()
+
+    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
+        """The largest number below a bound."""
+        return start - 1 if stop is None else stop - step
+
+
+@dataclass(slots=True)
+class Did:
+    """What came of a step, for the others.
+
+    `sends` are (addressee, label, message); `replies` (place of the request among those open
+    before, -1 for the one that came, message); `opened` says for each request that is open now the
+    same place; `moved` has labels of before that are others now, `NOBODY` for those not waited for.
+    """
+
+    sends: list[tuple[int, int, Message]] = field(default_factory=list)
+    replies: list[tuple[int, Message]] = field(default_factory=list)
+    opened: tuple[int, ...] = ()
+    moved: dict[int, int] = field(default_factory=dict)
+    claims: list[Claim] = field(default_factory=list)
+    trace: list[do.Effect] = field(default_factory=list)
+
+
+class Replica:
+    """A replica that can take steps. Everything in it is copied by pickling."""
+
+    __slots__ = ("_members", "node", "shelf")
+
+    def __init__(self, members: Members, node: Node, shelf: Shelf) -> None:
+        self._members = members
+        self.node = node
+        self.shelf = shelf
+
+    @staticmethod
+    def first(bounds: Bounds, at: int) -> tuple[Replica, Did]:
+        """A replica that starts from a formatted disk. Raises: Violation."""
+        members = Members(bounds.plan)
+        disk = members.format(at)
+        shelf = Shelf((at, disk.directory_id), members.static)
+        one = Replica(members, Node.boot(at, disk, members.config(at), _Still(), MOMENTS), shelf)
+        return one, one.take(("start",))
+
+    def canonical(self) -> Hashable:
+        """All that it remembers. Order: between steps."""
+        return Canon(self.node).of(self.node, self.shelf)
+
+    # ---- steps
+
+    def take(self, event: Event) -> Did:
+        """Let this happen. Raises: Violation; whatever a broken core raises."""
+        did, node = Did(), self.node
+        open_before = {token: place for place, token in enumerate(node.requests)}
+        before = {} if event[0] in ("start", "restart") else labels(node.core)
+        gone = tuple(labels(node.core).values()) if event[0] == "restart" else ()
+        _EVENTS[event[0]](self, *event[1:])
+        node = self.node
+        after = labels(node.core)
+        did.moved = dict.fromkeys(gone, NOBODY)
+        for request_id, label in before.items():
+            now = after.get(request_id, NOBODY)
+            if now != label:
+                did.moved[label] = now
+        if event[0] in ("start", "restart"):
+            open_before = {}
+        for sent in node.outbox:
+            self._sends(did, sent, after.get(sent.request_id, NOBODY))
+        did.replies = [(open_before.get(token, _NEW), message) for token, message in node.replies]
+        did.opened = tuple(open_before.get(token, _NEW) for token in node.requests)
+        did.trace = node.trace
+        did.claims = judge(node.id, self.shelf, node.facts)
+        self._settle()
+        return did
+
+    def _sends(self, did: Did, sent: do.SendRequest, label: int) -> None:
+        # What bootstrap servers are asked is lost: they could only say who leads, as a leader does.
+        if sent.destination.id >= 0:
+            did.sends.append((node_of(sent.destination.port), label, sent.message))
+
+    def _settle(self) -> None:
+        """Forget what was of this step, and let a follower's leader be silent for a while: then
+        no vote is withheld for its sake."""
+        node = self.node
+        node.outbox, node.replies, node.facts, node.trace = [], [], [], []
+        node.reset_at = -1
+        role = node.core._state.role
+        if type(role) is Follower:
+            heard = role.fetch_deadline_ms - role.patience_ms
+            node.now = max(node.now, heard + _SILENCE_MS)
+
+    def _start(self) -> None:
+        node = self.node
+        node.core._state.next_request_id = REQUESTS
+        node.facts.append(node.disk.found())
+        node.start(with_listener=False)
+
+    def _restart(self, survivors: int) -> None:
+        """Crash, and start at once; so many of the batches that were not flushed survive."""
+        old = self.node
+        old.disk.crash(survivors)
+        config = self._members.config(old.id)
+        self.node = Node.boot(old.id, old.disk, config, _Still(), old.now + 1)
+        self._start()
+
+    def _request(self, message: Message) -> None:
+        self.node.handle(events.RequestReceived(
+            self._token(), type(message).VERSIONS.high, message, LISTENER_NAME
+        ))
+
+    def _token(self) -> int:
+        return max(self.node.requests, default=TOKENS) + 1
+
+    def _answer(self, label: int, message: Message) -> None:
+        self.node.handle(events.ResponseReceived(self._request_id(label), message))
+
+    def _fail(self, label: int) -> None:
+        self.node.handle(events.RequestFailed(self._request_id(label), 8))
+
+    def _request_id(self, label: int) -> int:
+        return next(one for one, known in labels(self.node.core).items() if known == label)
+
+    def _timer(self) -> None:
+        node = self.node
+        node.now = max(node.now, node.due or node.now)
+        node.handle(events.TimerExpired())
+
+    def _flush(self) -> None:
+        """The flush that was asked for first has finished."""
+        self.node.finish(self.node.work[0])
+
+    def _append(self, number: int) -> None:
+        self.node.append(TOKENS, self.node.epoch, (b"v%d" % number,))
+
+    def _remove(self, member: int) -> None:
+        request = self._members.remove_request(self._members.key(member))
+        self.node.handle(events.RequestReceived(self._token(), 0, request, LISTENER_NAME))
+
+    def _add(self, member: int) -> None:
+        request = self._members.add_request(member)
+        self.node.handle(events.RequestReceived(self._token(), 1, request, LISTENER_NAME))
+
+    # ---- what may happen
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that this replica is in."""
+        return self.node.core.epoch
+
+    @property
+    def unflushed(self) -> int:
+        """How many batches a crash can take."""
+        return len(self.node.disk.log) - self.node.disk.flushed
+
+    def has_timer(self, epoch_max: int) -> bool:
+        """Whether a time-out leads to an election within bounds.
+
+        Leaders are deposed by others here, and who asks for pre-votes waits for all the answers.
+        """
+        node, role = self.node, self.node.role
+        if role == "leader" or node.due is None or node.core.epoch >= epoch_max:
+            return False
+        return role != "prospective" or not node.core._state.in_flight
+
+
+_EVENTS: dict[str, Callable[..., None]] = {
+    "start": Replica._start,
+    "restart": Replica._restart,
+    "request": Replica._request,
+    "answer": Replica._answer,
+    "fail": Replica._fail,
+    "timer": Replica._timer,
+    "flush": Replica._flush,
+    "append": Replica._append,
+    "remove": Replica._remove,
+    "add": Replica._add,
+}

@@ -1,0 +1,216 @@
+"""The steps of replicas, each taken once by the shipped core and remembered.
+
+Replicas of one canonical form are one local state. A step leads from it by an event to another one;
+messages, events and sets of claims are numbers, so that a cluster can be a few of these.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
+
+from kraftwire.errors import KraftwireError
+from kraftwire.raft.effects import Effect
+from kraftwire.sim.exhaust.bounds import Bounds
+from kraftwire.sim.exhaust.canon import labels
+from kraftwire.sim.exhaust.claims import Claim, Log
+from kraftwire.sim.exhaust.freezer import freeze, thaw
+from kraftwire.sim.exhaust.replica import Did, Event, Replica
+from kraftwire.sim.violation import Violation
+from kraftwire.wire.message import Message, Struct
+
+__all__ = ["Local", "Numbers", "Step", "Steps"]
+
+# What a bug in a core raises; it ends a search like a violation.
+_BUGS = (
+    KraftwireError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    RecursionError,
+    StopIteration,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+
+_Value = TypeVar("_Value")
+
+
+class Numbers(Generic[_Value]):
+    """Gives equal values one number, from 0 on."""
+
+    __slots__ = ("_numbers", "values")
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self.values: list[_Value] = []
+
+    def of(self, value: _Value, key: Hashable = None) -> int:
+        """The number of a value; `key` stands for one that cannot be hashed."""
+        key = value if key is None else key
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.values)
+            self.values.append(value)
+        return number
+
+
+class Step:
+    """What an event leads to. `local` is None for an event that is out of bounds or refused.
+
+    `sends` are (addressee, label, message); `replies` are (place of the request among those open
+    before, -1 for the new one; message); `opened` and `moved` are as in `Did`; `said` is the number
+    of the claims. `sent` and `again` are notes of `Packets`: the packets of `sends`, and what
+    becomes of packets by `moved`.
+    """
+
+    __slots__ = (
+        "again", "local", "moved", "opened", "replies", "said", "sends", "sent", "violation",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.local: Local | None = None
+        self.sends: tuple[tuple[int, int, int], ...] = ()
+        self.replies: tuple[tuple[int, int], ...] = ()
+        self.opened: tuple[int, ...] = ()
+        self.moved: dict[int, int] = {}
+        self.said = 0
+        self.violation: Violation | None = None
+        self.sent: tuple[int, ...] | None = None
+        self.again: dict[int, int] = {}
+
+
+class Local:
+    """A local state of replica `at`: what the cluster needs to know of it.
+
+    `form` is the number of the canonical form; `steps` are those taken so far, by the number of the
+    event.
+    """
+
+    __slots__ = (
+        "at", "durable", "epoch", "form", "frozen", "has_flush", "has_timer", "leads",
+        "log", "number", "steps", "unflushed", "waits",
+    )  # fmt: skip
+
+    def __init__(self, number: int, form: int, replica: Replica, bounds: Bounds) -> None:
+        node = replica.node
+        disk = node.disk
+        self.number = number
+        self.form = form
+        self.at = node.id
+        self.epoch = replica.epoch
+        self.frozen = freeze(replica)
+        self.log: Log = tuple(disk.log)
+        self.durable: Log = tuple(disk.log[: disk.flushed])
+        self.unflushed = replica.unflushed
+        self.has_flush = bool(node.work)
+        self.has_timer = replica.has_timer(bounds.elections)
+        self.leads = node.role == "leader"
+        self.waits = tuple(labels(node.core).values())
+        self.steps: dict[int, Step] = {}
+
+
+class Steps:
+    """All steps of all replicas within bounds. With `merges` off every state is its own.
+
+    `merged` hears of replicas that are taken for one that is known: (the known one's number, a copy
+    of the other).
+    """
+
+    def __init__(self, bounds: Bounds, *, merges: bool = True) -> None:
+        self.bounds = bounds
+        self.events: Numbers[Event] = Numbers()
+        self.messages: Numbers[Message] = Numbers()
+        self.said: Numbers[tuple[Claim, ...]] = Numbers()
+        self.said.of(())
+        self.locals: list[Local] = []
+        self.taken = 0
+        self.merged: Callable[[int, Replica], None] | None = None
+        self._merges = merges
+        self._forms: Numbers[int] = Numbers()
+
+    def first(self, at: int) -> Local:
+        """The state in which a replica is once it has started. Raises: Violation."""
+        replica, _ = Replica.first(self.bounds, at)
+        return self._local(replica)
+
+    def message(self, message: Message) -> int:
+        """The number of a message."""
+        return self.messages.of(message, _value(message))
+
+    def step(self, local: Local, event: int) -> Step:
+        """What an event leads to, from memory if it can be."""
+        found = local.steps.get(event)
+        if found is None:
+            found = local.steps[event] = self.take(thaw(local.frozen), event)
+        return found
+
+    def take(self, replica: Replica, event: int) -> Step:
+        """Let the core take a step."""
+        self.taken += 1
+        step = Step()
+        before = replica.node.core.end_offset
+        what = self.events.values[event]
+        try:
+            did = replica.take(self.concrete(what))
+        except Violation as violation:
+            step.violation = violation
+            return step
+        except _BUGS as error:
+            step.violation = Violation("BUG", f"{type(error).__name__}: {error}")
+            return step
+        is_refused = what[0] in _APPENDING and replica.node.core.end_offset == before
+        if replica.epoch <= self.bounds.elections and not is_refused:
+            self._fill(step, did, replica)
+        return step
+
+    def concrete(self, event: Event) -> Event:
+        """The event with its message instead of the message's number."""
+        if event[0] in ("request", "answer"):
+            return (*event[:-1], self.messages.values[event[-1]])
+        return event
+
+    def trace(self, local: Local, event: int) -> list[Effect]:
+        """The effects of a step, worked out anew: for the story."""
+        replica = thaw(local.frozen)
+        try:
+            return replica.take(self.concrete(self.events.values[event])).trace
+        except (Violation, *_BUGS):
+            return replica.node.trace
+
+    def _fill(self, step: Step, did: Did, replica: Replica) -> None:
+        step.sends = tuple((to, label, self.message(one)) for to, label, one in did.sends)
+        step.replies = tuple((place, self.message(one)) for place, one in did.replies)
+        step.opened = did.opened
+        step.moved = did.moved
+        step.said = self.said.of(tuple(did.claims))
+        step.local = self._local(replica)
+
+    def _local(self, replica: Replica) -> Local:
+        form = self._forms.of(len(self._forms.values), replica.canonical())
+        number = form if self._merges else len(self.locals)
+        if number == len(self.locals):
+            self.locals.append(Local(number, form, replica, self.bounds))
+        elif self.merged is not None:
+            self.merged(number, replica)
+        return self.locals[number]
+
+
+# What changes nothing if the replica refuses it: it need not be asked then.
+_APPENDING = ("append", "remove", "add")
+
+
+def _value(what: Any) -> Hashable:
+    """A message as a value that can be hashed."""
+    if isinstance(what, Struct):
+        kind = type(what)
+        return kind.__name__, *(_value(getattr(what, name)) for name in kind.__slots__)
+    if isinstance(what, list | tuple):
+        return tuple(_value(one) for one in what)
+    if isinstance(what, memoryview):
+        return bytes(what)
+    return what  # type: ignore[no-any-return]

@@ -1,0 +1,115 @@
+"""Tells a path in at most sixty lines: what happened, to whom, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+from kraftwire.raft import effects as do
+from kraftwire.sim import words
+from kraftwire.sim.exhaust.bounds import Bounds
+from kraftwire.sim.exhaust.packets import Happening
+from kraftwire.sim.exhaust.replica import NOBODY
+from kraftwire.sim.exhaust.steps import Steps
+from kraftwire.sim.exhaust.world import State, World
+from kraftwire.sim.headline import headline
+from kraftwire.sim.violation import Violation
+
+__all__ = ["LINES_MAX", "command", "replay", "story"]
+
+LINES_MAX = 60
+_WIDTH = 180
+_LAST = 20
+
+# What explains nothing: every append is flushed, every answer is sent.
+_SILENT = (do.FlushLog, do.ResetConnections, do.DeliverCommitted, do.Note, do.VotersChanged)
+
+
+def _is_silent(one: do.Effect) -> bool:
+    # What bootstrap servers are asked is lost.
+    is_lost = isinstance(one, do.SendRequest) and one.destination.id < 0
+    return is_lost or isinstance(one, _SILENT)
+
+
+class _Teller:
+    """Listens to a world and keeps a line for every step of a replica."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.lines: list[str] = []
+        world.told = self.step
+
+    def step(self, state: State, what: Happening) -> None:
+        """A replica takes a step."""
+        steps = self._world.steps
+        local = steps.locals[state.replicas[what.at]]
+        trace = steps.trace(local, what.event)
+        came = "; ".join(words.effects(one for one in trace if not _is_silent(one))) or "nothing"
+        line = f"{self._cause(what)} | {local.at}: {came}"
+        self.lines.append(line if len(line) <= _WIDTH else f"{line[: _WIDTH - 4]} ...")
+
+    def _cause(self, what: Happening) -> str:
+        steps = self._world.steps
+        if what.packet < 0:
+            name, *rest = steps.events.values[what.event]
+            if name == "restart":
+                return f"restart {what.at + 1}, {rest[0]} unflushed batches survive"
+            return " ".join(str(part) for part in (name, what.at + 1, *rest))
+        one = self._world.packets.values[what.packet]
+        said = words.message(steps.messages.values[one.message])
+        if one.is_answer:
+            return f"{one.target} to {one.asker}: {said}"
+        late = ", late" if one.label == NOBODY else ""
+        return f"{one.asker} to {one.target}{' once more' if what.stays else ''}{late}: {said}"
+
+
+def replay(
+    bounds: Bounds, path: Sequence[int], told: list[str] | None = None
+) -> Violation | None:
+    """Let a path happen again, with every replica as it is, and nothing taken for anything else.
+
+    Returns: what it violates; `told` gets a line for every step. Raises: IndexError if it
+    is no path within these bounds.
+    """
+    world = World(bounds, Steps(bounds, merges=False))
+    telling = _Teller(world)
+    try:
+        state = world.first()
+        for choice in path:
+            after = world.after(state, world.ordered(state)[choice])
+            if after is None:
+                raise IndexError(f"{choice} is out of bounds")
+            state = after
+    except Violation as violation:
+        return violation
+    finally:
+        if told is not None:
+            told += telling.lines
+    return None
+
+
+def story(bounds: Bounds, path: Sequence[int]) -> list[str]:
+    """What happens on a path, and how it ends. At most `LINES_MAX` lines."""
+    lines: list[str] = []
+    violation = replay(bounds, path, lines)
+    lines = [f"{number:3} {line}" for number, line in enumerate(lines, 1)]
+    head = ["nothing is violated"]
+    if violation is not None:
+        head = headline(violation.invariant, violation.detail, violation.odds)
+    head.append(command(bounds, path))
+    room = LINES_MAX - len(head)
+    if len(lines) > room:
+        first = room - 1 - _LAST
+        gone = len(lines) - first - _LAST
+        lines = [*lines[:first], f"    ... {gone} steps ...", *lines[-_LAST:]]
+    return [*lines, *head]
+
+
+def command(bounds: Bounds, path: Sequence[int]) -> str:
+    """What lets a path happen again."""
+    options = [
+        f"--{one.name.replace('_', '-')} {getattr(bounds, one.name)}"
+        for one in fields(bounds)
+        if getattr(bounds, one.name) != one.default
+    ]
+    return " ".join(["kraftwire sim exhaust", *options, f"--path {'.'.join(map(str, path))}"])

@@ -1,0 +1,267 @@
+"""Clusters as tuples of numbers, and all that can happen to one next.
+
+A state holds the local state of every replica, who waits for the answers to requests that are open
+there, the messages in flight, what is left of the bounds, and the past. Equal tuples are equal
+clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from kraftwire.sim import words
+from kraftwire.sim.exhaust.bounds import Bounds
+from kraftwire.sim.exhaust.claims import Advanced, Log
+from kraftwire.sim.exhaust.packets import Happening, Packets, asker
+from kraftwire.sim.exhaust.past import Past, check_durable, learn
+from kraftwire.sim.exhaust.steps import Local, Numbers, Step, Steps
+from kraftwire.sim.timeless.members import Members
+from kraftwire.sim.violation import Violation
+
+__all__ = ["Happening", "State", "World"]
+
+
+class State(NamedTuple):
+    """A cluster. Shape: `replicas` are numbers of local states; `askers` have for every replica
+    and every request that is open there who waits, as `packets.asker` has it; `left` is as in
+    `Bounds.budget`; `woken` counts the replicas that have taken a step; `packets` are numbers,
+    ascending."""
+
+    replicas: tuple[int, ...]
+    askers: tuple[tuple[int, ...], ...]
+    left: tuple[int, ...]
+    woken: int
+    past: int
+    packets: tuple[int, ...]
+
+
+_RESTARTS, _VALUES, _CHANGES, _LOSSES, _COPIES = range(5)
+
+
+class World:
+    """Clusters within bounds. Order: what may happen is listed in one order, always.
+
+    `told` hears of every step of a replica before it is taken.
+    """
+
+    def __init__(self, bounds: Bounds, steps: Steps) -> None:
+        self.bounds = bounds
+        self.steps = steps
+        self.packets = Packets(steps, Members(bounds.plan))
+        self._pasts: Numbers[Past] = Numbers()
+        self._learnt: dict[tuple[int, int, int], tuple[int, Advanced | None]] = {}
+        self._alike: set[tuple[Log, Log]] = set()
+        self._menus: dict[tuple[int, tuple[int, ...], bool], list[Happening]] = {}
+        self._dead: dict[tuple[int, int], bool] = {}
+        self.told: Callable[[State, Happening], None] | None = None
+        self._accidents_max = sum(bounds.budget)
+        self._flush = steps.events.of(("flush",))
+
+    def first(self) -> State:
+        """The cluster once all have started. Raises: Violation."""
+        count = self.bounds.voters
+        replicas = tuple(self.steps.first(at).number for at in range(1, count + 1))
+        return State(replicas, ((),) * count, self.bounds.budget, 0, self._pasts.of(Past()), ())
+
+    def accidents(self, state: State) -> int:
+        """How much of the bounds is used up."""
+        locals_ = self.steps.locals
+        epoch = max([locals_[number].epoch for number in state.replicas])
+        return self._accidents_max - sum(state.left) + epoch
+
+    # ---- what may happen
+
+    def happenings(self, state: State) -> Iterator[Happening]:
+        """All that may happen next."""
+        # Replicas differ by their names only. So the first one that takes a step may be called 1,
+        # the next one 2, and so on: what happens with other names is the same.
+        last = state.woken
+        left = state.left
+        known = -1
+        for packet in state.packets:
+            if packet == known:
+                continue
+            known = packet
+            arrival = self.packets.arrival(packet)
+            if arrival.at <= last:
+                yield arrival
+                if left[_COPIES] and not self.packets.values[packet].is_answer:
+                    yield arrival._replace(stays=True, spends=_COPIES)
+        asking = {self.packets.pre_votes.get(packet) for packet in state.packets} - {None}
+        has_timer = len(asking) < self.bounds.asking
+        for at, number in enumerate(state.replicas):
+            if at <= last:
+                yield from self._menu(at, number, left, has_timer)
+
+    def ordered(self, state: State) -> list[Happening]:
+        """All that may happen next. Order: one that does not depend on what was seen before."""
+        return sorted(self.happenings(state), key=self._order)
+
+    def _order(self, what: Happening) -> tuple[object, ...]:
+        if what.packet < 0:
+            return (1, *what[2:], what.at, *map(str, self.steps.events.values[what.event]))
+        one = self.packets.values[what.packet]
+        return (0, what.stays, *one[:4], repr(self.steps.messages.values[one.message]))
+
+    def _menu(
+        self, at: int, number: int, left: tuple[int, ...], has_timer: bool
+    ) -> list[Happening]:
+        """What may happen to a replica without a message."""
+        key = number, left, has_timer
+        found = self._menus.get(key)
+        if found is None:
+            found = self._menus[key] = list(self._own(at, number, left, has_timer))
+        return found
+
+    def _own(
+        self, at: int, number: int, left: tuple[int, ...], has_timer: bool
+    ) -> Iterator[Happening]:
+        local, event = self.steps.locals[number], self.steps.events.of
+        if local.has_flush:
+            yield Happening(at, self._flush)
+        if has_timer and local.has_timer:
+            yield Happening(at, event(("timer",)))
+        if local.leads and left[_VALUES]:
+            value = self.bounds.values - left[_VALUES] + 1
+            yield Happening(at, event(("append", value)), spends=_VALUES)
+        if local.leads and left[_CHANGES]:
+            for member in range(1, self.bounds.voters + 1):
+                yield Happening(at, event(("remove", member)), spends=_CHANGES)
+                yield Happening(at, event(("add", member)), spends=_CHANGES)
+        if left[_RESTARTS]:
+            for survivors in range(local.unflushed + 1):
+                yield Happening(at, event(("restart", survivors)), spends=_RESTARTS)
+        if left[_LOSSES]:
+            for label in local.waits:
+                yield Happening(at, event(("fail", label)), spends=_LOSSES)
+
+    # ---- what comes of it
+
+    def after(self, state: State, what: Happening) -> State | None:
+        """The cluster afterwards; None if that is out of bounds. Raises: Violation."""
+        made = self._after(state, what)
+        if made is not None and what.packet in self.packets.pre_votes:
+            made = self._answer_at_once(made, what.packet)
+        if made is not None and not made.left[_RESTARTS]:
+            # What is not flushed cannot be lost any more, so it is flushed at once.
+            while made is not None and self.steps.locals[made.replicas[what.at]].has_flush:
+                made = self._after(made, Happening(what.at, self._flush))
+        return made
+
+    def _answer_at_once(self, state: State, packet: int) -> State | None:
+        """Let the answer to a pre-vote arrive: it changes nothing but at who asked."""
+        asked = self.packets.values[packet]
+        for one in state.packets:
+            said = self.packets.values[one]
+            if said.is_answer and said[1:4] == asked[1:4]:
+                return self._after(state, self.packets.arrival(one))
+        return state
+
+    def _after(self, state: State, what: Happening) -> State | None:
+        at, event, packet, stays, spends = what
+        locals_ = self.steps.locals
+        local = locals_[state.replicas[at]]
+        if self.told is not None:
+            self.told(state, what)
+        step = local.steps.get(event) or self.steps.step(local, event)
+        if step.violation is not None:
+            raise step.violation
+        after = step.local
+        if after is None:
+            return None
+        packets, askers = self._messages(state, at, step, packet, stays)
+        left = state.left
+        if spends >= 0:
+            left = (*left[:spends], left[spends] - 1, *left[spends + 1 :])
+        replicas = state.replicas
+        if after is not local:
+            replicas = (*replicas[:at], after.number, *replicas[at + 1 :])
+            if after.log != local.log:
+                self._compare(replicas, after)
+        past = state.past
+        if step.said:
+            past = self._learn(past, at + 1, step.said, replicas)
+        woken = state.woken + (at == state.woken)
+        if not self.packets.late.isdisjoint(packets):
+            packets = tuple([one for one in packets if not self._is_dead(one, replicas)])
+        return State(replicas, askers, left, woken, past, packets)
+
+    def _messages(
+        self, state: State, at: int, step: Step, packet: int, stays: bool
+    ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+        """Packets and askers after a step."""
+        known, own = self.packets, at + 1
+        packets, askers, waiting = state.packets, state.askers, 0
+        if packet >= 0 and not stays:
+            place = packets.index(packet)
+            packets = packets[:place] + packets[place + 1 :]
+            waiting = known.waiting[packet]
+        if step.moved:
+            packets = known.relabelled(packets, own, step)
+            moved = {asker(own, old): asker(own, new) for old, new in step.moved.items()}
+            askers = tuple([tuple([moved.get(one, one) for one in row]) for row in askers])
+        new = known.sent(own, step)
+        before = askers[at]
+        for place, message in step.replies:
+            told = before[place] if place >= 0 else waiting
+            answer = known.answer(told, own, message, packet if place < 0 else -1)
+            if answer is not None:
+                new = (*new, answer)
+        if new:
+            packets = tuple(sorted(packets + new))
+        if step.opened or before:
+            opened = tuple([before[place] if place >= 0 else waiting for place in step.opened])
+            askers = (*askers[:at], opened, *askers[own:])
+        return packets, askers
+
+    def _is_dead(self, packet: int, replicas: tuple[int, ...]) -> bool:
+        if packet not in self.packets.late:
+            return False
+        number = replicas[self.packets.values[packet].target - 1]
+        found = self._dead.get((packet, number))
+        if found is None:
+            local = self.steps.locals[number]
+            found = self._dead[packet, number] = self.packets.is_dead(packet, local)
+        return found
+
+    # ---- what must hold of all
+
+    def _learn(self, past: int, own: int, said: int, replicas: tuple[int, ...]) -> int:
+        """The past after a step. Raises: Violation."""
+        found = self._learnt.get((past, own, said))
+        if found is None:
+            old, claims = self._pasts.values[past], self.steps.said.values[said]
+            new = learn(old, own, claims)
+            commits = [one for one in claims if isinstance(one, Advanced)]
+            number = self._pasts.of(new)
+            found = number, commits[-1] if new.frontier > old.frontier else None
+            self._learnt[past, own, said] = found
+        if found[1] is not None:
+            logs = [(at + 1, self.steps.locals[one].durable) for at, one in enumerate(replicas)]
+            check_durable(self._pasts.values[found[0]], own, found[1], logs)
+        return found[0]
+
+    def _compare(self, replicas: tuple[int, ...], after: Local) -> None:
+        """S6: logs that agree anywhere agree below. Raises: Violation."""
+        for number in replicas:
+            other = self.steps.locals[number]
+            pair = after.log, other.log
+            if other is not after and pair not in self._alike:
+                _match(after, other)
+                self._alike.add(pair)
+
+
+def _match(one: Local, other: Local) -> None:
+    """Where two logs have the same offset and epoch, they are the same up to there."""
+    places = {(entry.base, entry.epoch): place for place, entry in enumerate(other.log)}
+    for place, entry in enumerate(one.log):
+        at = places.get((entry.base, entry.epoch))
+        if at is not None and one.log[: place + 1] != other.log[: at + 1]:
+            raise Violation(
+                "S6",
+                f"the logs of {one.at} and {other.at} have the same batch and differ before it",
+                f"the batch: {words.batch(entry.data)}",
+                f"log of {one.at}: {words.batches(b''.join(e.data for e in one.log))}",
+                f"log of {other.at}: {words.batches(b''.join(e.data for e in other.log))}",
+            )
