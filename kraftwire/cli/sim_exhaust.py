@@ -43,7 +43,7 @@ def _choices(
 @click.option("--elections", type=click.IntRange(1, 9), default=2, help="Epochs (2).")
 @click.option("--restarts", type=click.IntRange(0, 9), default=1, help="Crashes (1).")
 @click.option("--values", type=click.IntRange(0, 9), default=2, help="Records appended (2).")
-@click.option("--changes", type=click.IntRange(0, 9), default=1, help="Changes of the voters (1).")
+@click.option("--changes", type=click.IntRange(0, 9), default=1, help="Voters removed (1).")
 @click.option("--losses", type=click.IntRange(0, 9), default=0, help="Requests that fail (0).")
 @click.option("--copies", type=click.IntRange(0, 9), default=0, help="Requests arriving twice (0).")
 @click.option("--asking", type=click.IntRange(1, 5), default=1,

@@ -18,9 +18,9 @@ class Bounds:
 
     Shape: `elections` is the highest epoch; `restarts` are crashes, with a start at once, that lose
     a part of what was not flushed; `values` are appended by clients, one a batch; `changes` are
-    requests to remove a voter or to add it again; `losses` are requests whose sender gives up;
-    `copies` are requests that arrive once more. `asking` replicas ask for pre-votes at a time. A
-    Fetch answer holds `fetch_max_bytes`, at least one batch.
+    removals of a voter; `losses` are requests whose sender gives up; `copies` are requests that
+    arrive once more. `asking` replicas ask for pre-votes at a time. A Fetch answer holds
+    `fetch_max_bytes`, at least one batch.
     """
 
     voters: int = 3

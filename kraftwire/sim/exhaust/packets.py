@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from kraftwire.sim.exhaust.replica import NOBODY
 from kraftwire.sim.exhaust.steps import Local, Numbers, Step, Steps
-from kraftwire.sim.timeless.members import Members
 from kraftwire.wire.message import Message
 
 __all__ = ["Happening", "Packet", "Packets", "asker"]
@@ -55,9 +54,8 @@ class Packets:
     who waits for the answer to a packet, as `asker` has it.
     """
 
-    def __init__(self, steps: Steps, members: Members) -> None:
+    def __init__(self, steps: Steps) -> None:
         self._steps = steps
-        self._members = members
         self._numbers: Numbers[Packet] = Numbers()
         self.values = self._numbers.values
         self.late: set[int] = set()
@@ -95,10 +93,6 @@ class Packets:
 
     def _request(self, sender: int, target: int, label: int, message: int) -> int:
         said = self._steps.messages.values[message]
-        if said.NAME == "ApiVersionsRequest":
-            # Everybody answers this at once, and the same.
-            answer = self._steps.message(self._members.api_versions())
-            return self._number(Packet(True, sender, target, label, answer))
         if label == NOBODY and (said.NAME not in _LATE or self._asks_first(message)):
             return _LOST
         return self._number(Packet(False, sender, target, label, message))

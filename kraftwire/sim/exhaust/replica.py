@@ -176,10 +176,6 @@ class Replica:
         request = self._members.remove_request(self._members.key(member))
         self.node.handle(events.RequestReceived(self._token(), 0, request, LISTENER_NAME))
 
-    def _add(self, member: int) -> None:
-        request = self._members.add_request(member)
-        self.node.handle(events.RequestReceived(self._token(), 1, request, LISTENER_NAME))
-
     # ---- what may happen
 
     @property
@@ -213,5 +209,4 @@ _EVENTS: dict[str, Callable[..., None]] = {
     "flush": Replica._flush,
     "append": Replica._append,
     "remove": Replica._remove,
-    "add": Replica._add,
 }

@@ -201,7 +201,7 @@ class Steps:
 
 
 # What changes nothing if the replica refuses it: it need not be asked then.
-_APPENDING = ("append", "remove", "add")
+_APPENDING = ("append", "remove")
 
 
 def _value(what: Any) -> Hashable:

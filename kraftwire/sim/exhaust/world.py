@@ -16,7 +16,6 @@ from kraftwire.sim.exhaust.claims import Advanced, Log
 from kraftwire.sim.exhaust.packets import Happening, Packets, asker
 from kraftwire.sim.exhaust.past import Past, check_durable, learn
 from kraftwire.sim.exhaust.steps import Local, Numbers, Step, Steps
-from kraftwire.sim.timeless.members import Members
 from kraftwire.sim.violation import Violation
 
 __all__ = ["Happening", "State", "World"]
@@ -48,7 +47,7 @@ class World:
     def __init__(self, bounds: Bounds, steps: Steps) -> None:
         self.bounds = bounds
         self.steps = steps
-        self.packets = Packets(steps, Members(bounds.plan))
+        self.packets = Packets(steps)
         self._pasts: Numbers[Past] = Numbers()
         self._learnt: dict[tuple[int, int, int], tuple[int, Advanced | None]] = {}
         self._alike: set[tuple[Log, Log]] = set()
@@ -128,7 +127,6 @@ class World:
         if local.leads and left[_CHANGES]:
             for member in range(1, self.bounds.voters + 1):
                 yield Happening(at, event(("remove", member)), spends=_CHANGES)
-                yield Happening(at, event(("add", member)), spends=_CHANGES)
         if left[_RESTARTS]:
             for survivors in range(local.unflushed + 1):
                 yield Happening(at, event(("restart", survivors)), spends=_RESTARTS)
