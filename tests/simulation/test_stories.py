@@ -50,7 +50,7 @@ _COMMITTED = r"committed: up to \d+, last batch \d+.* epoch \d+ \(\w+"
 
 _RULES = [
     Broken("vote_not_stored", 0, "S3", (_VOTE, _NO_VOTE)),
-    Broken("vote_forgotten_at_start", 1, "S3", ("stored before: .*vote \\d", "stored now: ", _VOTE)),
+    Broken("vote_forgotten_at_start", 1, "S3", ("stored before: .*vote .", "stored now: ", _VOTE)),
     Broken("vote_for_older_log", 2, "S4", ("its log ends with ", "log of the candidate ", _VOTE)),
     Broken("half_elects", 33, "S17", (_VOTE, _NO_VOTE)),
     Broken("half_commits", 0, "S9", (r"last committed batch: \d+.* epoch \d+ \(rec", "voters")),
