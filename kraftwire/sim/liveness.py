@@ -147,7 +147,9 @@ class _Phase:
             if count > _TIMERS_PER_SECOND_MAX * _IDLE_MS / 1000 * _DRIFT:
                 raise Violation("L9", f"{node} woke {count} times in {_IDLE_MS} idle ms")
         busy = (cluster.events - events) / cluster.plan.nodes
-        if busy > 4 * _TIMERS_PER_SECOND_MAX * cluster.plan.nodes * _IDLE_MS / 1000:
+        # A node of another cluster asks again and again, and has to be answered.
+        limit = 4 * _TIMERS_PER_SECOND_MAX * cluster.plan.nodes * _IDLE_MS / 1000
+        if busy > limit and not cluster.strangers:
             raise Violation("L9", f"{busy:.0f} events for each idle node in {_IDLE_MS} ms")
         for machine in cluster.machines.values():
             waiting = len(machine.process.calls) if machine.process else 0
