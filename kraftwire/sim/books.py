@@ -43,9 +43,10 @@ class Books:
         self.ballots.voters.update(member[0] for member in now.voters)
         return now.voters != before.voters
 
-    def forget(self, node: int, key: Key) -> None:
-        """A node's disk was replaced by an empty one, which makes it another replica."""
-        self.histories.forget(node, key)
+    def forget(self, node: int, key: Key, told: InForce) -> None:
+        """A node's disk was replaced by an empty one, which makes it another replica, at which this
+        is in force."""
+        self.histories.forget(node, key, told)
         self.ballots.forget(node, key)
 
     def believes(self, node: int, core: RaftView) -> None:

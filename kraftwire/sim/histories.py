@@ -13,7 +13,7 @@ from kraftwire.sim import words
 from kraftwire.sim.changes import check_change
 from kraftwire.sim.logs import Batch, ReplicaLog, digest, split
 from kraftwire.sim.violation import Violation
-from kraftwire.sim.voters import NOBODY, InForce, Key, members
+from kraftwire.sim.voters import InForce, Key, members
 
 __all__ = ["Histories"]
 
@@ -249,12 +249,11 @@ class Histories:
         index = bisect_right(self._ends, offset)
         return self.committed[index - 1].force if index else self.initial
 
-    def forget(self, node: int, key: Key) -> None:
-        """A node's disk was replaced by an empty one, which makes it another replica."""
-        old = self.logs[node]
-        self.lost.append(old)
-        initial = old.initial if key == old.key or not self.initial.version else NOBODY
-        self.logs[node] = ReplicaLog(key, initial)
+    def forget(self, node: int, key: Key, told: InForce) -> None:
+        """A node's disk was replaced by an empty one, which makes it another replica, at which this
+        is in force."""
+        self.lost.append(self.logs[node])
+        self.logs[node] = ReplicaLog(key, told)
 
     def committed_at(self, offset: int) -> Batch | None:
         """The committed batch that holds an offset."""

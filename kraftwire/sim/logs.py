@@ -76,8 +76,10 @@ class ReplicaLog:
 
     @property
     def force(self) -> InForce:
-        """What is in force: the latest in the log, committed or not."""
-        return self.batches[-1].force if self.batches else self.initial
+        """What is in force: the latest in the log, committed or not; as long as the log states no
+        voters, what this replica was told."""
+        force = self.batches[-1].force if self.batches else self.initial
+        return force if force.version else self.initial
 
     @property
     def may_stand(self) -> bool:

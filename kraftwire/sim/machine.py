@@ -170,7 +170,7 @@ class Machine:
     def wipe(self) -> None:
         """Give the node an empty disk; its process has ended."""
         key = self.realm.members.wipe(self.id, self.files)
-        self.books.forget(self.id, key)
+        self.books.forget(self.id, key, self.realm.members.told(self.id))
 
     # What comes in
 

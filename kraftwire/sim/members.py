@@ -69,9 +69,19 @@ class Members:
         return Books(self.initial, {node: self._log(node) for node in self._disks})
 
     def _log(self, node: int) -> ReplicaLog:
-        """In a dynamic quorum only those are told of the voters that are of them."""
-        is_told = node in self._first or not self._is_dynamic
-        return ReplicaLog(self.key(node), self.initial if is_told else NOBODY)
+        return ReplicaLog(self.key(node), self.told(node))
+
+    def told(self, node: int) -> InForce:
+        """What is in force at a node whose log is empty.
+
+        In a dynamic quorum only the first voters' first disks are told. Where configured voters may
+        have become voters of the log, a new disk comes with a configuration without them: one that
+        was the majority of the old set would elect itself.
+        """
+        is_first_disk = not self._disks[node]
+        if self._is_dynamic:
+            return self.initial if node in self._first and is_first_disk else NOBODY
+        return NOBODY if self._plan.has_changes and not is_first_disk else self.initial
 
     def format(self, node: int, files: SimFiles) -> None:
         """Prepare a node's empty disk: of a dynamic quorum as an operator does, with the voters it
@@ -113,12 +123,13 @@ class Members:
         """What a node is configured with."""
         plan = self._plan
         others = [other for other in self._disks if other != node] or [node]
+        has_static = not self._is_dynamic and bool(self.told(node).voters)
         return RaftConfig(
             key=ReplicaKey(node, directory_id),
             cluster_id=self._cluster_id,
-            voters=self._static,
+            voters=self._static if has_static else VoterSet(),
             endpoints=(endpoint(node),),
-            bootstrap_servers=tuple(map(endpoint, others)) if self._is_dynamic else (),
+            bootstrap_servers=() if has_static else tuple(map(endpoint, others)),
             timers=self.timers,
             fetch_snapshot_max_bytes=plan.snapshots.chunk if plan.snapshots else 1 << 20,
             auto_join=plan.auto_join,

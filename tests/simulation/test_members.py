@@ -13,7 +13,7 @@ from kraftwire.sim.liveness import can_elect, check_liveness
 from kraftwire.sim.logs import Batch
 from kraftwire.sim.members import Members
 from kraftwire.sim.operators import Step
-from kraftwire.sim.plan import DYNAMIC, STATIC, Plan, Weather
+from kraftwire.sim.plan import DYNAMIC, STATIC, UPGRADED, Plan, Weather
 from kraftwire.sim.storage import DIRECTORY
 from kraftwire.sim.voters import InForce, read_control
 
@@ -63,6 +63,17 @@ def test_the_disk_of_a_voter_that_only_one_log_knows_may_not_go() -> None:
     log.batches.append(Batch(0, 1, 1, b"", None, InForce((one, two), 1, 0, log.initial)))
     assert not cluster.members.may_wipe(1, cluster.books)
     assert cluster.members.may_wipe(3, cluster.books)
+
+
+def test_a_new_disk_in_an_upgraded_quorum_is_not_told_of_the_configured_voters() -> None:
+    """The only one of them would elect itself, while the log has other voters."""
+    cluster = Cluster(replace(PLAN, voters=1, quorum=UPGRADED))
+    assert len(cluster.members.config(1, b"x" * 16).voters) == 1
+    cluster.machines[1].wipe()
+    config = cluster.members.config(1, b"x" * 16)
+    assert len(config.voters) == 0
+    assert [at.host for at in config.bootstrap_servers] == ["node2"]
+    assert cluster.histories.logs[1].force.voters == ()
 
 
 def test_operators_get_what_they_want_and_are_told_so() -> None:

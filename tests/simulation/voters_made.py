@@ -139,7 +139,7 @@ def a_commit_of_a_leader_outside_of_the_set() -> None:
 def a_commit_that_counts_another_disk() -> None:
     """S9: the replica with that id is not the voter."""
     logs = begun()
-    logs.forget(2, TWO_AGAIN)
+    logs.forget(2, TWO_AGAIN, NOBODY)
     logs.lost.clear()
     replicate(logs, (2,), logs.committed[0].data, 1)
     replicate(logs, (1, 2), control_batch(3, 1, 0, [leader_change(1, [], [])]), 1)
@@ -150,7 +150,7 @@ def a_commit_that_counts_a_disk_that_is_gone() -> None:
     """The voter said what it had, and lost it after that."""
     logs = begun()
     replicate(logs, (1, 2), control_batch(3, 1, 0, [leader_change(1, [], [])]), 1)
-    logs.forget(2, TWO_AGAIN)
+    logs.forget(2, TWO_AGAIN, NOBODY)
     logs.advanced(1, 4, 1)
 
 

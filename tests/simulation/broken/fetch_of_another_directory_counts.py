@@ -9,6 +9,7 @@ import pytest
 from kraftwire.raft import progress
 
 FOUND_BY = {"S9"}
+SEED = 20
 
 
 def break_rule(patch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 from kraftwire.replica.runner import Runner
 
 FOUND_BY = {"FLUSH"}
+SEED = 25
 
 
 def break_rule(patch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from kraftwire.raft.progress import LeaderProgress
 
-FOUND_BY = {"S9"}
+FOUND_BY = {"S9", "L4"}
 
 
 def break_rule(patch: pytest.MonkeyPatch) -> None:
