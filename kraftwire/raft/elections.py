@@ -75,6 +75,8 @@ def poll_candidate(state: RaftState, role: Candidate) -> None:
 
     A difference from Kafka, which waits a lost election's timeout out: a candidate that can no
     longer win waits at most the election back-off, as KIP-595 has it, and asks for pre-votes again.
+    One that had no pre-votes waits as Kafka does: with an older log than the others, it would begin
+    one epoch after the other, and each would put off the elections that others could win (L1).
     """
     if not state.may_stand:
         to_unattached(state, role.epoch, "not a voter any more", keep=True)
@@ -82,7 +84,8 @@ def poll_candidate(state: RaftState, role: Candidate) -> None:
     if role.votes.is_lost and role.retry_ms is None:
         backoff = state.config.timers.election_backoff_max_ms
         wait = state.random.randrange(backoff + 1)
-        role.retry_ms = min(role.deadline_ms, state.now + wait)
+        early_ms = min(role.deadline_ms, state.now + wait)
+        role.retry_ms = early_ms if role.has_pre_votes else role.deadline_ms
         wait_ms = role.retry_ms - state.now
         text = f"lost the election of epoch {role.epoch}, waits {wait_ms} ms"
         state.note(text, key="election-lost")
@@ -245,7 +248,8 @@ def handle_vote_response(state: RaftState, sent: Sent, response: VoteResponse) -
 def vote_failed(state: RaftState, sent: Sent, error: int) -> None:
     """A Vote request that could not be sent: a peer too old for pre-votes ends them (R-VOTE-10)."""
     if error == ErrorCode.UNSUPPORTED_VERSION and type(state.role) is Prospective:
-        to_candidate(state, f"{sent.destination.name} does not know pre-votes")
+        reason = f"{sent.destination.name} does not know pre-votes"
+        to_candidate(state, reason, has_pre_votes=False)
     else:
         settle_top_level(state, sent, error)
 

@@ -99,7 +99,11 @@ class Prospective:
 
 @dataclass(slots=True)
 class Candidate:
-    """Has voted for itself and asks for votes. `retry_ms` is set once the election is lost."""
+    """Has voted for itself and asks for votes.
+
+    `retry_ms` is set once the election is lost. `has_pre_votes` says whether a majority was ready
+    to vote for it: a peer may be too old to be asked.
+    """
 
     NAME: ClassVar[str] = "candidate"
     epoch: int
@@ -107,6 +111,7 @@ class Candidate:
     deadline_ms: int
     voted: ReplicaKey
     retry_ms: int | None = None
+    has_pre_votes: bool = True
     leader_id: ClassVar[int] = -1
     leader_endpoints: ClassVar[tuple[Endpoint, ...]] = ()
 

@@ -194,10 +194,11 @@ def to_prospective(state: RaftState, reason: str) -> None:
     _become(state, new, reason)
 
 
-def to_candidate(state: RaftState, reason: str) -> None:
+def to_candidate(state: RaftState, reason: str, *, has_pre_votes: bool = True) -> None:
     """Vote for oneself in the next epoch and ask for votes."""
     votes = Votes(state.voters, state.config.key)
     new = Candidate(state.role.epoch + 1, votes, state.random_timeout(), state.config.key)
+    new.has_pre_votes = has_pre_votes
     _become(state, new, reason)
     tell_listeners(state)
 

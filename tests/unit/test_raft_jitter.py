@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kraftwire.raft.effects import ElectionState
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.raft.effects import ElectionState, SendRequest
 from tests.support.raft_lone import Lone
 from tests.support.raft_talk import voted
 
@@ -38,16 +39,24 @@ def test_followers_of_a_dead_leader_stand_at_different_times() -> None:
     assert min(waits) >= Lone().config.timers.fetch_timeout_ms
 
 
-def _lost(seed: int) -> int:
+def _lost(seed: int, *, knows_pre_votes: bool = True) -> int:
     """How long a candidate waits that has just lost its election."""
     lone = Lone(seed=seed)
     lone.wait(_waits(lone))
-    for granted, epoch in ((True, 0), (False, 1)):
-        asked = [one for one in lone.asked if one.message.NAME == "VoteRequest"][-2:]
-        for sent in asked:
-            lone.answer(sent, voted(epoch, is_granted=granted))
+    if knows_pre_votes:
+        for sent in _votes_asked(lone):
+            lone.answer(sent, voted(0, is_granted=True))
+    else:
+        lone.fail(_votes_asked(lone)[0], ErrorCode.UNSUPPORTED_VERSION)
+        lone.wait(lone.config.timers.retry_backoff_max_ms)
+    for sent in _votes_asked(lone):
+        lone.answer(sent, voted(1, is_granted=False))
     assert lone.core.role == "candidate"
     return _waits(lone)
+
+
+def _votes_asked(lone: Lone) -> list[SendRequest]:
+    return [one for one in lone.asked if one.message.NAME == "VoteRequest"][-2:]
 
 
 def test_candidates_that_lost_try_again_at_different_times() -> None:
@@ -55,3 +64,15 @@ def test_candidates_that_lost_try_again_at_different_times() -> None:
     waits = [_lost(seed) for seed in _SEEDS]
     assert len(set(waits)) > _DISTINCT
     assert max(waits) <= Lone().config.timers.election_backoff_max_ms
+
+
+def test_candidates_without_pre_votes_wait_their_election_out() -> None:
+    """L1: one with an older log than the others would begin one epoch after the other.
+
+    Each of them puts off the election that another node could win, which waits for one to two
+    election timeouts; with a back-off of at most one timeout nobody else would ever stand.
+    """
+    timeout = Lone().config.timers.election_timeout_ms
+    waits = [_lost(seed, knows_pre_votes=False) for seed in _SEEDS]
+    assert min(waits) > timeout - Lone().config.timers.retry_backoff_max_ms - 1
+    assert len(set(waits)) > _DISTINCT

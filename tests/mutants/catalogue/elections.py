@@ -283,6 +283,16 @@ MUTANTS = (
         "tests/unit/test_raft_jitter.py",
     ),
     Mutant(
+        "a candidate without pre-votes tries again as early as one that had them",
+        "R-VOTE-12, L1",
+        Edit(
+            f"{_VOTES}:poll_candidate",
+            "early_ms if role.has_pre_votes else role.deadline_ms",
+            "early_ms",
+        ),
+        "tests/unit/test_raft_jitter.py",
+    ),
+    Mutant(
         "followers of a dead leader stand together",
         "R-ROLE-5, L1",
         Edit(
