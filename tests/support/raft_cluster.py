@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
+from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft import effects, events
 from kraftwire.raft.config import Handover, RaftConfig, RaftTimers
 from kraftwire.raft.core import RaftCore
@@ -95,6 +96,7 @@ class Cluster:
         self.replicas: dict[int, Replica] = {}
         self.software = dict.fromkeys(voters + self.observers, SOFTWARE)
         self.blocked: set[tuple[int, int]] = set()
+        self.without_pre_votes: set[int] = set()
         self.drop: Callable[[int, int, Message], bool] = lambda *_: False
         self.results: dict[int, effects.Effect] = {}
         self.notes: list[tuple[int, str]] = []
@@ -316,17 +318,22 @@ class Cluster:
             if sender not in self.replicas or self._runs[sender] != run:
                 return
             if response is None:
-                self.handle(sender, events.RequestFailed(effect.request_id, 8))
+                error = 35 if self._is_unknown(target, effect.message) else 8
+                self.handle(sender, events.RequestFailed(effect.request_id, error))
             else:
                 self.handle(sender, events.ResponseReceived(effect.request_id, response))
 
         if not self._passes(sender, target, effect.message):
             self._later(effect.timeout_ms, lambda: answer(None))
             return
-        if target not in self.replicas:
+        if target not in self.replicas or self._is_unknown(target, effect.message):
             self._later(self.latency_ms, lambda: answer(None))
             return
         self._later(self.latency_ms, lambda: self._deliver(sender, target, effect, answer))
+
+    def _is_unknown(self, target: int, message: Message) -> bool:
+        is_old = target in self.without_pre_votes and isinstance(message, VoteRequest)
+        return is_old and message.topics[0].partitions[0].pre_vote
 
     def _passes(self, sender: int, target: int, message: Message) -> bool:
         return (sender, target) not in self.blocked and not self.drop(sender, target, message)

@@ -190,6 +190,10 @@ class Script:
         for one in ids:
             self.cluster.software[int(one)] = "apache-kafka-java"
 
+    def do_old(self, *ids: str) -> None:
+        """`old 2`: nodes that know no pre-votes, as before Kafka 4.0; who asks them learns that."""
+        self.cluster.without_pre_votes |= {int(one) for one in ids}
+
     def do_status(self) -> list[str]:
         """`status`: what every node thinks."""
         lines = []
