@@ -217,9 +217,12 @@ def test_the_recorded_traffic_is_that_of_a_well_behaved_peer(quorum: MixedQuorum
     if sum("new=leader" in line for line in quorum.members[NODE].lines) < 2:
         pytest.skip("the tests before this one, in which our node leads, were not run")
     lines = capture(quorum)
-    assert [line["findings"] for line in lines if line["findings"]] == []
+    cut = {"cut-by-close", "incomplete"}
+    odd = [line for line in lines if line["findings"]]
+    # What a peer was sending when it was killed has no end.
+    assert [one for one in odd if sent_by_ours(quorum, one) or not found_in(one) <= cut] == []
     check_high_watermarks(lines)
-    check_no_hurry(lines)
+    check_no_hurry([line for line in lines if not sent_by_ours(quorum, line)])
     registrations = [line for line in lines if line["apiName"] == "BrokerRegistration"]
     refusals = {line["body"]["errorCode"] for line in registrations if is_response(line)}
     assert refusals == {ErrorCode.NOT_CONTROLLER}
@@ -227,7 +230,20 @@ def test_the_recorded_traffic_is_that_of_a_well_behaved_peer(quorum: MixedQuorum
     told = {line["body"]["errorCode"] for line in updates if is_response(line)}
     senders = {line["body"]["voterId"] for line in updates if not is_response(line)}
     assert told == {ErrorCode.NONE}
-    assert senders == {1, 2, NODE}
+    # A Java voter tells a leader about itself once in a fetch timeout: ours may not lead so long.
+    assert NODE in senders
+    assert senders & set(JAVAS)
+
+
+def sent_by_ours(quorum: MixedQuorum, line: dict[str, Any]) -> bool:
+    """Whether our node sent it: as the server of a response, or as the client of a request."""
+    serves = str(line["connection"]).endswith(f":{quorum.members[NODE].port}")
+    return serves is is_response(line)
+
+
+def found_in(line: dict[str, Any]) -> set[str]:
+    """The ids of its findings."""
+    return {finding["id"] for finding in line["findings"]}
 
 
 def is_response(line: dict[str, Any]) -> bool:
@@ -262,7 +278,8 @@ def fetched(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def check_no_hurry(lines: list[dict[str, Any]]) -> None:
-    """Without news, ours asks again after a pause: other than Java's when its leader resigns."""
+    """What ours was answered: without news it asks again after a pause, other than Java's voters
+    when their leader resigns."""
     errors: Counter[tuple[str, int]] = Counter()
     for line in lines:
         if line["apiName"] == "Fetch" and is_response(line):
