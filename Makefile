@@ -26,8 +26,9 @@ test: setup check
 # What is searched rather than tested: simulation, the timeless explorer, the exhaustive search, crash
 # images, real quorums under faults, some of the mutants. Each part gets its share of PROOF_SECONDS.
 PROOF_SECONDS ?= 1500
+PROOF_SEEDS ?= 0-9999
 proof: setup
-	$(BIN)/python -m tools.proof --seconds $(PROOF_SECONDS)
+	$(BIN)/python -m tools.proof --seconds $(PROOF_SECONDS) --seeds $(PROOF_SEEDS)
 
 check: setup
 	$(BIN)/ruff check .

@@ -19,8 +19,6 @@ from typing import Any
 
 __all__ = ["main"]
 
-_SEEDS = "0-999999"
-
 # From so many processor seconds on, simulated clusters have to reach every situation this often.
 _MARKS_FROM_S = 800
 _MARKS = 20
@@ -35,7 +33,8 @@ class Part:
     """A part of the proof.
 
     `share` is that of the whole time. `{seconds}` in the arguments is what it comes to, `{images}`
-    how many crash images fit into it, `{jobs}` the number of processors. `in_full` is added where
+    how many crash images fit into it, `{jobs}` the number of processors, `{seeds}` the seeds of
+    clusters. `in_full` is added where
     there is time for a search that must reach everything.
     """
 
@@ -49,14 +48,14 @@ PARTS = (
     Part(
         "simulation",
         0.37,
-        ("kraftwire", "sim", "run", "--seeds", _SEEDS, "--jobs", "{jobs}", "--within", "{seconds}",
-         "--json"),
+        ("kraftwire", "sim", "run", "--seeds", "{seeds}", "--jobs", "{jobs}", "--within",
+         "{seconds}", "--json"),
         in_full=("--require-marks", str(_MARKS)),
     ),
     Part(
         "timeless",
         0.21,
-        ("kraftwire", "sim", "timeless", "--seeds", _SEEDS, "--jobs", "{jobs}", "--within",
+        ("kraftwire", "sim", "timeless", "--seeds", "{seeds}", "--jobs", "{jobs}", "--within",
          "{seconds}", "--json"),
     ),
     Part("crash images", 0.16, ("tests.crash", "--images", "{images}")),
@@ -74,6 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run all parts; returns 1 if any of them failed."""
     parser = argparse.ArgumentParser(prog="python -m tools.proof", description=__doc__)
     parser.add_argument("--seconds", type=float, default=1500.0, help="for all parts (1500)")
+    parser.add_argument("--seeds", default="0-9999", help="of clusters, as far as they fit")
     parser.add_argument("--only", choices=[part.name for part in PARTS], help="one part alone")
     options = parser.parse_args(arguments)
     chosen = [part for part in PARTS if options.only in (None, part.name)]
@@ -81,18 +81,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures: dict[str, Any] = {}
     failed = []
     for part in chosen:
-        code, figures[part.name] = _run(part, options.seconds * part.share / whole)
+        code, figures[part.name] = _run(part, options.seconds * part.share / whole, options.seeds)
         if code:
             failed.append(part.name)
     print(json.dumps({"proof": figures, "failed": failed}), flush=True)
     return 1 if failed else 0
 
 
-def _run(part: Part, seconds: float) -> tuple[int, Any]:
+def _run(part: Part, seconds: float, seeds: str) -> tuple[int, Any]:
     """Run a part to its end; returns its exit code and its figures."""
     jobs = os.cpu_count() or 1
     images = int(min(_IMAGES_MAX, seconds * jobs * _IMAGES_PER_SECOND))
-    values = {"seconds": f"{seconds:.0f}", "images": str(images), "jobs": str(jobs)}
+    values = {
+        "seconds": f"{seconds:.0f}",
+        "images": str(images),
+        "jobs": str(jobs),
+        "seeds": seeds,
+    }
     arguments = part.arguments + (part.in_full if seconds * jobs >= _MARKS_FROM_S else ())
     command = [sys.executable, "-m", *(text.format(**values) for text in arguments)]
     print(f"\n{part.name}: {' '.join(command[1:])}", flush=True)
