@@ -22,7 +22,7 @@ from kraftwire.sim.plan.model import (
 __all__ = ["LENGTH_MS", "draw"]
 
 # How long the trouble lasts.
-LENGTH_MS = 60_000
+LENGTH_MS = 40_000
 
 # Kinds that only make sense in larger clusters.
 _NEEDS_THREE = {"split", "bridge"}
