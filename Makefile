@@ -45,7 +45,7 @@ interop: setup
 generate: setup
 	$(BIN)/python -m codegen generate
 
-# 2,000 clusters of a virtual minute each and the time after it, on all processors; with
+# 2,000 clusters of 40 virtual seconds each and the time after it, on all processors; with
 # SIM_SECONDS as many of them as fit, and how many those were.
 SIM_SECONDS ?=
 sim: setup

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from kraftwire.sim.run import run_plan
 from kraftwire.sim.shrink import shrink
 from tests.simulation.broken import half_commits
 
-# A cluster of four voters, whose first commit is wrong when half of them commit.
+# A cluster of four voters, in which a commit is wrong when half of them commit.
 _SEED = 80
 
 # The timeline has 60 lines; what broke, what is at odds, how the nodes stand and how to repeat it
@@ -34,7 +35,7 @@ def test_a_failing_seed_says_how_to_see_it_again(capsys: pytest.CaptureFixture[s
     assert json.loads(shown.out.splitlines()[0])["invariant"] == "S9"
     lines = shown.err.splitlines()
     assert len(lines) <= _LINES_MAX
-    assert any("> high watermark 1" in line for line in lines)
+    assert any(re.search(r"> high watermark \d+", line) for line in lines)
     assert any("must hold: what is committed is durable on a majority" in line for line in lines)
     assert shown.err.splitlines()[-1] == f"kraftwire sim run --seeds {_SEED}-{_SEED}"
 
