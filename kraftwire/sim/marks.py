@@ -69,12 +69,10 @@ SITUATIONS: Mapping[str, str] = {
     "slow flush": "a flush took long",
     "suspended with work": "a suspended process went on, and something had come in",
     "shut down": "a node left in good order",
-    "shut down late": "a node left before the quorum was ready",
     "hunted: elected": "a leader died just elected",
     "hunted: append": "a leader died just after an append",
     "hunted: fetch": "a leader died once one follower had fetched",
     "hunted: commit": "a leader died just after a commit",
-    "hunted: change": "a leader died just after it wrote other voters",
     "wiped: a voter": "a voter's disk was replaced",
     "wiped: an observer": "an observer's disk was replaced",
     # Snapshots and state machines
@@ -110,7 +108,6 @@ SITUATIONS: Mapping[str, str] = {
     "change settled: UNSUPPORTED_VERSION": "configured voters do not change",
     "change refused: NOT_LEADER_OR_FOLLOWER": "another node leads, or nobody",
     "change refused: REQUEST_TIMED_OUT": "another change was under way, or it took too long",
-    "change refused": "for another reason",
     "change unanswered": "an operator heard nothing",
     "change given up": "an operator lost patience",
     "change dropped": "an operator saw that it would be no good",
@@ -122,6 +119,9 @@ SITUATIONS: Mapping[str, str] = {
 
 # What so few clusters reach, or none, that no number can be asked of it.
 RARE: Mapping[str, str] = {
+    "shut down late": "a node left before the quorum was ready",
+    "hunted: change": "a leader died just after it wrote other voters",
+    "change refused": "for another reason",
     "nobody can be elected": "disks were lost that a majority needs",
     "note of an error": "a node wrote a line of level error",
     "resigned to prospective": "the only voter leads again",

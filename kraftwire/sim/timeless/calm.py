@@ -140,6 +140,16 @@ class Calm:
                 return True
         return False
 
+    def can_be_found(self) -> bool:
+        """Whether a node that knows no leader can learn of the present one.
+
+        Its bootstrap servers are the first voters. Once all of these are removed, nobody tells them
+        who leads either: configurations have to be kept up to date.
+        """
+        leader = self.leader()
+        initial = self.world.plan.voters
+        return leader is None or any(node.id <= initial for node in self.voters(leader))
+
     def state(self) -> str:
         """Where everybody is."""
         return "; ".join(

@@ -144,3 +144,10 @@ def test_the_command_prints_its_figures_as_json(capsys: pytest.CaptureFixture[st
     assert totals["clusters"] == 10
     assert totals["violations"] == 0
     assert totals["steps"] > 1000
+
+
+def test_a_leader_that_no_bootstrap_server_knows_need_not_be_found() -> None:
+    """Operators have removed both voters that everybody asks for the leader."""
+    outcome = explore(draw(9635))
+    assert outcome.invariant == ""
+    assert outcome.marks["no bootstrap server is a voter"] == 1
