@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kraftwire.sim.cluster import Cluster
     from kraftwire.sim.machine import Machine
 
-__all__ = ["check_liveness"]
+__all__ = ["can_elect", "check_liveness", "takes_observers_along"]
 
 _STEP_MS = 20
 _CATCH_UP_MS = 5_000
@@ -34,16 +34,21 @@ _DRIFT = 1.3
 _EPOCHS_PER_LOSS_MAX = 6
 
 
-def check_liveness(cluster: Cluster) -> None:
+def check_liveness(cluster: Cluster) -> bool:
     """Heal a cluster and see that it recovers, goes on, and copes with one loss after another.
 
-    Disks that were replaced may have taken a quorum's majority with them, by an operator's mistake:
+    Returns: False if the cluster needs an operator.
+
+    Disks that were replaced may have taken a quorum's majority with them, by an operator's mistake,
+    and a voter that does not know of its removal may take the observers along into later epochs:
     then there is nothing more to see.
     """
     try:
         _check(_Phase(cluster))
-    except _LostError:
-        cluster.marks.hit("nobody can be elected")
+    except _LostError as lost:
+        cluster.marks.hit(str(lost))
+        return False
+    return True
 
 
 def _check(phase: _Phase) -> None:
@@ -61,7 +66,7 @@ def _check(phase: _Phase) -> None:
 
 
 class _LostError(Exception):
-    """No replica has a log by which it could be elected."""
+    """The cluster needs an operator. Its text is the situation."""
 
 
 class _Phase:
@@ -233,12 +238,29 @@ class _Phase:
     def _wait(self, invariant: str, problem: str, limit_ms: int, done: Callable[[], bool]) -> None:
         scheduler = self.cluster.scheduler
         end = scheduler.now + limit_ms * MS
+        period = 2 * self.election_ms * MS
+        look, seen = scheduler.now + period, -1
         while not done():
-            if scheduler.now >= end:
-                if not can_elect(self.cluster.histories):
-                    raise _LostError
+            is_over = scheduler.now >= end
+            if is_over and not can_elect(self.cluster.histories):
+                raise _LostError("nobody can be elected")
+            if is_over or scheduler.now >= look:
+                # What lasted this long under one leader ends by nothing but an operator.
+                look += period
+                before, seen = seen, self._epoch_without_observers()
+                if seen >= 0 and (is_over or seen == before):
+                    raise _LostError("a removed voter takes the observers along")
+            if is_over:
                 raise Violation(invariant, f"{problem}, {limit_ms} ms")
             scheduler.run_until(scheduler.now + _STEP_MS * MS)
+
+    def _epoch_without_observers(self) -> int:
+        """The epoch of the leader if a removed voter takes the observers along, else -1."""
+        leaders = self.cluster.leaders()
+        process = leaders[-1].process if leaders else None
+        if process is None or not takes_observers_along(self.cluster):
+            return -1
+        return process.epoch
 
     def _pass(self, time_ms: int) -> None:
         scheduler = self.cluster.scheduler
@@ -297,6 +319,27 @@ def can_elect(histories: Histories) -> bool:
     return any(
         log.may_stand and log.force.has_majority(one.key for one in logs if one.last <= log.last)
         for log in logs
+    )
+
+
+def takes_observers_along(cluster: Cluster) -> bool:
+    """Whether a voter without pre-votes that missed its removal keeps others from their leader.
+
+    Some peer in its outdated set knows no pre-votes, so it stands at once, epoch after epoch
+    (R-VOTE-10). Whom it asks follows into these epochs, and its fetches are refused by the leader
+    of the earlier one. That learns nothing by them, in Kafka neither.
+    """
+    leaders = cluster.leaders()
+    if not leaders or leaders[-1].process is None:
+        return False
+    leader = leaders[-1].process
+    running = [one.process for one in cluster.machines.values() if one.process is not None]
+    late = [one for one in running if one.core.epoch > leader.core.epoch]
+    is_heard = any(one.id in leader.core.voters.voters for one in late)
+    sets = [one.core.voters.voters for one in late if one.core.is_voter]
+    return len(late) > 1 and not is_heard and any(
+        leader.id not in voters and any(voter in cluster.plan.old_peers for voter in voters)
+        for voters in sets
     )
 
 

@@ -113,8 +113,7 @@ def run_plan(plan: Plan, timeline: Timeline | None = None) -> Outcome:
     gc.disable()
     try:
         cluster.run()
-        check_liveness(cluster)
-        cluster.check_end()
+        cluster.check_end(is_whole=check_liveness(cluster))
     except Violation as violation:
         outcome.invariant, outcome.detail = violation.invariant, violation.detail
         outcome.odds = violation.odds

@@ -87,7 +87,7 @@ def test_operators_get_what_they_want_and_are_told_so() -> None:
     assert cluster.histories.force.voters == tuple(cluster.members.key(n) for n in (2, 3, 4))
     assert cluster.marks.counts["change done: add"] == 1
     assert cluster.marks.counts["change done: remove"] == 1
-    check_liveness(cluster)
+    assert check_liveness(cluster)
 
 
 def test_a_replaced_voter_comes_back() -> None:
@@ -132,7 +132,7 @@ def test_a_node_of_another_cluster_is_refused() -> None:
     """It takes voters of this one for its own, asks them, and learns nothing."""
     cluster = Cluster(replace(PLAN, stranger=True))
     cluster.run()
-    check_liveness(cluster)
+    assert check_liveness(cluster)
     (stranger,) = cluster.strangers
     assert cluster.marks.counts["stranger refused"] > 0
     assert stranger.process is not None
@@ -154,4 +154,4 @@ def test_a_slow_state_machine_gets_everything_all_the_same() -> None:
     cluster = Cluster(replace(PLAN, with_listener=True, slow_ms=3_000))
     cluster.run()
     assert cluster.marks.counts["state machine lagged"] > 0
-    check_liveness(cluster)
+    assert check_liveness(cluster)

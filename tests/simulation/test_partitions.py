@@ -45,8 +45,8 @@ class _Seen:
 
     def heals(self) -> None:
         """Once all links are back the cluster is as ever, and nothing is lost."""
-        check_liveness(self.cluster)
-        self.cluster.check_end()
+        assert check_liveness(self.cluster)
+        self.cluster.check_end(is_whole=True)
 
 
 def _epoch(cluster: Cluster) -> int:

@@ -1,0 +1,56 @@
+"""A voter that does not know of its removal, and whose peers know no pre-votes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kraftwire.sim.clock import MS
+from kraftwire.sim.cluster import Cluster
+from kraftwire.sim.liveness import check_liveness, takes_observers_along
+from kraftwire.sim.operators import Step
+from kraftwire.sim.plan import DYNAMIC, Plan, Weather
+
+_VOTE = 52
+
+
+def _all_voters_replaced(old_peers: Mapping[int, Mapping[int, int]]) -> Cluster:
+    """Node 4 is the only voter left; node 1 was cut off before that, and is back."""
+    plan = Plan(1, 3, 1, 5_000, Weather(), (), appends_per_second=1, skew_ms=(0,), quorum=DYNAMIC,
+                old_peers=old_peers)  # fmt: skip
+    cluster = Cluster(plan)
+    cluster.run()
+    links = [link for node in (2, 3, 4) for link in ((1, node), (node, 1))]
+    cluster.network.block(links, 1)
+    keys = {node: cluster.members.key(node) for node in (1, 2, 3, 4)}
+    cluster.operators.begin(
+        Step("add", keys[4]), *(Step("remove", keys[node]) for node in (1, 2, 3))
+    )
+    _pass(cluster, 60_000)
+    assert cluster.histories.force.voters == (keys[4],)
+    cluster.network.block(links, -1)
+    return cluster
+
+
+def _pass(cluster: Cluster, time_ms: int) -> None:
+    cluster.scheduler.run_until(cluster.scheduler.now + time_ms * MS)
+
+
+def test_it_takes_the_observers_along_where_a_peer_knows_no_pre_votes() -> None:
+    """The leader never hears of the later epochs, and the observers' fetches are refused."""
+    cluster = _all_voters_replaced({3: {_VOTE: 1}})
+    _pass(cluster, 20_000)
+    assert takes_observers_along(cluster)
+    cluster.operators.begin(Step("add", cluster.members.key(1)))
+    assert not check_liveness(cluster)
+    cluster.check_end(is_whole=False)
+    assert cluster.marks.counts["a removed voter takes the observers along"] == 1
+
+
+def test_it_harms_nobody_where_all_know_pre_votes() -> None:
+    """Nobody gives it a pre-vote, so it has time to find the leader and learns of its removal."""
+    cluster = _all_voters_replaced({})
+    _pass(cluster, 20_000)
+    assert not takes_observers_along(cluster)
+    cluster.operators.begin(Step("add", cluster.members.key(1)))
+    assert check_liveness(cluster)
+    assert cluster.marks.counts["change done: add"] >= 2
