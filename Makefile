@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SPARK := $(VENV)/.spark
 
-.PHONY: setup demo test proof check bench interop generate sim nemesis
+.PHONY: setup spark demo test proof check bench interop generate sim nemesis
 
 setup: $(STAMP)
 
@@ -15,12 +16,23 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m compileall -q kraftwire
 	touch $@
 
+# Spark's extra, about 450 MB: for the pipeline, where Java 17 or later is.
+spark: $(SPARK)
+
+$(SPARK): $(STAMP)
+	@if java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])'; then \
+	  echo "installing Spark's extra (about 450 MB)"; \
+	  $(BIN)/python -m pip install --quiet --editable '.[spark]' && touch $@; \
+	else \
+	  echo "no Java 17: the pipeline on Spark is left out"; \
+	fi
+
 demo: setup
 	@$(BIN)/python -m tools.demo
 
 # For people: all tests, spread over two processors. In the order of the folders, which has the long
 # stories with real Kafka before the many short unit tests: so both processors end at the same time.
-test: setup check
+test: setup check spark
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 # What is searched rather than tested: simulation, the timeless explorer, the exhaustive search, crash

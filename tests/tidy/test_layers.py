@@ -32,6 +32,9 @@ LIBRARIES = {
     "construct": {"decode"},
     "cramjam": {"records", "decode"},
     "pyspark": {"spark"},
+    "pyarrow": {"spark"},
+    "numpy": {"spark"},
+    "bokeh": {"spark"},
     "pytest": {"testing"},
 }
 

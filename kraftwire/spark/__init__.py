@@ -1,0 +1,25 @@
+"""Captures, log directories and live quorums as Spark tables.
+
+Needs the extra `kraftwire[spark]` and Java 17. Importing this package loads none of its libraries.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["register"]
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("kafka-capture")`, `format("kafka-log")` and `format("kraft-metadata")` known.
+
+    Switches filter pushdown for Python data sources on, which these sources need.
+    """
+    from kraftwire.spark.sources import SOURCES
+
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    for source in SOURCES:
+        spark.dataSource.register(source)

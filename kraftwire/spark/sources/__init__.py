@@ -1,0 +1,12 @@
+"""The data sources that `kraftwire.spark.register` makes known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSource
+
+__all__ = ["SOURCES"]
+
+SOURCES: tuple[type[DataSource], ...] = ()
