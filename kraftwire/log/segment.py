@@ -82,12 +82,17 @@ class Segment:
         return self.batches.epochs[-1] if len(self.batches) else -1
 
     def must_roll(self, size: int, last_offset: int, max_timestamp: int) -> bool:
-        """Whether batches of this size, last offset and largest timestamp begin a new segment."""
+        """Whether batches of this size, last offset and largest timestamp begin a new segment.
+
+        An empty one takes whatever comes, since its successor would have the same name.
+        """
+        if not self.size:
+            return False
         if self.size > self._settings.segment_bytes - size:
             return True
         # Kafka goes by the clock if the first batch has no timestamp; the quorum's batches do.
         waited = max_timestamp - self.first_timestamp if self.first_timestamp >= 0 else 0
-        if self.size and waited > self._settings.segment_ms:
+        if waited > self._settings.segment_ms:
             return True
         if self.offsets.is_full or self.times.is_full:
             return True

@@ -145,7 +145,7 @@ class _Phase:
         epoch = self._epoch()
         timers, events = dict(cluster.timer_counts), cluster.events
         self._pass(_IDLE_MS)
-        if self._epoch() != epoch:
+        if self._epoch() != epoch or not cluster.leaders():
             raise Violation("L1", f"epoch {epoch} ended without a reason")
         for node in cluster.machines:
             count = cluster.timer_counts[node] - timers.get(node, 0)

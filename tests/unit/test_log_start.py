@@ -228,3 +228,20 @@ def test_a_log_that_starts_at_its_end_goes_on_in_a_new_epoch(partition: Path) ->
     again = _open(folder)
     assert (again.end_offset, again.epochs()[-1]) == (82, (6, 80))
     again.close()
+
+
+def test_a_batch_larger_than_a_segment_gets_one_of_its_own(tmp_path: Path) -> None:
+    """Also in an empty log: a second segment of the same name would go with the first one."""
+    log = _open(tmp_path)
+    large = append(log, 3, epoch=1, size=2 * _SETTINGS.segment_bytes)
+    assert _bases(tmp_path) == [0]
+    more = append(log, 3, epoch=1, size=2 * _SETTINGS.segment_bytes)
+    assert _bases(tmp_path) == [0, 3]
+    log.flush()
+    put_snapshot(tmp_path / f"{TOPIC}-0", 2, 1)
+    log.drop_prefix(2)
+    assert _all(log, 2) == large + more
+    log.close()
+    again = _open(tmp_path)
+    assert _all(again, 2) == large + more
+    again.close()
