@@ -84,6 +84,16 @@ MUTANTS = (
         "tests/unit/test_log_power.py",
     ),
     Mutant(
+        "an empty segment rolls for a large batch",
+        "D7, S12",
+        Edit(
+            "kraftwire.log.segment:Segment.must_roll",
+            "if not self.size:",
+            "if self.size < 0:",
+        ),
+        "tests/unit/test_log_start.py",
+    ),
+    Mutant(
         "a log goes on after its disk has failed",
         "D9",
         Edit(f"{_LOG}.append", "self._ensure_usable()", "pass"),
