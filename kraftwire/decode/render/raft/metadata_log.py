@@ -7,7 +7,7 @@ choice of records that are worth a line.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from kraftwire.decode.render.raft.highlights import Topics, highlight
@@ -19,7 +19,7 @@ from kraftwire.records.json_form import decode_record
 from kraftwire.records.reader import Batch, read_batches
 from kraftwire.records.record import Record
 
-__all__ = ["MetadataLog", "Place"]
+__all__ = ["Extent", "MetadataLog", "Place"]
 
 _FAMILY = "metadata"
 _PROBLEM_COUNT_MAX = 20
@@ -35,6 +35,15 @@ class Place:
     offset: int
     epoch: int
     time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Where a batch stands in the log."""
+
+    base_offset: int
+    last_offset: int
+    epoch: int
 
 
 class MetadataLog:
@@ -80,23 +89,45 @@ class MetadataLog:
 
     def see_batch(self, batch: Batch, time: float | None = None) -> None:
         """Read one batch, unless it was read before; `time` is when a frame brought it."""
-        base_offset = getattr(batch, "base_offset", -1)
         epoch = batch.partition_leader_epoch
-        if base_offset < self._next_offset:
-            if epoch <= self._epoch:
-                return
-            self._note_truncation(base_offset, epoch, time or batch.max_timestamp / 1000)
-        if self._summary.first_offset is None:
-            self._summary.first_offset = base_offset
-        self._next_offset, self._epoch = batch.last_offset + 1, epoch
-        self._summary.end_offset = self._next_offset
-        self._summary.batches += 1
+        extent = Extent(getattr(batch, "base_offset", -1), batch.last_offset, epoch)
+        if not self._goes_on(extent, time or batch.max_timestamp / 1000):
+            return
         rows, damage = batch.salvage()
         if damage is not None:
             self._note_problem(str(damage))
         for row in rows:
             at = _time_of(row.timestamp / 1000, time)
             self._record(row, Place(row.offset, epoch, at), is_control=batch.is_control)
+
+    def see_control_records(
+        self, extent: Extent, records: Iterable[tuple[Decoded, int, float]], time: float | None
+    ) -> None:
+        """Take note of a batch that somebody else has read, and of its control records.
+
+        Shape: `records` are (record, offset, seconds since the epoch when it was written), and
+        `time` is when a frame brought the batch.
+        """
+        rows = list(records)
+        written = rows[0][2] if rows else 0.0
+        if not self._goes_on(extent, time or written):
+            return
+        for decoded, offset, at in rows:
+            self._counts[decoded.type] += 1
+            self._on_control(decoded, Place(offset, extent.epoch, _time_of(at, time)))
+
+    def _goes_on(self, extent: Extent, time: float) -> bool:
+        """Whether a batch is news; if so, the log ends with it from now on."""
+        if extent.base_offset < self._next_offset:
+            if extent.epoch <= self._epoch:
+                return False
+            self._note_truncation(extent.base_offset, extent.epoch, time)
+        if self._summary.first_offset is None:
+            self._summary.first_offset = extent.base_offset
+        self._next_offset, self._epoch = extent.last_offset + 1, extent.epoch
+        self._summary.end_offset = self._next_offset
+        self._summary.batches += 1
+        return True
 
     def summary(self) -> LogSummary:
         """All that was read so far."""

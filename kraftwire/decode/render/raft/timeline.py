@@ -6,7 +6,7 @@ decides nothing about the protocol and keeps no frame.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
@@ -17,7 +17,7 @@ from kraftwire.decode.render.raft.elections import Elections
 from kraftwire.decode.render.raft.endings import Endings
 from kraftwire.decode.render.raft.leaders import Leaders
 from kraftwire.decode.render.raft.members import Members
-from kraftwire.decode.render.raft.metadata_log import MetadataLog, Place
+from kraftwire.decode.render.raft.metadata_log import Extent, MetadataLog, Place
 from kraftwire.decode.render.raft.model import Event, Silence, Story
 from kraftwire.decode.render.raft.nodes import Nodes
 from kraftwire.decode.render.raft.progress import Progress
@@ -100,6 +100,20 @@ class Timeline:
         """Take note of a batch of a metadata log; its records tell the time."""
         self._note_batch(batch)
         self._log.see_batch(batch)
+
+    def see_control_records(
+        self, extent: Extent, records: Iterable[tuple[Decoded, int, float]], time: float | None
+    ) -> None:
+        """Take note of a batch of the metadata log that somebody else has read.
+
+        Shape: as of `MetadataLog.see_control_records`; without `time` the records tell it.
+        """
+        rows = list(records)
+        for _, _, written in rows if time is None else ():
+            self._note_time(written)
+        self._log.see_control_records(extent, rows, time)
+        if time is not None:
+            self._progress.see_records(extent.last_offset + 1, time)
 
     def see_snapshot_batch(self, file: str, batch: Batch) -> None:
         """Take note of a batch of a snapshot file."""

@@ -1,0 +1,180 @@
+"""The story of a quorum from rows: exchanges and batches of a table instead of frames of a run.
+
+Owns the order of requests and responses, which share a row but not a time, and where each event was
+seen. Decodes the bytes of a row itself, so rows can come from another process.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from kraftwire.decode.body.bodies import decode_payload
+from kraftwire.decode.render.raft.metadata_log import Extent
+from kraftwire.decode.render.raft.model import Event, Story
+from kraftwire.decode.render.raft.sighting import QUORUM_APIS, Sighting
+from kraftwire.decode.render.raft.timeline import Timeline
+from kraftwire.records.decoded import Decoded
+from kraftwire.wire.message import Message
+
+__all__ = ["BatchRow", "ExchangeRow", "QuorumRows", "Seen", "stories"]
+
+_SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    """A batch of the metadata log; `records` are its control records with offset and time."""
+
+    extent: Extent
+    records: tuple[tuple[Decoded, int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeRow:
+    """A request with its response, None if that was not captured.
+
+    Shape: `request` and `response` are header and body without the length; `batches` are those in
+    the response, where their bytes were cut away. Units: `time_ns` nanoseconds since the epoch of
+    the request, `latency_ns` from there to the response.
+    """
+
+    time_ns: int
+    connection: str
+    api_key: int
+    api_version: int
+    correlation_id: int
+    request: bytes
+    response: bytes | None = None
+    latency_ns: int | None = None
+    file: str = ""
+    position: int = 0
+    response_position: int | None = None
+    cluster: str | None = None
+    batches: tuple[BatchRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An event and where its first frame lies; `file` is empty where no frame shows it."""
+
+    event: Event
+    file: str = ""
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A response that waits for its time, with the request that it answers."""
+
+    row: ExchangeRow
+    request: Message | None
+    time_ns: int
+    position: int
+
+
+class QuorumRows:
+    """Tells the story of one cluster.
+
+    Order: `see` exchanges by time and, for the same time, by position; `see_batch` the batches of
+    log files by offset; then ask for the `story`, or for its events with `seen`, once.
+    """
+
+    def __init__(self) -> None:
+        self._timeline = Timeline()
+        self._waiting: list[tuple[int, int, int, _Answer]] = []
+        self._count = 0
+        self._places = _Places()
+
+    def see(self, row: ExchangeRow) -> None:
+        """Take note of an exchange."""
+        self._answer_before(row.time_ns, row.position)
+        time = row.time_ns / _SECOND_NS
+        body = _body(row.request, row) if row.api_key in QUORUM_APIS else None
+        self._timeline.see(
+            Sighting(time, row.connection, row.api_key, True, body, row.correlation_id)
+        )
+        self._places.note(time, row.file, row.position)
+        if row.response is None or row.latency_ns is None:
+            return
+        position = row.position if row.response_position is None else row.response_position
+        answer = _Answer(row, body, row.time_ns + row.latency_ns, position)
+        self._count += 1
+        heappush(self._waiting, (answer.time_ns, position, self._count, answer))
+
+    def see_batch(self, batch: BatchRow) -> None:
+        """Take note of a batch of a log file; its records tell the time."""
+        self._timeline.see_control_records(batch.extent, batch.records, None)
+
+    def story(self) -> Story:
+        """All of it, in order of time."""
+        self._answer_before(None, 0)
+        return self._timeline.story()
+
+    def seen(self) -> Iterator[Seen]:
+        """The events of the story, each with the place of its first frame."""
+        for event in self.story().events:
+            file, position = self._places.find(event.time)
+            yield Seen(event, file, position)
+
+    def _answer_before(self, time_ns: int | None, position: int) -> None:
+        waiting = self._waiting
+        while waiting and (time_ns is None or waiting[0][:2] <= (time_ns, position)):
+            self._answer(heappop(waiting)[3])
+
+    def _answer(self, answer: _Answer) -> None:
+        row, time = answer.row, answer.time_ns / _SECOND_NS
+        if row.response is None:
+            return
+        body = _body(row.response, row, is_request=False) if row.api_key in QUORUM_APIS else None
+        asked = None if answer.request is None else row.time_ns / _SECOND_NS
+        self._timeline.see(
+            Sighting(
+                time, row.connection, row.api_key, False, body, row.correlation_id,
+                answer.request, asked,
+            )
+        )
+        for batch in row.batches:
+            self._timeline.see_control_records(batch.extent, batch.records, time)
+        self._places.note(time, row.file, answer.position)
+
+
+class _Places:
+    """Where the first frame of every moment lies: 20 bytes a frame, as a capture has millions."""
+
+    def __init__(self) -> None:
+        self._times = array("d")
+        self._positions = array("q")
+        self._files = array("i")
+        self._numbers: dict[str, int] = {}
+
+    def note(self, time: float, file: str, position: int) -> None:
+        """Note a frame. Order: by time."""
+        if self._times and self._times[-1] >= time:
+            return
+        self._times.append(time)
+        self._positions.append(position)
+        self._files.append(self._numbers.setdefault(file, len(self._numbers)))
+
+    def find(self, time: float) -> tuple[str, int]:
+        """File and position of the frame of a moment; an empty file if there was none."""
+        index = bisect_left(self._times, time)
+        if index == len(self._times) or self._times[index] != time:
+            return "", 0
+        return list(self._numbers)[self._files[index]], self._positions[index]
+
+
+def stories(rows: Iterable[ExchangeRow]) -> dict[str | None, Story]:
+    """The story of every cluster, by its id. Order: rows by time."""
+    quorums: dict[str | None, QuorumRows] = {}
+    for row in rows:
+        quorums.setdefault(row.cluster, QuorumRows()).see(row)
+    return {cluster: quorum.story() for cluster, quorum in quorums.items()}
+
+
+def _body(data: bytes, row: ExchangeRow, *, is_request: bool = True) -> Message | None:
+    api = row.api_key, row.api_version
+    return decode_payload(data, is_request=is_request, api=api).body
