@@ -16,7 +16,7 @@ from kraftwire.sim.plan import Plan, draw
 from kraftwire.sim.timeline import Timeline
 from kraftwire.sim.violation import BUGS, as_violation
 
-__all__ = ["Outcome", "Totals", "run_plan", "run_seed", "run_seeds", "timeline_of"]
+__all__ = ["Outcome", "Totals", "run_plan", "run_seed", "run_seeds"]
 
 _NETWORK_FAULTS = ("dropped", "duplicated", "delayed", "connection reset", "slow flush")
 
@@ -124,10 +124,3 @@ def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Generator[Outcome, None, N
     # A forked child has all modules already; nothing here has threads.
     with get_context("fork").Pool(jobs) as pool:
         yield from pool.imap(run_seed, seeds, chunksize=4)
-
-
-def timeline_of(plan: Plan, lines: int = 60) -> list[str]:
-    """Run a plan once more and write down how it ends."""
-    timeline = Timeline(lines)
-    outcome = run_plan(plan, timeline)
-    return [*timeline.lines, f"{outcome.invariant}: {outcome.detail}"]

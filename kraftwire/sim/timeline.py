@@ -54,11 +54,6 @@ class Timeline:
         self._count = 0
         self._asked: dict[tuple[int, int], int] = {}
 
-    @property
-    def lines(self) -> list[str]:
-        """What is told of the run."""
-        return self.told(frozenset())
-
     def told(self, at_odds: frozenset[int]) -> list[str]:
         """What is told of the run, above all of these nodes, in at most `size` lines."""
         return excerpt(self._lines, self.size, at_odds, self._count - len(self._lines))
