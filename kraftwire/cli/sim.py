@@ -139,8 +139,8 @@ def replay(plan: Path, lines: int) -> int:
 def _report(outcome: Outcome, *, as_json: bool, in_full: bool) -> None:
     """Say what broke and how to see it again."""
     if as_json:
-        row = violation_json(outcome.seed, outcome.invariant, outcome.detail, outcome.odds)
-        print(json.dumps(row), flush=True)
+        row = violation_json(outcome.invariant, outcome.detail, outcome.odds)
+        print(json.dumps({"seed": outcome.seed, **row}), flush=True)
     if in_full:
         lines = story(draw(outcome.seed))
     else:
