@@ -17,12 +17,13 @@ from kraftwire.cli.sim_exhaust import exhaust
 from kraftwire.cli.sim_options import SEED_MAX, progress, seeds_option, violation_json
 from kraftwire.cli.sim_timeless import timeless
 from kraftwire.errors import UsageError
+from kraftwire.sim.excerpt import LINES_MAX
 from kraftwire.sim.headline import headline
 from kraftwire.sim.marks import SITUATIONS, missing
 from kraftwire.sim.plan import Plan, draw
 from kraftwire.sim.run import Outcome, Totals, run_plan, run_seeds
 from kraftwire.sim.shrink import shrink as shrunk
-from kraftwire.sim.story import LINES_MAX, story
+from kraftwire.sim.story import story
 
 __all__ = ["sim"]
 
@@ -139,8 +140,8 @@ def replay(plan: Path, lines: int) -> int:
 def _report(outcome: Outcome, *, as_json: bool, in_full: bool) -> None:
     """Say what broke and how to see it again."""
     if as_json:
-        row = violation_json(outcome.seed, outcome.invariant, outcome.detail, outcome.odds)
-        print(json.dumps(row), flush=True)
+        row = violation_json(outcome.invariant, outcome.detail, outcome.odds)
+        print(json.dumps({"seed": outcome.seed, **row}), flush=True)
     if in_full:
         lines = story(draw(outcome.seed))
     else:

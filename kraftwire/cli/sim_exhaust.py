@@ -11,13 +11,11 @@ import sys
 
 import click
 
-from kraftwire.cli.sim_options import progress
+from kraftwire.cli.sim_options import progress, violation_json
 from kraftwire.errors import UsageError
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.search import Found, search
 from kraftwire.sim.exhaust.story import replay, story
-from kraftwire.sim.invariants import meaning
-from kraftwire.sim.violation import Violation
 
 __all__ = ["exhaust"]
 
@@ -75,21 +73,14 @@ def exhaust(
     found = search(
         bounds, states, within, shown=lambda one: shown(one.states, f"{one.depth} steps deep")
     )
-    if found.violation is not None:
+    violation = found.violation
+    if violation is not None:
         if as_json:
-            print(json.dumps(_row(found.violation)), flush=True)
+            row = violation_json(violation.invariant, violation.detail, violation.odds)
+            print(json.dumps(row), flush=True)
         print("\n".join(story(bounds, found.path)), file=sys.stderr)
     print(json.dumps(found.to_json()) if as_json else _summary(found))
-    return _FAILED if found.violation is not None else 0
-
-
-def _row(violation: Violation) -> dict[str, object]:
-    return {
-        "invariant": violation.invariant,
-        "meaning": meaning(violation.invariant),
-        "detail": violation.detail,
-        "odds": list(violation.odds),
-    }
+    return _FAILED if violation is not None else 0
 
 
 def _tell(bounds: Bounds, path: tuple[int, ...]) -> int:

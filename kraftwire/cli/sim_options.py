@@ -34,12 +34,9 @@ seeds_option = click.option(
 )
 
 
-def violation_json(
-    seed: int, invariant: str, detail: str, odds: tuple[str, ...]
-) -> dict[str, object]:
-    """A violation as `--json` prints it."""
+def violation_json(invariant: str, detail: str, odds: tuple[str, ...]) -> dict[str, object]:
+    """A violation as `--json` prints it, after the seed where there is one."""
     return {
-        "seed": seed,
         "invariant": invariant,
         "meaning": meaning(invariant),
         "detail": detail,

@@ -62,8 +62,8 @@ def _report(outcome: Outcome, *, as_json: bool, in_full: bool) -> None:
     """Say what broke, how it comes to it, and how to see it again."""
     seed, invariant = outcome.seed, outcome.invariant
     if as_json:
-        row = violation_json(seed, invariant, outcome.detail, outcome.odds)
-        print(json.dumps(row), flush=True)
+        row = violation_json(invariant, outcome.detail, outcome.odds)
+        print(json.dumps({"seed": seed, **row}), flush=True)
     if in_full:
         lines = story(*shrink(draw(seed), outcome.path, invariant))
     else:

@@ -15,8 +15,10 @@ from kraftwire.raft import effects as do
 from kraftwire.raft import events
 from kraftwire.sim import words
 
-__all__ = ["Line", "Weight", "excerpt", "kind_of", "peer_of", "weight_of"]
+__all__ = ["LINES_MAX", "Line", "Weight", "cut", "excerpt", "kind_of", "peer_of", "weight_of"]
 
+# What fits on a screen: lines of what happened, and characters in a line.
+LINES_MAX = 60
 _WIDTH = 180
 
 # The same thing is told so many times at most.
@@ -79,8 +81,12 @@ class Line:
     text: Callable[[], str]
 
     def __str__(self) -> str:
-        line = f"{self.head}{self.text()}"
-        return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 4]} ..."
+        return cut(f"{self.head}{self.text()}")
+
+
+def cut(line: str) -> str:
+    """A line as far as it fits on a screen."""
+    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 4]} ..."
 
 
 def weight_of(effects: Iterable[do.Effect]) -> Weight:

@@ -1,4 +1,4 @@
-"""The few lines that say what broke: they read the same in every kind of simulation."""
+"""The lines that say what broke: they read the same in every kind of simulation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from kraftwire.sim.invariants import meaning
 
-__all__ = ["headline", "is_of_elections", "nodes_named", "titled"]
+__all__ = ["ending", "headline", "is_of_elections", "nodes_named"]
 
 # How texts about a violation name a node: at their start, or after one of these words.
 _NODE = re.compile(r"(?:^|\b(?:at|candidate|leader|node|says|voter) )(\d+)\b")
@@ -19,16 +19,27 @@ _FIELD = re.compile(r"\b(\w+)=")
 _ELECTIONS = {"S1", "S2", "S3", "S4", "S17", "S18", "S19", "S20"}
 
 
+def ending(
+    title: str, invariant: str, detail: str, odds: Sequence[str], nodes: Sequence[str]
+) -> list[str]:
+    """What follows a timeline: which run it was, what broke, how the nodes stand."""
+    return [
+        title,
+        *headline(invariant, detail, odds),
+        *_titled("how the nodes stand, those at odds first", nodes),
+    ]
+
+
 def headline(invariant: str, detail: str, odds: Sequence[str]) -> list[str]:
     """A violation: the invariant with what happened, what must hold, and what is at odds."""
     return [
         f"{invariant}: {_plain(detail)}",
         f"    must hold: {meaning(invariant)}",
-        *titled("at odds", [_plain(line) for line in odds]),
+        *_titled("at odds", [_plain(line) for line in odds]),
     ]
 
 
-def titled(title: str, lines: Sequence[str]) -> list[str]:
+def _titled(title: str, lines: Sequence[str]) -> list[str]:
     """Lines under a title; nothing if there are none."""
     return [f"    {title}:", *(f"        {line}" for line in lines)] if lines else []
 

@@ -134,12 +134,16 @@ class Process:
 
     def _handle_foreign(self, event: RequestReceived) -> None:
         """A request of another cluster changes nothing. S17."""
-        deadline, before = self.core.deadline_ms, self._standing()
-        was_due = deadline is not None and deadline <= self.clock.read(self.scheduler.now)
+        was_due, before = self._is_due(), self._standing()
         self.handle(event)
         if not was_due and self.is_running and self._standing() != before:
             now = self._standing()
             raise Violation("S17", f"another cluster changed {self.id} from {before} to {now}")
+
+    def _is_due(self) -> bool:
+        """Whether the core's timer has run out, so that any event lets the core act on it."""
+        deadline = self.core.deadline_ms
+        return deadline is not None and deadline <= self.clock.read(self.scheduler.now)
 
     def _standing(self) -> tuple[object, ...]:
         """What others may have an influence on."""
@@ -148,8 +152,7 @@ class Process:
         return core.role, core.epoch, core.leader_id, core.voted, core.voters, *log
 
     def _handle_pre_vote(self, message: VoteRequest, event: RequestReceived) -> None:
-        before, deadline = self.books.ballots.stored[self.id], self.core.deadline_ms
-        was_due = deadline is not None and deadline <= self.clock.read(self.scheduler.now)
+        was_due, before = self._is_due(), self.books.ballots.stored[self.id]
         self.handle(event)
         if message.topics[0].partitions[0].replica_epoch <= before.epoch:
             self.books.ballots.pre_voted(self.id, before, was_due=was_due)

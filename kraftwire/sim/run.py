@@ -3,40 +3,22 @@
 from __future__ import annotations
 
 import gc
-import struct
-import traceback
 from collections import Counter
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from typing import Any
 
-from kraftwire.errors import KraftwireError
 from kraftwire.sim.cluster import Cluster
 from kraftwire.sim.liveness import check_liveness
 from kraftwire.sim.marks import RARE, SITUATIONS
 from kraftwire.sim.plan import Plan, draw
 from kraftwire.sim.timeline import Timeline
-from kraftwire.sim.violation import Violation
+from kraftwire.sim.violation import BUGS, as_violation
 
-__all__ = ["Outcome", "Totals", "run_plan", "run_seed", "run_seeds", "timeline_of"]
+__all__ = ["Outcome", "Totals", "run_plan", "run_seed", "run_seeds"]
 
 _NETWORK_FAULTS = ("dropped", "duplicated", "delayed", "connection reset", "slow flush")
-
-# What a bug in a core or a log raises; it ends the run like a violation.
-_BUGS = (
-    KraftwireError,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    NameError,
-    NotImplementedError,
-    RecursionError,
-    TypeError,
-    struct.error,
-    ValueError,
-)
 
 
 @dataclass(slots=True)
@@ -114,14 +96,10 @@ def run_plan(plan: Plan, timeline: Timeline | None = None) -> Outcome:
     try:
         cluster.run()
         cluster.check_end(is_whole=check_liveness(cluster))
-    except Violation as violation:
-        outcome.invariant, outcome.detail = violation.invariant, violation.detail
-        outcome.odds = violation.odds
-    except _BUGS as error:
-        outcome.invariant = "BUG"
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{where.filename.rpartition('kraftwire/')[2]}:{where.lineno}"
-        outcome.detail = f"{type(error).__name__} in {place}: {error}"
+    except BUGS as error:
+        failed = as_violation(error)
+        outcome.invariant, outcome.detail = failed.invariant, failed.detail
+        outcome.odds = failed.odds
     finally:
         gc.enable()
     outcome.virtual_seconds = cluster.scheduler.now / 1e6
@@ -146,10 +124,3 @@ def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Generator[Outcome, None, N
     # A forked child has all modules already; nothing here has threads.
     with get_context("fork").Pool(jobs) as pool:
         yield from pool.imap(run_seed, seeds, chunksize=4)
-
-
-def timeline_of(plan: Plan, lines: int = 60) -> list[str]:
-    """Run a plan once more and write down how it ends."""
-    timeline = Timeline(lines)
-    outcome = run_plan(plan, timeline)
-    return [*timeline.lines, f"{outcome.invariant}: {outcome.detail}"]

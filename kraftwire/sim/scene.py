@@ -106,9 +106,7 @@ def standing(stage: Stage, at_odds: frozenset[int]) -> list[str]:
 
 def _committed(stage: Stage) -> str:
     committed = stage.histories.committed
-    if not committed:
-        return "nothing"
-    return f"up to {stage.histories.frontier}, last batch {words.batch(committed[-1].data)}"
+    return words.committed(stage.histories.frontier, committed[-1].data if committed else None)
 
 
 def _directory(stage: Stage, node: int) -> bytes:
@@ -130,12 +128,11 @@ def _row(stage: Stage, node: int) -> tuple[str, ...]:
         vote = f"vote for {stored.vote}" if stored.vote >= 0 else "no vote"
         leader = f"leader {stored.leader}" if stored.leader >= 0 else "no leader"
         told = f"stored epoch {stored.epoch}, {leader}, {vote}"
-    durable = log.batches[log.durable - 1].end if log.durable else 0
     return (
         f"{node}:",
         role,
         told,
         f"log end {words.position(log.end, log.last[0])}",
-        f"durable to {durable}",
-        f"high watermark {log.high_watermark if log.high_watermark >= 0 else 'unknown'}",
+        f"durable to {log.durable_end}",
+        words.high_watermark(log.high_watermark),
     )

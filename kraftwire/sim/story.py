@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from kraftwire.sim.headline import headline, is_of_elections, nodes_named, titled
+from kraftwire.sim.excerpt import LINES_MAX
+from kraftwire.sim.headline import ending, is_of_elections, nodes_named
 from kraftwire.sim.plan import Plan
 from kraftwire.sim.run import run_plan
 from kraftwire.sim.scene import sides, standing
 from kraftwire.sim.timeline import Timeline
 
-__all__ = ["LINES_MAX", "story"]
-
-LINES_MAX = 60
+__all__ = ["story"]
 
 
 def story(plan: Plan, lines: int = LINES_MAX) -> list[str]:
@@ -32,12 +31,9 @@ def story(plan: Plan, lines: int = LINES_MAX) -> list[str]:
         by_votes = is_of_elections(outcome.invariant)
         if by_votes or not odds:
             odds += sides(timeline.stage, at_odds, is_of_elections=by_votes)
-    return [
-        *timeline.told(at_odds),
-        f"seed {plan.seed}, {_size(plan)}: fails after {outcome.virtual_seconds:.3f} s",
-        *headline(outcome.invariant, outcome.detail, odds),
-        *titled("how the nodes stand, those at odds first", nodes),
-    ]
+    title = f"seed {plan.seed}, {_size(plan)}: fails after {outcome.virtual_seconds:.3f} s"
+    told = timeline.told(at_odds)
+    return [*told, *ending(title, outcome.invariant, outcome.detail, odds, nodes)]
 
 
 def _size(plan: Plan) -> str:

@@ -9,7 +9,7 @@ from typing import Protocol
 from kraftwire.raft import effects as do
 from kraftwire.raft.events import Event, ResponseReceived
 from kraftwire.sim import words
-from kraftwire.sim.excerpt import Line, Weight, excerpt, kind_of, peer_of, weight_of
+from kraftwire.sim.excerpt import LINES_MAX, Line, Weight, excerpt, kind_of, peer_of, weight_of
 from kraftwire.sim.scene import Stage
 
 __all__ = ["Timeline"]
@@ -46,18 +46,13 @@ class Timeline:
     step, and `last` the node that took the last one, -1 for none.
     """
 
-    def __init__(self, size: int = 60) -> None:
+    def __init__(self, size: int = LINES_MAX) -> None:
         self.size = size
         self.stage: Stage | None = None
         self.last = -1
         self._lines: deque[Line] = deque(maxlen=_KEPT)
         self._count = 0
         self._asked: dict[tuple[int, int], int] = {}
-
-    @property
-    def lines(self) -> list[str]:
-        """What is told of the run."""
-        return self.told(frozenset())
 
     def told(self, at_odds: frozenset[int]) -> list[str]:
         """What is told of the run, above all of these nodes, in at most `size` lines."""

@@ -1,10 +1,29 @@
-"""What a checker raises."""
+"""What a checker raises, and what counts as a bug of the code that it checks."""
 
 from __future__ import annotations
 
-from kraftwire.errors import InvariantError
+import struct
+import traceback
 
-__all__ = ["Violation"]
+from kraftwire.errors import InvariantError, KraftwireError
+
+__all__ = ["BUGS", "Violation", "as_violation"]
+
+# What a bug in a core or a log raises; it ends a run like a violation.
+BUGS = (
+    KraftwireError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    NotImplementedError,
+    RecursionError,
+    StopIteration,
+    TypeError,
+    ValueError,
+    struct.error,
+)
 
 
 class Violation(InvariantError):
@@ -20,3 +39,12 @@ class Violation(InvariantError):
         self.detail = detail
         self.odds = odds
         super().__init__(f"{invariant}: {detail}")
+
+
+def as_violation(error: Exception) -> Violation:
+    """What has ended a run. A bug becomes a violation that says where in kraftwire it is."""
+    if isinstance(error, Violation):
+        return error
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{where.filename.rpartition('kraftwire/')[2]}:{where.lineno}"
+    return Violation("BUG", f"{type(error).__name__} in {place}: {error}")

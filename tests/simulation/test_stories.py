@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from kraftwire.cli.main import main
+from kraftwire.sim.excerpt import LINES_MAX
 from kraftwire.sim.headline import headline
 from kraftwire.sim.invariants import MEANINGS
 from kraftwire.sim.plan import draw
-from kraftwire.sim.story import LINES_MAX, story
+from kraftwire.sim.story import story
 from kraftwire.sim.violation import Violation
 from tests.simulation import elections_made, logs_made, snapshots_made
 from tests.simulation.timeless import elections_made as timeless_elections

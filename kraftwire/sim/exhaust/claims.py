@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from kraftwire.sim.timeless import facts
 from kraftwire.sim.timeless.book import Book
-from kraftwire.sim.timeless.entries import Entry, Voters
+from kraftwire.sim.timeless.entries import Entry
 from kraftwire.sim.timeless.shelves import Shelf
 from kraftwire.sim.violation import Violation
+from kraftwire.sim.voters import Voters
 
 __all__ = ["Acked", "Advanced", "Claim", "Cut", "Elected", "Leads", "Voted", "judge"]
 

@@ -6,36 +6,19 @@ messages, events and sets of claims are numbers, so that a cluster can be a few 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
-from kraftwire.errors import KraftwireError
 from kraftwire.raft.effects import Effect
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.canon import labels
 from kraftwire.sim.exhaust.claims import Claim, Log
 from kraftwire.sim.exhaust.freezer import freeze, thaw
 from kraftwire.sim.exhaust.replica import Did, Event, Replica
-from kraftwire.sim.violation import Violation
+from kraftwire.sim.violation import BUGS, Violation
 from kraftwire.wire.message import Message, Struct
 
 __all__ = ["Local", "Numbers", "Step", "Steps"]
-
-# What a bug in a core raises; it ends a search like a violation.
-_BUGS = (
-    KraftwireError,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    NameError,
-    RecursionError,
-    StopIteration,
-    TypeError,
-    ValueError,
-    struct.error,
-)
 
 _Value = TypeVar("_Value")
 
@@ -160,7 +143,7 @@ class Steps:
         except Violation as violation:
             step.violation = violation
             return step
-        except _BUGS as error:
+        except BUGS as error:
             step.violation = Violation("BUG", f"{type(error).__name__}: {error}")
             return step
         is_refused = what[0] in _APPENDING and replica.node.core.end_offset == before
@@ -179,7 +162,7 @@ class Steps:
         replica = thaw(local.frozen)
         try:
             return replica.take(self.concrete(self.events.values[event])).trace
-        except (Violation, *_BUGS):
+        except BUGS:
             return replica.node.trace
 
     def _fill(self, step: Step, did: Did, replica: Replica) -> None:

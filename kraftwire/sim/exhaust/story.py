@@ -7,6 +7,7 @@ from dataclasses import fields
 
 from kraftwire.raft import effects as do
 from kraftwire.sim import words
+from kraftwire.sim.excerpt import LINES_MAX, cut
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.packets import Happening
 from kraftwire.sim.exhaust.replica import NOBODY
@@ -15,10 +16,8 @@ from kraftwire.sim.exhaust.world import State, World
 from kraftwire.sim.headline import headline
 from kraftwire.sim.violation import Violation
 
-__all__ = ["LINES_MAX", "command", "replay", "story"]
+__all__ = ["command", "replay", "story"]
 
-LINES_MAX = 60
-_WIDTH = 180
 _LAST = 20
 
 # What explains nothing: every append is flushed, every answer is sent.
@@ -45,8 +44,7 @@ class _Teller:
         local = steps.locals[state.replicas[what.at]]
         trace = steps.trace(local, what.event)
         came = "; ".join(words.effects(one for one in trace if not _is_silent(one))) or "nothing"
-        line = f"{self._cause(what)} | {local.at}: {came}"
-        self.lines.append(line if len(line) <= _WIDTH else f"{line[: _WIDTH - 4]} ...")
+        self.lines.append(cut(f"{self._cause(what)} | {local.at}: {came}"))
 
     def _cause(self, what: Happening) -> str:
         steps = self._world.steps

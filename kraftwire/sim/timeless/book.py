@@ -7,11 +7,11 @@ from typing import Any
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.sim import words
 from kraftwire.sim.timeless import facts
-from kraftwire.sim.timeless.entries import Key, Voters
 from kraftwire.sim.timeless.logs import Logs
 from kraftwire.sim.timeless.shelves import Shelf
 from kraftwire.sim.timeless.votes import Votes
 from kraftwire.sim.violation import Violation
+from kraftwire.sim.voters import Key, Voters
 
 __all__ = ["Book"]
 

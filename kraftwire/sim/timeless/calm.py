@@ -8,9 +8,10 @@ from __future__ import annotations
 from random import Random
 
 from kraftwire.sim.timeless.node import Node
-from kraftwire.sim.timeless.shelves import Shelf, matches
+from kraftwire.sim.timeless.shelves import Shelf
 from kraftwire.sim.timeless.world import World
 from kraftwire.sim.violation import Violation
+from kraftwire.sim.voters import matches
 
 __all__ = ["Calm"]
 

@@ -16,7 +16,7 @@ from kraftwire.raft.ports import LogImage, StoredSnapshot, StoredState
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.control import ControlType
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
-from kraftwire.sim.timeless.entries import Entry, entries_of, read_control
+from kraftwire.sim.timeless.entries import Entry, control_of, entries_of
 from kraftwire.sim.timeless.facts import Started
 
 __all__ = ["Applied", "Disk", "content_of", "snapshot_bytes"]
@@ -187,7 +187,7 @@ class Disk:
         """What a start finds here, for the checks."""
         newest = max(self.snapshots, default=None)
         content = content_of(self.snapshots[newest]) if newest is not None else None
-        voters, version, _ = read_control(content[0]) if content is not None else (None, None, -1)
+        voters, version, _ = control_of(content[0]) if content is not None else (None, None, -1)
         return Started(
             self.directory_id,
             OffsetAndEpoch(self.start, self._epoch_at_start()),

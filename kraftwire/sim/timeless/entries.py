@@ -1,6 +1,6 @@
 """The batches of logs as plain values: what disks and books of a timeless cluster hold.
 
-Owns how a batch is read; the same bytes are read once.
+The same bytes are read once.
 """
 
 from __future__ import annotations
@@ -9,19 +9,14 @@ import struct
 from functools import lru_cache
 from typing import NamedTuple
 
-from kraftwire.messages.kraft_version_record import KRaftVersionRecord
-from kraftwire.messages.voters_record import VotersRecord
 from kraftwire.records.batch import RecordBatch
-from kraftwire.records.control import decode_control
 from kraftwire.records.header import CONTROL
+from kraftwire.sim.voters import Voters, read_control
 
-__all__ = ["Entry", "Key", "Voters", "entries_of", "read_control", "record_values"]
+__all__ = ["Entry", "control_of", "entries_of", "record_values"]
 
-# A replica: node id and directory id, zeros for an unknown directory.
-Key = tuple[int, bytes]
-
-# A voter set. Order: by id.
-Voters = tuple[Key, ...]
+# Restarts and loaded snapshots read the same control batches again.
+control_of = lru_cache(maxsize=1 << 12)(read_control)
 
 # Base offset, length, leader epoch, attributes and last offset delta of a batch.
 _HEAD = struct.Struct(">qii5xhi").unpack_from
@@ -59,24 +54,8 @@ def _entry(data: bytes) -> Entry:
     entry = Entry(base, base + delta + 1, epoch, data)
     if not attributes & CONTROL:
         return entry
-    voters, version, offset = read_control(data)
+    voters, version, offset = control_of(data)
     return Entry(base, base + delta + 1, epoch, data, True, voters, version, offset)
-
-
-@lru_cache(maxsize=1 << 12)
-def read_control(data: bytes) -> tuple[Voters | None, int | None, int]:
-    """Voter set and kraft.version that a control batch sets, and the offset of the former."""
-    voters: Voters | None = None
-    version: int | None = None
-    offset = -1
-    for record in RecordBatch(data).records():
-        message = decode_control(record.key, record.value).message
-        if isinstance(message, VotersRecord):
-            keys = ((one.voter_id, one.voter_directory_id) for one in message.voters)
-            voters, offset = tuple(sorted(keys)), record.offset
-        elif isinstance(message, KRaftVersionRecord):
-            version = message.kraft_version
-    return voters, version, offset
 
 
 def record_values(entry: Entry) -> list[bytes]:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from kraftwire.raft.effects import ElectionState
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.sim.timeless.entries import Entry, Voters
+from kraftwire.sim.timeless.entries import Entry
+from kraftwire.sim.voters import Voters
 from kraftwire.wire.message import Message
 
 __all__ = [

@@ -12,9 +12,10 @@ from zlib import crc32
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.sim import words
 from kraftwire.sim.timeless import facts
-from kraftwire.sim.timeless.entries import Entry, Voters, record_values
-from kraftwire.sim.timeless.shelves import Shelf, matches
+from kraftwire.sim.timeless.entries import Entry, record_values
+from kraftwire.sim.timeless.shelves import Shelf
 from kraftwire.sim.violation import Violation
+from kraftwire.sim.voters import Voters, matches
 
 __all__ = ["Logs"]
 

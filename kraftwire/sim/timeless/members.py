@@ -17,8 +17,8 @@ from kraftwire.records.control import ControlType
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
 from kraftwire.sim.timeless.book import Book
 from kraftwire.sim.timeless.disk import Applied, Disk, snapshot_bytes
-from kraftwire.sim.timeless.entries import Key, Voters
 from kraftwire.sim.timeless.plan import Plan
+from kraftwire.sim.voters import Key, Voters
 
 __all__ = ["CLUSTER_ID", "LISTENER_NAME", "Members", "node_of"]
 

@@ -19,7 +19,7 @@ from kraftwire.raft.core import RaftCore
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.sim.timeless import facts
 from kraftwire.sim.timeless.disk import Applied, Disk, content_of, snapshot_bytes
-from kraftwire.sim.timeless.entries import Entry, read_control
+from kraftwire.sim.timeless.entries import Entry, control_of
 from kraftwire.wire.message import Message
 
 __all__ = ["LISTENER", "Crash", "Node", "Work"]
@@ -185,7 +185,7 @@ class Node:
         state = voters = version = None
         if content is not None:
             state = (content[1], content[2])
-            voters, version, _ = read_control(content[0])
+            voters, version, _ = control_of(content[0])
         self.facts.append(facts.Reset(start, state, voters, version, self.epoch))
 
     def _drop_prefix(self, effect: do.DropLogPrefix) -> None:
@@ -277,7 +277,7 @@ class Node:
         content = content_of(data)
         if content is not None:
             control, offset, total = content
-            voters, version, _ = read_control(control)
+            voters, version, _ = control_of(control)
             self.facts.append(facts.SnapshotStored(snapshot, (offset, total), voters, version))
 
     def _downloaded(self, effect: do.FinishSnapshot, *, is_well: bool) -> None:

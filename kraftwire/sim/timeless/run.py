@@ -3,37 +3,19 @@
 from __future__ import annotations
 
 import gc
-import struct
-import traceback
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from typing import Any
 
-from kraftwire.errors import KraftwireError
 from kraftwire.sim.timeless.choose import Chooser
 from kraftwire.sim.timeless.plan import KINDS, Plan, draw
 from kraftwire.sim.timeless.trials import check_calm
 from kraftwire.sim.timeless.world import Happening, World
-from kraftwire.sim.violation import Violation
+from kraftwire.sim.violation import BUGS, Violation, as_violation
 
 __all__ = ["Outcome", "Totals", "explore", "play", "run_seed", "run_seeds"]
-
-# What a bug in a core raises; it ends the run like a violation.
-_BUGS = (
-    KraftwireError,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    NameError,
-    NotImplementedError,
-    RecursionError,
-    TypeError,
-    struct.error,
-    ValueError,
-)
 
 CALM: Happening = ("calm",)
 
@@ -144,14 +126,10 @@ def _outcome(world: World, happen: Callable[[], None]) -> Outcome:
     gc.disable()
     try:
         happen()
-    except Violation as violation:
-        outcome.invariant, outcome.detail = violation.invariant, violation.detail
-        outcome.odds = violation.odds
-    except _BUGS as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{where.filename.rpartition('kraftwire/')[2]}:{where.lineno}"
-        outcome.invariant = "BUG"
-        outcome.detail = f"{type(error).__name__} in {place}: {error}"
+    except BUGS as error:
+        failed = as_violation(error)
+        outcome.invariant, outcome.detail = failed.invariant, failed.detail
+        outcome.odds = failed.odds
     finally:
         gc.enable()
     outcome.steps = sum(world.marks.get(kind, 0) for kind in KINDS)

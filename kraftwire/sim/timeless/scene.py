@@ -54,13 +54,11 @@ def _row(world: World, shelf: Shelf) -> tuple[str, ...]:
         f"stored {words.stored(shelf.stored)}",
         f"log end {words.position(shelf.end, shelf.last_epoch)}",
         f"durable to {shelf.durable}",
-        f"high watermark {shelf.high_watermark if shelf.high_watermark >= 0 else 'unknown'}",
+        words.high_watermark(shelf.high_watermark),
         f"voters {words.voters(shelf.voters)}",
     )
 
 
 def _committed(book: Book) -> str:
     committed = book.logs.committed
-    if not committed:
-        return "nothing"
-    return f"up to {book.logs.frontier}, last batch {words.batch(committed[-1].data)}"
+    return words.committed(book.logs.frontier, committed[-1].data if committed else None)

@@ -9,14 +9,10 @@ from collections.abc import Sequence
 
 from kraftwire.raft.effects import ElectionState
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.sim.timeless.entries import Entry, Key, Voters
+from kraftwire.sim.timeless.entries import Entry
+from kraftwire.sim.voters import Key, Voters, matches
 
-__all__ = ["Shelf", "matches"]
-
-
-def matches(member: Key, key: Key) -> bool:
-    """Whether a replica is a member of a set: one without directory id takes any (R-ID-2)."""
-    return member[0] == key[0] and (not any(member[1]) or member[1] == key[1])
+__all__ = ["Shelf"]
 
 
 class Shelf:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from kraftwire.raft import effects as do
 from kraftwire.raft import events
 from kraftwire.sim import words
-from kraftwire.sim.excerpt import Line, excerpt, weight_of
-from kraftwire.sim.headline import headline, is_of_elections, nodes_named, titled
+from kraftwire.sim.excerpt import LINES_MAX, Line, excerpt, weight_of
+from kraftwire.sim.headline import ending, is_of_elections, nodes_named
 from kraftwire.sim.timeless.calls import Name
 from kraftwire.sim.timeless.node import Node
 from kraftwire.sim.timeless.plan import Plan
@@ -16,9 +16,7 @@ from kraftwire.sim.timeless.run import Outcome, play
 from kraftwire.sim.timeless.scene import sides, standing
 from kraftwire.sim.timeless.world import Happening, World
 
-__all__ = ["LINES_MAX", "story"]
-
-LINES_MAX = 60
+__all__ = ["story"]
 
 # What explains nothing in a story: every append is flushed, every answer is sent.
 _SILENT = (
@@ -110,15 +108,12 @@ def story(plan: Plan, path: Sequence[Happening]) -> list[str]:
     odds = list(outcome.odds)
     if by_votes or not odds:
         odds += sides(world.book, at_odds, is_of_elections=by_votes)
-    return [
-        *excerpt(teller.lines, LINES_MAX, at_odds),
-        _size(plan, outcome),
-        *headline(outcome.invariant, outcome.detail, odds),
-        *titled("how the nodes stand, those at odds first", standing(world, at_odds)),
-    ]
+    nodes, title = standing(world, at_odds), _title(plan, outcome)
+    told = excerpt(teller.lines, LINES_MAX, at_odds)
+    return [*told, *ending(title, outcome.invariant, outcome.detail, odds, nodes)]
 
 
-def _size(plan: Plan, outcome: Outcome) -> str:
+def _title(plan: Plan, outcome: Outcome) -> str:
     kind = "kraft.version 1" if plan.is_dynamic else "static voters"
     cluster = f"{plan.voters} voters, {plan.others} others, {kind}"
     return f"seed {plan.seed}, {cluster}: fails after {len(outcome.path)} happenings"

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from kraftwire.raft.config import RaftTimers
 from kraftwire.sim.timeless.calm import Calm
 from kraftwire.sim.timeless.node import Node
-from kraftwire.sim.timeless.shelves import matches
 from kraftwire.sim.timeless.world import World
 from kraftwire.sim.violation import Violation
+from kraftwire.sim.voters import matches
 
 __all__ = ["check_calm"]
 

@@ -12,9 +12,9 @@ from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.raft.effects import ElectionState
 from kraftwire.sim import words
 from kraftwire.sim.timeless import facts
-from kraftwire.sim.timeless.entries import Key
-from kraftwire.sim.timeless.shelves import Shelf, matches
+from kraftwire.sim.timeless.shelves import Shelf
 from kraftwire.sim.violation import Violation
+from kraftwire.sim.voters import Key, matches
 from kraftwire.wire.message import Message
 
 __all__ = ["Votes", "leader_named"]

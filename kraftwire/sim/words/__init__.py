@@ -4,7 +4,14 @@ Fields and not dataclasses: what does not matter for elections and replication i
 """
 
 from kraftwire.sim.words.ballots import election, replica, stored, vote, voters
-from kraftwire.sim.words.contents import batch, batches, position, value
+from kraftwire.sim.words.contents import (
+    batch,
+    batches,
+    committed,
+    high_watermark,
+    position,
+    value,
+)
 from kraftwire.sim.words.lists import listed, table
 from kraftwire.sim.words.messages import message
 from kraftwire.sim.words.steps import effects, event
@@ -12,9 +19,11 @@ from kraftwire.sim.words.steps import effects, event
 __all__ = [
     "batch",
     "batches",
+    "committed",
     "effects",
     "election",
     "event",
+    "high_watermark",
     "listed",
     "message",
     "position",

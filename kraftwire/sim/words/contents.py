@@ -12,7 +12,7 @@ from kraftwire.records import RecordBatch, read_batches
 from kraftwire.sim.words.ballots import voters
 from kraftwire.wire.message import Message
 
-__all__ = ["batch", "batches", "position", "span", "value", "values"]
+__all__ = ["batch", "batches", "committed", "high_watermark", "position", "span", "value", "values"]
 
 _VALUE_SHOWN = 16
 _VALUES_SHOWN = 4
@@ -84,3 +84,13 @@ def batches(data: bytes | memoryview) -> str:
         return "; ".join(shown)
     except (KraftwireError, struct.error, ValueError):
         return f"{len(data)} bytes that are no batches"
+
+
+def committed(end: int, last: bytes | None) -> str:
+    """What of a log is committed: the offset after it, and its last batch; None if nothing is."""
+    return "nothing" if last is None else f"up to {end}, last batch {batch(last)}"
+
+
+def high_watermark(offset: int) -> str:
+    """A replica's high watermark; below 0 it is not known."""
+    return f"high watermark {offset if offset >= 0 else 'unknown'}"

@@ -17,7 +17,8 @@ from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.sim.timeless import facts
 from kraftwire.sim.timeless.book import Book
-from kraftwire.sim.timeless.entries import Entry, Voters, entries_of
+from kraftwire.sim.timeless.entries import Entry, entries_of
+from kraftwire.sim.voters import Voters
 
 History = Callable[[], None]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.sim.timeless import facts
-from kraftwire.sim.timeless.entries import Voters
+from kraftwire.sim.voters import Voters
 from tests.simulation.timeless.facts_made import History, Story, directory, entry, sum_at
 
 # ---- voter sets ----------------------------------------------------------------------------------

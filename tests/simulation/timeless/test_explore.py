@@ -11,10 +11,11 @@ from dataclasses import replace
 import pytest
 
 from kraftwire.cli.main import main
+from kraftwire.sim.excerpt import LINES_MAX
 from kraftwire.sim.timeless.plan import Plan, draw
 from kraftwire.sim.timeless.run import Outcome, explore, play, run_seeds
 from kraftwire.sim.timeless.shrink import shrink
-from kraftwire.sim.timeless.story import LINES_MAX, story
+from kraftwire.sim.timeless.story import story
 from tests.simulation.broken import cuts_committed, half_elects, older_epoch_counted, second_vote
 
 _CLUSTERS = 160
