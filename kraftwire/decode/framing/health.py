@@ -68,6 +68,11 @@ class Health:
         """Whether bytes of Kafka's were lost or skipped, apart from an end that cuts a frame."""
         return bool(self.undecoded_bytes)
 
+    def add_problem(self, problem: str, *, is_damaged: bool) -> None:
+        """Note why a file ended before it should have, if it did."""
+        self.problem = "; ".join(filter(None, (self.problem, problem)))
+        self.is_damaged |= is_damaged
+
     def count_skipped(self, unsupported_link: int | None = None) -> None:
         """Count a packet that is no TCP over IP, or whose link type is unknown."""
         self.skipped_packets += 1

@@ -7,7 +7,9 @@ bounded memory; the README of this folder says what is done about damage.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 
+from kraftwire.decode.capture.inputs import CaptureInput
 from kraftwire.decode.capture.links import (
     FAST,
     FAST_MASK,
@@ -20,12 +22,13 @@ from kraftwire.decode.capture.links import (
     Segment,
     SegmentReader,
 )
-from kraftwire.decode.capture.pcap import read_packets
+from kraftwire.decode.capture.pcap import Packet, read_packets
 from kraftwire.decode.capture.source import CaptureSource
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.framing.health import Health
 from kraftwire.decode.pairing.connection import Connection, Direction, reverse_key
 from kraftwire.decode.pairing.outbox import Ending, Outbox
+from kraftwire.errors import UsageError
 from kraftwire.limits import CLOSED_CONNECTIONS_MAX, CONNECTIONS_MAX, REVIEW_NS
 
 __all__ = ["Capture"]
@@ -36,20 +39,32 @@ _ACK = 16
 
 
 class Capture:
-    """The Kafka frames of one capture file, pipe or, as ``-``, standard input.
+    """The Kafka frames of a capture, or of several that go on where the one before ends.
 
-    Shape: iterate once; `health` is complete when the iterator is exhausted. `index` is the number
-    of the first frame, `next_index` that of the one that would follow the last. `on_ending` hears
-    of connections that end, before the frames behind that are handed out.
-    Raises: StorageError if the file cannot be opened or is no capture.
+    Shape: a capture is a path (``-`` is standard input), a readable binary stream or an iterable of
+    pieces of bytes, compressed or not; a piece may be a pair of its position in the unpacked file
+    and whole packets of it. Captures in the order of time, as those of a rotated series, share
+    their connections. `name` stands for the path of a single one. Iterate once; `health` is
+    complete when the iterator is exhausted. `index` is the number of the first frame, `next_index`
+    that of the one that would follow the last. `on_ending` hears of connections that end, before
+    the frames behind that are handed out.
+    Raises: StorageError if a file cannot be opened or is no capture; the first one is opened at
+    once.
     """
 
     def __init__(
-        self, path: str, *, index: int = 0, on_ending: Callable[[Ending], None] | None = None
+        self,
+        *captures: CaptureInput,
+        name: str | None = None,
+        index: int = 0,
+        on_ending: Callable[[Ending], None] | None = None,
     ) -> None:
+        if not captures or (name is not None and len(captures) > 1):
+            raise UsageError("a name is for one capture" if captures else "there is no capture")
         self.health = Health()
-        self._source = CaptureSource(path)
-        self._outbox = Outbox(path, self.health, index)
+        self._source = CaptureSource(captures[0], name)
+        self._later = captures[1:]
+        self._outbox = Outbox(self._source.path, self.health, index)
         self._outbox.on_ending = on_ending
         self._first_index = index
         self._flows: dict[bytes, Direction] = {}
@@ -64,8 +79,19 @@ class Capture:
         return self._outbox.index
 
     def __iter__(self) -> Iterator[Frame]:
-        with self._source:
-            yield from self._frames()
+        yield from self._frames()
+
+    def _files(self) -> Iterator[Iterator[Packet]]:
+        """The packets of one file after the other."""
+        source = self._source
+        for later in (*self._later, None):
+            with source:
+                yield read_packets(source, self.health)
+                source.read_on()
+            self.health.add_problem(source.problem, is_damaged=source.is_damaged)
+            if later is not None:
+                source = CaptureSource(later)
+                self._outbox.file = source.path
 
     def _frames(self) -> Iterator[Frame]:
         out = self._outbox.frames
@@ -73,7 +99,7 @@ class Capture:
         unpack, size = FAST.unpack_from, FAST.size
         mask, mix, begin_of = FAST_MASK, FAST_MIX, FAST_STARTS.get
         read_segment = SegmentReader(self.health).read
-        for packet in read_packets(self._source, self.health):
+        for packet in chain.from_iterable(self._files()):
             time_ns, _, data, start, captured, _ = packet
             # The fast lane: the next bytes, or none, of a connection where nothing is unusual. The
             # key of a known flow and its next sequence number, where Ethernet and IPv4 have them,
@@ -211,6 +237,4 @@ class Capture:
         for connection in list(self._open):
             connection.close(at_capture_end=True)
         self._open.clear()
-        self.health.problem = self._source.problem
-        self.health.is_damaged = self._source.is_damaged
         self.health.frames += self._outbox.index - self._first_index
