@@ -7,35 +7,64 @@ Uniformly random crashes nearly never meet these, and they are where replication
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from kraftwire.sim.clock import MS
-from kraftwire.sim.plan import HUNT_STAGES, Fault
+from kraftwire.sim.clock import MS, Scheduler
+from kraftwire.sim.histories import Histories
+from kraftwire.sim.marks import Marks
+from kraftwire.sim.network import Call
+from kraftwire.sim.plan import HUNT_STAGES, Fault, Plan
 
-if TYPE_CHECKING:
-    from kraftwire.sim.cluster import Cluster
-    from kraftwire.sim.machine import Machine
-    from kraftwire.sim.network import Call
+__all__ = ["Hunter", "Prey"]
 
-__all__ = ["Hunter"]
+
+class _Process(Protocol):
+    """The run of a node, which loses its power after so many effects."""
+
+    effects_to_crash: int | None
+
+
+class Prey(Protocol):
+    """A machine as the hunter needs it."""
+
+    id: int
+    run: int
+    down_until: int
+
+    @property
+    def process(self) -> _Process | None:
+        """The present run of its node."""
+
+    def kill(self) -> None:
+        """End the process."""
+
+    def lose_power(self) -> None:
+        """Stop the machine."""
+
+    def start_later(self, delay_ms: int) -> None:
+        """Start the node after a while."""
 
 
 class Hunter:
     """Waits for the moment of the fault that armed it."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(
+        self, plan: Plan, scheduler: Scheduler, histories: Histories, marks: Marks
+    ) -> None:
+        self._scheduler = scheduler
+        self._histories = histories
+        self._marks = marks
+        self._stages = HUNT_STAGES if plan.has_changes else HUNT_STAGES[:-1]
         self._stage = ""
         self._until = 0
         self._down_ms = 0
-        self._random = Random(f"hunter {cluster.plan.seed}")
+        self._random = Random(f"hunter {plan.seed}")
         self._appended: int | None = None
 
     def arm(self, fault: Fault) -> None:
         """Hunt until the fault's time is over."""
-        stages = HUNT_STAGES if self._cluster.plan.has_changes else HUNT_STAGES[:-1]
-        self._stage = stages[fault.salt % len(stages)]
-        self._until = self._cluster.scheduler.now + fault.length_ms * MS
+        self._stage = self._stages[fault.salt % len(self._stages)]
+        self._until = self._scheduler.now + fault.length_ms * MS
         self._down_ms = 100 + fault.salt // 7 % (2 * fault.length_ms)
         self._appended = None
 
@@ -43,44 +72,43 @@ class Hunter:
         """Hunt no more."""
         self._stage = ""
 
-    def elected(self, machine: Machine) -> None:
+    def elected(self, machine: Prey) -> None:
         """A leader was elected."""
         if self._stage == "elected":
             self._strike(machine)
 
-    def appended(self, machine: Machine, *, has_changed: bool) -> None:
+    def appended(self, machine: Prey, *, has_changed: bool) -> None:
         """A leader wrote to its log, other voters perhaps."""
         if self._stage == "append" or (self._stage == "change" and has_changed):
             self._strike(machine)
         elif self._stage == "fetch":
             self._appended = machine.id
 
-    def served(self, machine: Machine, call: Call) -> None:
+    def served(self, machine: Prey, call: Call) -> None:
         """A leader gave records to a follower."""
-        logs = self._cluster.histories.logs
+        logs = self._histories.logs
         is_voter = logs[machine.id].force.has(logs[call.sender.id].key)
         if self._stage == "fetch" and self._appended == machine.id and is_voter:
             self._strike(machine)
 
-    def committed(self, machine: Machine) -> None:
+    def committed(self, machine: Prey) -> None:
         """A leader's high watermark advanced."""
         if self._stage == "commit":
             self._strike(machine)
 
-    def _strike(self, machine: Machine) -> None:
+    def _strike(self, machine: Prey) -> None:
         stage, self._stage = self._stage, ""
-        cluster = self._cluster
-        if cluster.scheduler.now > self._until:
+        if self._scheduler.now > self._until:
             return
-        cluster.marks.hit(f"hunted: {stage}")
+        self._marks.hit(f"hunted: {stage}")
         # What the leader is just doing is finished, or not: the effects that come behind it.
         process = machine.process
         if process is not None and self._random.random() < 0.5:
             process.effects_to_crash = self._random.randrange(4)
         delay = 0 if stage != "fetch" else int(self._random.random() * 3 * MS)
-        cluster.scheduler.after(delay, self._kill, machine, machine.run)
+        self._scheduler.after(delay, self._kill, machine, machine.run)
 
-    def _kill(self, machine: Machine, run: int) -> None:
+    def _kill(self, machine: Prey, run: int) -> None:
         if machine.run != run:
             return
         machine.down_until = -1

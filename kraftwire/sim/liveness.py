@@ -8,18 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
 
 from kraftwire.sim.clock import MS
+from kraftwire.sim.cluster import Cluster
 from kraftwire.sim.histories import Histories
+from kraftwire.sim.machine import Machine
 from kraftwire.sim.operators import Step
 from kraftwire.sim.plan import Weather
 from kraftwire.sim.violation import Violation
 from kraftwire.sim.voters import Voters
-
-if TYPE_CHECKING:
-    from kraftwire.sim.cluster import Cluster
-    from kraftwire.sim.machine import Machine
 
 __all__ = ["can_elect", "check_liveness", "takes_observers_along"]
 

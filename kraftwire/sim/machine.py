@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from kraftwire.errors import StorageError
 from kraftwire.messages.vote_request import VoteRequest
@@ -13,6 +13,7 @@ from kraftwire.raft.events import Event, ShutdownRequested
 from kraftwire.replica.storage import Storage
 from kraftwire.sim.clock import MS, Clock
 from kraftwire.sim.disk import PowerCut, SimFiles
+from kraftwire.sim.environment import Environment, Realm
 from kraftwire.sim.facts import VOTE
 from kraftwire.sim.network import Call
 from kraftwire.sim.process import Process
@@ -20,19 +21,20 @@ from kraftwire.sim.storage import found_batches
 from kraftwire.sim.violation import Violation
 from kraftwire.wire.message import Message
 
-if TYPE_CHECKING:
-    from kraftwire.sim.cluster import Cluster, Realm
-
-__all__ = ["Machine"]
+__all__ = ["Machine", "leading"]
 
 # Somebody restarts what has ended by itself after so long.
 _RESTART_MS = 2_000
 
 
 class Machine:
-    """One node of a cluster, over all its runs. Shape: `run` counts process starts and ends."""
+    """One node of a cluster, over all its runs.
 
-    def __init__(self, cluster: Cluster, node: int, clock: Clock, realm: Realm) -> None:
+    Shape: `run` counts process starts and ends; `vote_before` is whom the node had voted for, in
+    the epoch of the Vote request that came last, before it came; -1 for nobody.
+    """
+
+    def __init__(self, cluster: Environment, node: int, clock: Clock, realm: Realm) -> None:
         self.cluster = cluster
         self.realm = realm
         self.books = realm.books
@@ -255,3 +257,13 @@ class Machine:
         """When this node's clock will have counted so many milliseconds."""
         now = self.cluster.scheduler.now
         return self.clock.when(self.clock.read(now) + timeout_ms)
+
+
+def leading(machines: Mapping[int, Machine]) -> list[Machine]:
+    """The machines whose processes lead. Order: by epoch."""
+    found = [one for one in machines.values() if one.process and one.process.role == "leader"]
+    return sorted(found, key=_epoch)
+
+
+def _epoch(machine: Machine) -> int:
+    return machine.process.epoch if machine.process else -1

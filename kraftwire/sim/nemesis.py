@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
-from typing import TYPE_CHECKING
 
 from kraftwire.sim.clock import MS
-from kraftwire.sim.operators import Step
+from kraftwire.sim.environment import Environment
+from kraftwire.sim.machine import Machine, leading
+from kraftwire.sim.operators import Operators, Step
 from kraftwire.sim.plan import LEADER, Fault
 from kraftwire.sim.voters import Key
-
-if TYPE_CHECKING:
-    from kraftwire.sim.cluster import Cluster
-    from kraftwire.sim.machine import Machine
 
 __all__ = ["Nemesis"]
 
@@ -24,8 +21,12 @@ _Links = list[tuple[int, int]]
 class Nemesis:
     """The accidents of a cluster. Shape: `counts` has those that happened, by kind."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(
+        self, cluster: Environment, machines: Mapping[int, Machine], operators: Operators
+    ) -> None:
         self._cluster = cluster
+        self._machines = machines
+        self._operators = operators
         self.counts: Counter[str] = Counter()
         self._is_over = False
         self._kinds: dict[str, Callable[[Fault, Machine], None]] = {
@@ -68,13 +69,13 @@ class Nemesis:
         cluster = self._cluster
         node = fault.node
         if node == LEADER:
-            leaders = cluster.leaders()
+            leaders = leading(self._machines)
             node = leaders[-1].id if leaders else 1 + fault.salt % cluster.plan.nodes
         if self._is_over or node > cluster.plan.nodes:
             return
         self.counts[fault.kind] += 1
         cluster.say(f"fault {fault.kind} of {node} for {fault.length_ms} ms {fault.others or ''}")
-        self._kinds[fault.kind](fault, cluster.machines[node])
+        self._kinds[fault.kind](fault, self._machines[node])
 
     def _after(self, fault: Fault, action: Callable[..., None], *arguments: object) -> None:
         self._cluster.scheduler.after(fault.length_ms * MS, action, *arguments)
@@ -103,7 +104,7 @@ class Nemesis:
         machine.stop()
 
     def _storm(self, fault: Fault, _machine: Machine) -> None:
-        for each in self._cluster.machines.values():
+        for each in self._machines.values():
             self._power(fault, each)
 
     def _pause(self, fault: Fault, machine: Machine) -> None:
@@ -116,7 +117,8 @@ class Nemesis:
     def _wipe(self, fault: Fault, machine: Machine) -> None:
         cluster = self._cluster
         is_safe = cluster.members.may_wipe(machine.id, cluster.books)
-        if not is_safe or cluster.operators.is_removing or cluster.operators.concerns(machine.id):
+        operators = self._operators
+        if not is_safe or operators.is_removing or operators.concerns(machine.id):
             return
         is_voter = cluster.histories.logs[machine.id].force.has(self._key(machine.id))
         cluster.marks.hit("wiped: a voter" if is_voter else "wiped: an observer")
@@ -136,12 +138,12 @@ class Nemesis:
         return [key if any(key[1]) else self._key(key[0]) for key in voters]
 
     def _begin(self, *steps: Step) -> None:
-        self._cluster.operators.begin(*steps)
+        self._operators.begin(*steps)
 
     def _add(self, fault: Fault, machine: Machine) -> None:
         """Of those that are no voters one is added: this one, or else the next."""
         ids = [voter[0] for voter in self._voters()]
-        others = [node for node in self._cluster.machines if node not in ids]
+        others = [node for node in self._machines if node not in ids]
         if others:
             node = machine.id if machine.id in others else others[fault.salt % len(others)]
             self._begin(Step("add", self._key(node), is_awaited=bool(fault.salt % 3)))
@@ -174,7 +176,7 @@ class Nemesis:
         """Two people change something at the same moment."""
         kinds = (self._add, self._remove)
         kinds[fault.salt % 2](fault, machine)
-        other = self._cluster.machines[fault.others[0]]
+        other = self._machines[fault.others[0]]
         kinds[fault.salt // 2 % 2](fault, other)
 
     def _upgrade(self, _fault: Fault, machine: Machine) -> None:
@@ -201,7 +203,7 @@ class Nemesis:
             self._cluster.network.block(links, -1)
 
     def _others(self, node: int) -> list[int]:
-        return [other for other in self._cluster.machines if other != node]
+        return [other for other in self._machines if other != node]
 
     def _isolate(self, fault: Fault, machine: Machine) -> None:
         self._deaf(fault, machine)
@@ -222,7 +224,7 @@ class Nemesis:
     def _between(self, side: tuple[int, ...], spared: set[int]) -> _Links:
         """All links, in both directions, between the nodes of a side and the others."""
         inside = set(side) - spared
-        outside = set(self._cluster.machines) - inside - spared
+        outside = set(self._machines) - inside - spared
         return [
             link for a in sorted(inside) for b in sorted(outside) for link in ((a, b), (b, a))
         ]

@@ -7,24 +7,23 @@ the network that all use; who hears nothing, or "not now", asks again after a wh
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.effects import Destination, SendRequest
 from kraftwire.raft.events import Event, ResponseReceived, UpgradeRequested
 from kraftwire.sim.changes import check_added, check_removed
 from kraftwire.sim.clock import MS
+from kraftwire.sim.environment import Environment
+from kraftwire.sim.machine import Machine, leading
 from kraftwire.sim.marks import SITUATIONS
 from kraftwire.sim.members import PORT
 from kraftwire.sim.network import Call
 from kraftwire.sim.voters import Key
 from kraftwire.wire.message import Message
-
-if TYPE_CHECKING:
-    from kraftwire.sim.cluster import Cluster
-    from kraftwire.sim.machine import Machine
 
 __all__ = ["Operators", "Step"]
 
@@ -76,8 +75,9 @@ class Operators:
     is_up = True
     is_foreign = False
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Environment, machines: Mapping[int, Machine]) -> None:
         self._cluster = cluster
+        self._machines = machines
         self._random = Random(f"operators {cluster.plan.seed}")
         self._works: list[_Work] = []
         self._is_patient = False
@@ -147,7 +147,7 @@ class Operators:
         return all(cluster.members.keeps_majority(voters) for voters in left if voters)
 
     def _upgrade(self, work: _Work) -> None:
-        leaders = self._cluster.leaders()
+        leaders = leading(self._machines)
         if self._cluster.histories.force.version:
             self._next(work)
             return
@@ -174,10 +174,10 @@ class Operators:
         cluster.scheduler.at(call.deadline, cluster.network.expire, call)
 
     def _whom_to_ask(self) -> Machine:
-        leaders = self._cluster.leaders()
+        leaders = leading(self._machines)
         if leaders and self._random.random() >= _MISTAKES:
             return leaders[-1]
-        return self._random.choice(list(self._cluster.machines.values()))
+        return self._random.choice(list(self._machines.values()))
 
     # What comes of it
 

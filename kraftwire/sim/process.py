@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft import effects as do
@@ -25,23 +25,42 @@ from kraftwire.raft.voters import VoterSet
 from kraftwire.replica.ports import Work
 from kraftwire.replica.runner import Runner
 from kraftwire.replica.storage import Storage
+from kraftwire.sim.clock import Clock
 from kraftwire.sim.facts import VOTE, is_pre_vote
-from kraftwire.sim.network import Call
+from kraftwire.sim.network import Call, Peer
 from kraftwire.sim.snapshots import Digest
 from kraftwire.sim.violation import Violation
 from kraftwire.sim.voters import InForce
-from kraftwire.sim.watch import Watch
+from kraftwire.sim.watch import Watch, Watched
 from kraftwire.sim.workers import Job, VirtualWorkers
 from kraftwire.wire.message import Message
 
-if TYPE_CHECKING:
-    from kraftwire.sim.machine import Machine
+__all__ = ["Host", "Process"]
 
-__all__ = ["Append", "Process"]
+
+class Host(Watched, Peer, Protocol):
+    """A machine as its process needs it."""
+
+    @property
+    def clock(self) -> Clock:
+        """Its clock."""
+
+    @property
+    def process(self) -> Process | None:
+        """The present run, which may be another one by now."""
+
+    def later(self, delay: int, event: Event) -> None:
+        """Hand an event to this run of the process after a while."""
+
+    def later_stop(self) -> None:
+        """End the process once the event is handled that said so."""
+
+    def guard(self, action: Callable[..., None], *arguments: Any) -> None:
+        """Do something that may end the process."""
 
 
 @dataclass(slots=True)
-class Append:
+class _Append:
     """Records of a client that wait for the high watermark; `after` is the end of what clients had
     been told of when it asked."""
 
@@ -55,7 +74,7 @@ class Append:
 class Process:
     """A run of a node; the host of its runner."""
 
-    def __init__(self, machine: Machine, storage: Storage, core: RaftCore) -> None:
+    def __init__(self, machine: Host, storage: Storage, core: RaftCore) -> None:
         self.machine = machine
         self.id = machine.id
         self.core = core
@@ -69,7 +88,7 @@ class Process:
         self.effects_to_crash: int | None = None
         self.calls: dict[int, Call] = {}
         self.waiting: dict[int, tuple[int, tuple[bytes, ...]]] = {}
-        self.appends: list[Append] = []
+        self.appends: list[_Append] = []
         self.sent: deque[Call] = deque()
         self.workers = VirtualWorkers(self, machine.cluster.scheduler)
         self.state = Digest(self.id, machine.books.histories, machine.cluster.marks)
@@ -284,15 +303,23 @@ class Process:
         if self.role != "leader":
             return
         while self.appends and self.appends[0].last < effect.offset:
-            append = self.appends.pop(0)
-            self.cluster.acknowledge(append)
+            self._acknowledge(self.appends.pop(0))
+
+    def _acknowledge(self, append: _Append) -> None:
+        """A client is told that its records are committed. S12, S21."""
+        histories, base, values = self.books.histories, append.base, append.values
+        histories.acked(base, append.epoch, count=len(values), after=append.after)
+        batch = histories.committed_at(base)
+        if batch is None or any(value not in batch.data for value in values):
+            raise Violation("S12", f"other records than those appended are committed at {base}")
+        self.cluster.acknowledged += len(values)
 
     def decided(self, effect: do.AppendAccepted | do.AppendRefused | do.UpgradeDecided) -> None:
         """A client's records have offsets, or were refused."""
         if isinstance(effect, do.AppendAccepted):
             after, values = self.waiting.pop(effect.token)
             base, last = effect.base_offset, effect.last_offset
-            self.appends.append(Append(effect.epoch, base, last, values, after))
+            self.appends.append(_Append(effect.epoch, base, last, values, after))
         elif isinstance(effect, do.AppendRefused):
             del self.waiting[effect.token]
             self.cluster.marks.hit(f"append refused: {effect.reason}")

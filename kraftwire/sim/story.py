@@ -26,7 +26,7 @@ def story(plan: Plan, lines: int = LINES_MAX) -> list[str]:
     at_odds = frozenset(node for node in (*named, timeline.last) if 0 < node <= plan.nodes)
     nodes: list[str] = []
     odds = list(outcome.odds)
-    if timeline.stage is not None:
+    if timeline.stage is not None and timeline.last >= 0:
         nodes = standing(timeline.stage, at_odds)
         by_votes = is_of_elections(outcome.invariant)
         if by_votes or not odds:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
-from typing import Protocol
 
 from kraftwire.raft import effects as do
 from kraftwire.raft.events import Event, ResponseReceived
@@ -27,23 +26,11 @@ _SILENT = (
 )
 
 
-class _Process(Protocol):
-    """The run of a node that takes a step."""
-
-    @property
-    def id(self) -> int:
-        """The node."""
-
-    @property
-    def cluster(self) -> Stage:
-        """What it is part of."""
-
-
 class Timeline:
     """The lines of a run, one for each event that led to anything. Units: seconds with six digits.
 
-    Shape: `size` bounds the lines that are told; `stage` is the cluster, once a node has taken a
-    step, and `last` the node that took the last one, -1 for none.
+    Shape: `size` bounds the lines that are told; `stage` is the cluster that has this timeline;
+    `last` is the node that took the last step, -1 for none.
     """
 
     def __init__(self, size: int = LINES_MAX) -> None:
@@ -65,11 +52,10 @@ class Timeline:
         self._add(Line(nodes, Weight.POWER, "other event", _time(now), text.strip))
 
     def step(
-        self, now: int, process: _Process, event: Event | None, effects: list[do.Effect]
+        self, now: int, node: int, event: Event | None, effects: list[do.Effect]
     ) -> None:
         """Add what a node got and what it asked for; an event that changes nothing is left out."""
-        node = process.id
-        self.stage, self.last = process.cluster, node
+        self.last = node
         peers = peer_of(event)
         if isinstance(event, ResponseReceived):
             sender = self._asked.pop((node, event.request_id), -1)

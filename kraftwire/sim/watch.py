@@ -2,29 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, cast
 
 from kraftwire.raft import effects as do
+from kraftwire.raft.core import RaftCore
 from kraftwire.raft.events import Event
-from kraftwire.sim.disk import PowerCut
+from kraftwire.replica.storage import Storage
+from kraftwire.sim.books import Books
+from kraftwire.sim.disk import PowerCut, SimFiles
+from kraftwire.sim.environment import Environment
 from kraftwire.sim.facts import VOTE, diverging_epoch_of
+from kraftwire.sim.hunter import Prey
+from kraftwire.sim.network import Call
 from kraftwire.sim.sights import Sights
+from kraftwire.sim.snapshots import Digest
 from kraftwire.sim.storage import durable_snapshot, durable_state
 from kraftwire.sim.violation import Violation
+from kraftwire.sim.workers import VirtualWorkers
 
-if TYPE_CHECKING:
-    from kraftwire.sim.process import Process
-
-__all__ = ["Watch"]
+__all__ = ["Watch", "Watched"]
 
 _Hooks = dict[type, Callable[[do.Effect], None]]
+
+
+class Watched(Prey, Protocol):
+    """A machine as checkers see it.
+
+    Shape: `vote_before` is whom the node had voted for, in the epoch of the Vote request that came
+    last, before it came; -1 for nobody.
+    """
+
+    vote_before: int
+
+    @property
+    def cluster(self) -> Environment:
+        """What it shares with other machines."""
+
+    @property
+    def books(self) -> Books:
+        """What the checkers know of its quorum."""
+
+    @property
+    def files(self) -> SimFiles:
+        """Its disk."""
+
+
+class _Process(Protocol):
+    """The run of a node, as checkers see it."""
+
+    id: int
+    role: str
+    epoch: int
+    effects_to_crash: int | None
+
+    @property
+    def machine(self) -> Watched:
+        """Where it runs."""
+
+    @property
+    def core(self) -> RaftCore:
+        """What decides."""
+
+    @property
+    def storage(self) -> Storage:
+        """What it stores in."""
+
+    @property
+    def state(self) -> Digest:
+        """Its state machine."""
+
+    @property
+    def workers(self) -> VirtualWorkers:
+        """What flushes its log."""
+
+    @property
+    def calls(self) -> Mapping[int, Call]:
+        """The requests without an answer yet, by token."""
 
 
 class Watch:
     """The watcher of one process."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: _Process) -> None:
         self._process = process
         self._machine = process.machine
         self._node = process.id
@@ -69,7 +129,7 @@ class Watch:
         """Note what the effects that follow are due to; returns whether they are counted."""
         self._event = event
         if self._is_told:
-            self._cluster.tell(self._process, event, effects)
+            self._cluster.tell(self._node, event, effects)
         return self._process.effects_to_crash is not None
 
     def every(self, _: do.Effect) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
-from typing import TYPE_CHECKING
 
 from kraftwire.sim.clock import SECOND
-
-if TYPE_CHECKING:
-    from kraftwire.sim.cluster import Cluster
-    from kraftwire.sim.machine import Machine
+from kraftwire.sim.environment import Environment
+from kraftwire.sim.machine import Machine, leading
 
 __all__ = ["Workload"]
 
@@ -19,14 +17,14 @@ _WRONG = 0.02
 
 
 class Workload:
-    """The clients of a cluster. Shape: `acknowledged` counts committed records."""
+    """The clients of a cluster. Shape: `appended` counts the records that they sent."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Environment, machines: Mapping[int, Machine]) -> None:
         self._cluster = cluster
+        self._machines = machines
         self._random = Random(f"workload {cluster.plan.seed}")
         self._is_over = False
         self.appended = 0
-        self.acknowledged = 0
 
     def begin(self) -> None:
         """Let clients come."""
@@ -39,7 +37,7 @@ class Workload:
 
     def append(self) -> bool:
         """Append something at the newest leader; False if nobody leads."""
-        leaders = self._cluster.leaders()
+        leaders = leading(self._machines)
         if leaders:
             self._append(leaders[-1])
         return bool(leaders)
@@ -51,8 +49,8 @@ class Workload:
     def _come(self) -> None:
         if self._is_over:
             return
-        machines = list(self._cluster.machines.values())
-        leaders = self._cluster.leaders()
+        machines = list(self._machines.values())
+        leaders = leading(self._machines)
         if leaders and self._random.random() >= _MISTAKES:
             self._append(self._random.choice(leaders))
         else:

@@ -67,7 +67,7 @@ def _cut(seed: int, voters: int, observers: int, cuts: _Cuts) -> _Seen:
     cluster = Cluster(replace(plan, length_ms=_LENGTH_MS, faults=faults))
     cluster.run()
     assert sum(cluster.nemesis.counts.values()) == len(faults)
-    gained = cluster.workload.acknowledged - before.workload.acknowledged
+    gained = cluster.acknowledged - before.acknowledged
     return _Seen(cluster, leader, _epoch(before), gained)
 
 

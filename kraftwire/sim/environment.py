@@ -1,0 +1,128 @@
+"""What the nodes of a cluster share: time, network, the books of the checkers, counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from random import Random
+
+from kraftwire.log.settings import SnapshotSettings
+from kraftwire.raft.config import RaftTimers
+from kraftwire.raft.effects import Effect
+from kraftwire.raft.events import Event
+from kraftwire.sim.books import Books
+from kraftwire.sim.clock import MS, Scheduler
+from kraftwire.sim.hunter import Hunter
+from kraftwire.sim.marks import Marks
+from kraftwire.sim.members import Members
+from kraftwire.sim.network import Network
+from kraftwire.sim.plan import Plan
+from kraftwire.sim.timeline import Timeline
+from kraftwire.sim.violation import Violation
+
+__all__ = ["Environment", "Realm"]
+
+# Kafka looks once a minute what may go, which is half the life of a cluster here.
+_CLEAN_INTERVAL_MS = 5_000
+
+# A node whose timer fires so often at one moment does nothing else any more.
+_TIMERS_AT_ONCE_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Realm:
+    """What nodes of one quorum have in common: who they are, and what is known of them."""
+
+    members: Members
+    books: Books
+
+
+class Environment:
+    """A cluster as its nodes see it.
+
+    Shape: `timeline` is None unless somebody wants to read it; `acknowledged` counts the records
+    that are committed, as their clients were told.
+    """
+
+    def __init__(self, plan: Plan, timeline: Timeline | None = None) -> None:
+        self.plan = plan
+        self.timeline = timeline
+        self.scheduler = Scheduler()
+        self.marks = Marks()
+        self.network = Network(plan, self.scheduler, self.marks)
+        self.members = Members(plan)
+        self.books = self.members.books()
+        self.realm = Realm(self.members, self.books)
+        self.ballots, self.histories = self.books.ballots, self.books.histories
+        self.hunter = Hunter(plan, self.scheduler, self.histories, self.marks)
+        self.software = "kraftwire"
+        self.is_calm = False
+        self.elections = 0
+        self.crashes = 0
+        self.acknowledged = 0
+        self.trace: list[tuple[int, int, str, int, int, int]] = []
+        self.timer_counts: Counter[int] = Counter()
+        self._token = 0
+        self._random = Random(f"disks {plan.seed}")
+        self._lags = Random(f"lags {plan.seed}")
+        self._timers_at = 0
+        self._timers = 0
+
+    @property
+    def timers(self) -> RaftTimers:
+        """The timers that all nodes are configured with."""
+        return self.members.timers
+
+    @property
+    def snapshot_settings(self) -> SnapshotSettings:
+        """What all nodes are told about snapshots."""
+        wanted = self.plan.snapshots
+        return SnapshotSettings(
+            between_bytes=wanted.between if wanted else 1 << 62,
+            interval_ms=0,
+            retention_bytes=wanted.retention if wanted else -1,
+            retention_ms=-1,
+            clean_interval_ms=_CLEAN_INTERVAL_MS,
+        )
+
+    def next_token(self) -> int:
+        """A number that nobody has."""
+        self._token += 1
+        return self._token
+
+    def flush_time(self) -> int:
+        """How long the next flush takes. Units: microseconds."""
+        weather = self.network.weather
+        random = self._random.random
+        time = random() * 2 * weather.flush_ms * MS
+        if weather.flush_tail and random() < weather.flush_tail:
+            self.marks.hit("slow flush")
+            time += random() * weather.flush_tail_ms * MS
+        return int(time)
+
+    def lag(self) -> int:
+        """How long a state machine takes for what it was given. Units: microseconds."""
+        if self.is_calm:
+            return 0
+        self.marks.hit("state machine lagged")
+        return int(self._lags.random() * self.plan.slow_ms * MS)
+
+    def count_timer(self, node: int) -> None:
+        """Notice a node whose timer is due again and again. L9."""
+        now = self.scheduler.now
+        if now != self._timers_at:
+            self._timers_at, self._timers = now, 0
+        self.timer_counts[node] += 1
+        self._timers += 1
+        if self._timers > _TIMERS_AT_ONCE_MAX:
+            raise Violation("L9", f"{node} is busy without end")
+
+    def say(self, text: str) -> None:
+        """Put a line into the timeline, if there is one."""
+        if self.timeline is not None:
+            self.timeline.say(self.scheduler.now, text)
+
+    def tell(self, node: int, event: Event | None, effects: list[Effect]) -> None:
+        """Put what a node got, and the effects of that, into the timeline."""
+        if self.timeline is not None:
+            self.timeline.step(self.scheduler.now, node, event, effects)
