@@ -286,6 +286,58 @@ _FILES = Table(
     ),
 )
 
+_PARTITION_TRAFFIC = Table(
+    "partition_traffic",
+    "What one Produce or Fetch did to one partition.",
+    (
+        *_EVIDENCE,
+        *_TIME,
+        Column("kind", "string", "produce, fetch or replica-fetch"),
+        Column("api_version", "smallint", "version of the request"),
+        Column("client_id", "string", "client id of the request"),
+        Column("server", "string", "address of the server"),
+        *_PARTITION,
+        Column("replica_id", "int", "the replica that fetches, -1 for clients"),
+        Column("offset", "bigint", "base offset in the answer; of a Fetch the offset asked for"),
+        Column("bytes", "bigint", "bytes of record batches"),
+        Column("records", "bigint", "records in whole batches"),
+        Column("high_watermark", "bigint", "high watermark in the answer"),
+        Column("log_end_offset", "bigint", "least log end offset of the leader, where known"),
+        Column("leader_epoch", "int", "leader epoch, where known"),
+        Column("error_code", "smallint", "error code of the partition, null without an answer"),
+        Column("error", "string", "its name"),
+        Column("first_timestamp", "timestamp", "timestamp of the first record"),
+    ),
+)
+
+_WHOLE_EXCHANGE = (
+    *_EVIDENCE,
+    Column("response_position", "bigint", "position of the response"),
+    *_TIME,
+    Column("connection", "string", "client:port-server:port"),
+    Column("api_key", "smallint", "number of the API"),
+    Column("api_version", "smallint", "version of the request"),
+    Column("correlation_id", "int", "correlation id"),
+    Column("client_id", "string", "client id of the request"),
+    Column("latency_ns", "bigint", "from the request's last packet to the response's"),
+)
+_PAYLOADS = (
+    Column("request", "binary", "header and body; no records, secrets as zeros"),
+    Column("response", "binary", "the same of the response"),
+)
+
+_RAFT_EXCHANGES = Table(
+    "raft_exchanges",
+    "A whole exchange of a quorum, for the timeline.",
+    (*_WHOLE_EXCHANGE, Column("cluster", "string", "cluster id, where known"), *_PAYLOADS),
+)
+
+_GROUP_EXCHANGES = Table(
+    "group_exchanges",
+    "A whole exchange of a group, for rebalances and lag.",
+    (*_WHOLE_EXCHANGE, *_PAYLOADS),
+)
+
 TABLES: Mapping[str, Table] = {
     table.name: table
     for table in (
@@ -304,5 +356,8 @@ TABLES: Mapping[str, Table] = {
         _ANOMALIES,
         _BAD_INPUT,
         _FILES,
+        _PARTITION_TRAFFIC,
+        _RAFT_EXCHANGES,
+        _GROUP_EXCHANGES,
     )
 }

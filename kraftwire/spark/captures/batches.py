@@ -1,0 +1,84 @@
+"""Record batches inside frames: their headers, and the records that Kafka itself wrote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kraftwire.decode.body.redact import redact_batch
+from kraftwire.decode.body.scan import RecordsField
+from kraftwire.errors import WireError
+from kraftwire.records.json_form import batch_to_json
+from kraftwire.records.reader import Batch, BatchReader
+
+__all__ = ["FieldRecords", "is_plain", "read_records"]
+
+_METADATA = "metadata"
+_SNAPSHOT = "unalignedRecords"
+
+# Their partition stands next to the records under one of these names.
+_PARTITION_NAMES = ("partition_index", "index", "partition")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRecords:
+    """The batches of one field.
+
+    Shape: `own` are the batches of Kafka's own records as JSON, secrets hidden, None for users'
+    topics. `is_cut` tells that bytes are left after the last whole batch, `has_problems` that
+    something in the field could not be read or that a CRC is wrong.
+    """
+
+    where: RecordsField
+    topic: str | None
+    partition: int | None
+    size: int
+    batches: tuple[Batch, ...] = ()
+    own: tuple[dict[str, Any], ...] | None = None
+    is_cut: bool = False
+    has_problems: bool = False
+
+    @property
+    def source(self) -> str:
+        """What the batches were taken from: the wire, or a snapshot that went over it."""
+        return "snapshot" if self.where.name == _SNAPSHOT else "wire"
+
+
+def is_plain(field: FieldRecords) -> bool:
+    """Whether there is nothing to tell about the field but its batches."""
+    return not field.is_cut and not field.has_problems
+
+
+def read_records(
+    where: RecordsField,
+    data: bytes | memoryview | None,
+    topic: str | None,
+    family: str | None,
+) -> FieldRecords:
+    """The batches of a field, as far as they can be read."""
+    holder = where.holder
+    partition = next(
+        (getattr(holder, name) for name in _PARTITION_NAMES if hasattr(holder, name)), None
+    )
+    if not data:
+        return FieldRecords(where, topic, partition, 0)
+    reader = BatchReader(data)
+    batches: list[Batch] = []
+    has_problems = False
+    while True:
+        try:
+            batches.extend(reader)
+            break
+        except WireError:
+            has_problems = True
+            reader.resume()
+    own: tuple[dict[str, Any], ...] | None = None
+    if family is not None:
+        pairs = [batch_to_json(each, family=family) for each in batches]
+        has_problems = has_problems or any(problems for _, problems in pairs)
+        own = tuple(json for json, _ in pairs)
+        for json in own:
+            redact_batch(json, is_metadata=family == _METADATA)
+    is_cut = bool(reader.remaining)
+    size = len(data)
+    return FieldRecords(where, topic, partition, size, tuple(batches), own, is_cut, has_problems)

@@ -1,0 +1,83 @@
+"""The body of a frame and what is odd about it, decoded once for all tables.
+
+Owns the choice between the short way (whole frames of known layouts with sound batches) and the
+decoder that remembers and explains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kraftwire.decode.body.findings import Finding
+from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.records import RecordsForm, Settings
+from kraftwire.decode.body.scan import records_fields, unknown_tags
+from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.framing.frames import Frame
+from kraftwire.decode.render.line_quick import quick_body
+from kraftwire.records.decoded import family_of_topic
+from kraftwire.spark.captures.batches import FieldRecords, is_plain, read_records
+
+__all__ = ["Bodies", "Read"]
+
+# Whether Kafka would have written a body in other bytes is nothing that a table should tell: it
+# costs as much as decoding, and harms nobody.
+_NOT_TOLD = "not-canonical"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A frame that was read.
+
+    Shape: `body` is None where it could not be decoded as a whole. `fields` are its fields of
+    record batches, `show_bytes` whether bytes of it may stand in a table.
+    """
+
+    frame: Frame
+    body: Any
+    version: int
+    remaining: int
+    findings: Sequence[Finding]
+    fields: Sequence[FieldRecords]
+    show_bytes: bool
+    decoded: DecodedFrame | None
+
+
+class Bodies:
+    """Reads the bodies of frames, in their order, and learns what they tell about later ones."""
+
+    def __init__(self, topics: TopicNames | None = None) -> None:
+        # Of users' records a batch tells enough; of Kafka's own all is wanted, elsewhere.
+        self._settings = Settings(RecordsForm("summary"), topics or TopicNames())
+        self._decoder = FrameDecoder(self._settings)
+        self.topic_name = self._settings.topics.name
+
+    def read(self, frame: Frame) -> Read:
+        """The next frame."""
+        body = quick_body(frame)
+        if body is None:
+            return self._read_slowly(frame)
+        version = frame.api_version or 0
+        fields = self._fields(body, version)
+        if not all(map(is_plain, fields)) or unknown_tags(body, version):
+            return self._read_slowly(frame)
+        return Read(frame, body, version, 0, (), fields, True, None)
+
+    def _read_slowly(self, frame: Frame) -> Read:
+        decoded = self._decoder.decode(frame)
+        body, version = decoded.body, decoded.body_version
+        findings = [each for each in decoded.findings if each.id != _NOT_TOLD]
+        fields = self._fields(body, version) if body is not None else ()
+        show = not decoded.is_token and not decoded.view.hides_bytes
+        return Read(frame, body, version, decoded.remaining, findings, fields, show, decoded)
+
+    def _fields(self, body: Any, version: int) -> list[FieldRecords]:
+        found = []
+        for where in records_fields(body, version):
+            data = getattr(where.holder, where.attribute)
+            topic = self.topic_name(where.topic, where.topic_id)
+            family = family_of_topic(topic) if topic else None
+            found.append(read_records(where, data, topic, family))
+        return found

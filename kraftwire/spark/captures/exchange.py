@@ -1,0 +1,141 @@
+"""Requests and their responses, as they are handed to the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kraftwire.decode.body.scan import topics
+from kraftwire.decode.framing.frames import Request
+from kraftwire.decode.render.line_quick import quick_errors
+from kraftwire.decode.render.stats.fetch_wait import FETCH_APIS, wait_ms
+from kraftwire.protocol.error_codes import error_name
+from kraftwire.spark.captures.bodies import Bodies, Read
+from kraftwire.spark.captures.findings import finding_cells
+from kraftwire.spark.captures.place import ends, micros, start_of, uuid_text
+from kraftwire.wire.message import Message
+
+__all__ = ["Exchange", "Exchanges", "exchange_cells"]
+
+_NS_PER_MS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request, a response, or both."""
+
+    request: Read | None
+    response: Read | None
+
+    @property
+    def first(self) -> Read:
+        """The one that tells time, connection and API."""
+        first = self.request or self.response
+        assert first is not None
+        return first
+
+    @property
+    def latency_ns(self) -> int | None:
+        """Between the last packets of both; None unless both are there."""
+        if self.request is None or self.response is None:
+            return None
+        return self.response.frame.time_ns - self.request.frame.time_ns
+
+
+class Exchanges:
+    """Keeps requests until their responses come."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Request, Read] = {}
+
+    def add(self, read: Read) -> Iterator[Exchange]:
+        """The exchanges that a frame completes."""
+        frame = read.frame
+        request = frame.request
+        if not frame.is_request:
+            asked = self._waiting.pop(request, None) if request is not None else None
+            yield Exchange(asked, read)
+        elif request is None or not request.has_response:
+            yield Exchange(read, None)
+        else:
+            self._waiting[request] = read
+
+    def rest(self) -> Iterator[Exchange]:
+        """The requests that stay without a response."""
+        waiting, self._waiting = self._waiting, {}
+        for read in waiting.values():
+            yield Exchange(read, None)
+
+
+def exchange_cells(exchange: Exchange, bodies: Bodies, api_name: str | None) -> tuple[Any, ...]:
+    """The row of an exchange."""
+    first, request, response = exchange.first, exchange.request, exchange.response
+    frame = first.frame
+    client, server = ends(frame.connection)
+    latency = exchange.latency_ns
+    wait = _wait_ns(exchange, latency)
+    codes = _errors(response)
+    asked = frame.request
+    return (
+        frame.file,
+        start_of(frame),
+        None if response is None else start_of(response.frame),
+        frame.connection,
+        client,
+        server,
+        micros(frame.time_ns),
+        frame.time_ns,
+        frame.api_key,
+        api_name,
+        frame.api_version,
+        frame.correlation_id,
+        None if asked is None else asked.client_id,
+        None if request is None else request.frame.size,
+        None if response is None else response.frame.size,
+        latency,
+        wait,
+        None if latency is None or wait is None else latency - wait,
+        codes,
+        [error_name(code) for code in codes] if codes else codes,
+        _topics(request, bodies),
+        [cell for read in (request, response) if read for cell in finding_cells(read)],
+    )
+
+
+def _wait_ns(exchange: Exchange, latency: int | None) -> int | None:
+    """How long a Fetch was parked; None where that is not known, 0 for all other requests."""
+    request, response = exchange.request, exchange.response
+    if latency is None or request is None or response is None:
+        return None
+    if request.frame.api_key not in FETCH_APIS:
+        return 0
+    if request.body is None or response.body is None:
+        return None
+    wait, is_known = wait_ms(
+        request.body,
+        response.body,
+        asked_ms=request.frame.time_ns / _NS_PER_MS,
+        latency_ms=latency / _NS_PER_MS,
+    )
+    return min(round(wait * _NS_PER_MS), latency) if is_known or wait else None
+
+
+def _errors(response: Read | None) -> list[int]:
+    if response is None or response.body is None:
+        return []
+    return quick_errors(response.body, response.version)
+
+
+def _topics(request: Read | None, bodies: Bodies) -> list[tuple[Any, ...]]:
+    """The partitions that a request names; a topic without partitions has a null one."""
+    if request is None or request.body is None:
+        return []
+    found: list[tuple[Any, ...]] = []
+    body: Message = request.body
+    for use in topics(body, request.version):
+        name, id = bodies.topic_name(use.name, use.id), uuid_text(use.id)
+        found.extend((name, id, each) for each in sorted(use.partitions))
+        if not use.partitions:
+            found.append((name, id, None))
+    return found

@@ -1,0 +1,64 @@
+"""What is odd about frames, as cells, and the bytes that could not be decoded, as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kraftwire.decode.body.findings import LOSSES, Finding
+from kraftwire.spark.captures.place import start_of
+
+__all__ = ["bad_rows", "finding_cells"]
+
+_FIRST_BYTES_MAX = 32
+
+# Id -> stage at which bytes were lost. All others are those of a body.
+_STAGES = {
+    "batch-crc": "batch",
+    "batch-damaged": "batch",
+    "cut-by-close": "stream",
+    "gap": "stream",
+    "header-undecoded": "frame",
+    "record-undecoded": "record",
+    "resync": "stream",
+    "truncated-packet": "packet",
+    "unmatched-response": "frame",
+}
+
+
+def finding_cells(read: Any) -> list[tuple[str, int | None, str, str]]:
+    """The findings of a frame as structs."""
+    if not read.findings:
+        return []
+    show = read.show_bytes
+    return [
+        (each.id, each.offset, each.path, each.text(show_bytes=show)) for each in read.findings
+    ]
+
+
+def bad_rows(read: Any) -> Iterator[tuple[Any, ...]]:
+    """The bytes of a frame that could not be decoded."""
+    frame = read.frame
+    for each in read.findings:
+        if each.id in LOSSES:
+            stage = _STAGES.get(each.id, "body")
+            first = _first_bytes(read, each) if read.show_bytes else None
+            length = _length(read, each)
+            yield (frame.file, start_of(frame), length, stage, each.id, each.detail, first)
+
+
+def _length(read: Any, finding: Finding) -> int:
+    """How many bytes of the file a finding is about; 0 for those that the capture lacks."""
+    frame = read.frame
+    if finding.id in ("undecoded", "header-undecoded", "unknown-api", "unmatched-response"):
+        return max(0, len(frame.data) - (finding.offset or 0))
+    return 0
+
+
+def _first_bytes(read: Any, finding: Finding) -> bytes | None:
+    if finding.rest:
+        return finding.rest[:_FIRST_BYTES_MAX]
+    if finding.offset is None:
+        return None
+    data: bytes = read.frame.data
+    return data[finding.offset : finding.offset + _FIRST_BYTES_MAX]

@@ -1,0 +1,126 @@
+"""Whole exchanges of quorums and groups, for those who tell their story later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kraftwire.decode.body.topics import METADATA_TOPIC
+from kraftwire.errors import WireError
+from kraftwire.spark.captures.bodies import Read
+from kraftwire.spark.captures.exchange import Exchange
+from kraftwire.spark.captures.place import micros, start_of
+from kraftwire.spark.captures.quorum import is_of_metadata
+
+__all__ = ["GROUP_APIS", "RaftTalk", "helper_cells"]
+
+_FETCH, _API_VERSIONS, _FETCH_SNAPSHOT = 1, 18, 59
+
+# Vote, BeginQuorumEpoch, EndQuorumEpoch, DescribeQuorum, AddRaftVoter, RemoveRaftVoter,
+# UpdateRaftVoter.
+_RAFT_APIS = frozenset({52, 53, 54, 55, 80, 81, 82})
+
+# JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, FindCoordinator,
+# ConsumerGroupHeartbeat, ShareGroupHeartbeat, StreamsGroupHeartbeat.
+GROUP_APIS = frozenset({8, 10, 11, 12, 13, 14, 68, 76, 88})
+
+
+class RaftTalk:
+    """Tells which exchanges are a quorum's, and of which cluster.
+
+    Shape: ApiVersions is asked before it is clear what a connection is for, so the first exchanges
+    of a connection are kept until it speaks Raft.
+    """
+
+    def __init__(self) -> None:
+        self._clusters: dict[str, str] = {}
+        self._speaks: set[str] = set()
+        self._early: dict[str, list[Exchange]] = {}
+
+    def cluster(self, exchange: Exchange) -> str | None:
+        """The cluster of an exchange; what the requests of its connection said last."""
+        request = exchange.request
+        connection = exchange.first.frame.connection
+        told = getattr(request.body, "cluster_id", None) if request is not None else None
+        if told:
+            self._clusters[connection] = told
+        return told or self._clusters.get(connection)
+
+    def add(self, exchange: Exchange) -> Iterator[Exchange]:
+        """The exchanges of quorums that are known by now to be such."""
+        frame = exchange.first.frame
+        if frame.api_key == _API_VERSIONS and frame.connection not in self._speaks:
+            self._early.setdefault(frame.connection, []).append(exchange)
+        elif _is_raft(exchange):
+            if frame.connection not in self._speaks:
+                self._speaks.add(frame.connection)
+                yield from self._early.pop(frame.connection, ())
+            yield exchange
+        elif frame.api_key == _API_VERSIONS:
+            yield exchange
+
+
+def _is_raft(exchange: Exchange) -> bool:
+    key = exchange.first.frame.api_key
+    if key in _RAFT_APIS:
+        return True
+    body = exchange.request.body if exchange.request is not None else None
+    if body is None:
+        return False
+    if key == _FETCH:
+        return any(map(is_of_metadata, body.topics))
+    if key == _FETCH_SNAPSHOT:
+        return any(topic.name == METADATA_TOPIC for topic in body.topics)
+    return False
+
+
+def helper_cells(exchange: Exchange, *cluster: str | None) -> tuple[Any, ...]:
+    """The row of an exchange in `group_exchanges`, or with its cluster in `raft_exchanges`."""
+    frame = exchange.first.frame
+    request, response = exchange.request, exchange.response
+    return (
+        frame.file,
+        start_of(frame),
+        None if response is None else start_of(response.frame),
+        micros(frame.time_ns),
+        frame.time_ns,
+        frame.connection,
+        frame.api_key,
+        frame.api_version,
+        frame.correlation_id,
+        None if frame.request is None else frame.request.client_id,
+        exchange.latency_ns,
+        *cluster,
+        None if request is None else _payload(request),
+        None if response is None else _payload(response),
+    )
+
+
+def _payload(read: Read) -> bytes | None:
+    """Header and body of a frame, without records and secrets; None if bytes are missing."""
+    frame = read.frame
+    if frame.missing:
+        return None
+    data: bytes = frame.data
+    if any(field.size for field in read.fields):
+        return _without_records(read)
+    if read.decoded is not None:
+        for start, end in read.decoded.hidden_ranges:
+            data = data[:start] + bytes(end - start) + data[end:]
+    return data
+
+
+def _without_records(read: Read) -> bytes | None:
+    """The same message with empty records."""
+    frame = read.frame
+    held = [getattr(field.where.holder, field.where.attribute) for field in read.fields]
+    try:
+        whole = len(read.body.encode(read.version))
+        for field in read.fields:
+            setattr(field.where.holder, field.where.attribute, b"")
+        return frame.data[: len(frame.data) - whole] + read.body.encode(read.version)
+    except WireError:
+        return None
+    finally:
+        for field, data in zip(read.fields, held, strict=True):
+            setattr(field.where.holder, field.where.attribute, data)

@@ -1,0 +1,100 @@
+"""What exchanges tell of the replicas of the metadata log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.spark.captures.bodies import Read
+from kraftwire.spark.captures.exchange import Exchange
+from kraftwire.spark.captures.place import micros, start_of
+from kraftwire.spark.captures.traffic import replica_of
+
+__all__ = ["Observer", "is_of_metadata"]
+
+_FETCH, _DESCRIBE_QUORUM = 1, 55
+
+
+def is_of_metadata(topic: Any) -> bool:
+    """Whether a topic of a Fetch is the metadata log."""
+    return bool(topic.topic == METADATA_TOPIC or topic.topic_id == METADATA_TOPIC_ID)
+
+
+class Observer:
+    """Makes rows of `quorum_observations`; remembers the last Fetch of each replica.
+
+    A replica was caught up when it asked for all that the leader had: at a Fetch whose answer has
+    no records, or at the Fetch before, if it now asks for what came after its answer.
+
+    Source: KIP-836.
+    """
+
+    def __init__(self) -> None:
+        # (Connection, replica) -> time of the last Fetch, end of what it got, last caught up.
+        self._seen: dict[tuple[str, int], tuple[int, int | None, int | None]] = {}
+
+    def rows(self, exchange: Exchange, cluster: str | None) -> Iterator[tuple[Any, ...]]:
+        """The rows of an exchange, in order."""
+        request, response = exchange.request, exchange.response
+        if request is None or response is None or request.body is None or response.body is None:
+            return
+        if request.frame.api_key == _FETCH:
+            yield from self._fetched(request, response, cluster)
+        elif request.frame.api_key == _DESCRIBE_QUORUM:
+            yield from _described(request, response, cluster)
+
+    def _fetched(
+        self, request: Read, response: Read, cluster: str | None
+    ) -> Iterator[tuple[Any, ...]]:
+        frame = request.frame
+        replica = replica_of(request.body)
+        asked = next((t.partitions for t in request.body.topics if is_of_metadata(t)), None)
+        told = next((t.partitions for t in response.body.responses if is_of_metadata(t)), None)
+        if not asked or not told or replica < 0:
+            return
+        question, answer = asked[0], told[0]
+        last = next((f.batches[-1].last_offset for f in response.fields if f.batches), None)
+        end = None if last is None else last + 1
+        is_refused = answer.error_code or answer.diverging_epoch or answer.snapshot_id
+        has_all = not is_refused and end is None
+        key = frame.connection, replica
+        before, before_end, caught_up = self._seen.get(key, (-1, None, None))
+        if has_all:
+            caught_up = frame.time_ns
+        elif before_end is not None and question.fetch_offset >= before_end:
+            caught_up = before
+        self._seen[key] = frame.time_ns, end, caught_up
+        leader = answer.current_leader
+        yield (
+            frame.file, start_of(frame), micros(frame.time_ns), frame.time_ns, cluster, replica,
+            leader.leader_id if leader and leader.leader_id >= 0 else None,
+            leader.leader_epoch if leader and leader.leader_epoch >= 0 else None,
+            question.fetch_offset,
+            end if end is not None else None if answer.error_code else question.fetch_offset,
+            None if answer.high_watermark < 0 else answer.high_watermark,
+            micros(frame.time_ns), micros(caught_up), "fetch",
+        )  # fmt: skip
+
+
+def _described(request: Read, response: Read, cluster: str | None) -> Iterator[tuple[Any, ...]]:
+    frame = request.frame
+    time_ns = response.frame.time_ns
+    for topic in response.body.topics:
+        for part in topic.partitions if topic.topic_name == METADATA_TOPIC else ():
+            if part.error_code:
+                continue
+            for replica in (*part.current_voters, *part.observers):
+                yield (
+                    frame.file, start_of(frame), micros(time_ns), time_ns, cluster,
+                    replica.replica_id, None if part.leader_id < 0 else part.leader_id,
+                    part.leader_epoch, None,
+                    None if replica.log_end_offset < 0 else replica.log_end_offset,
+                    None if part.high_watermark < 0 else part.high_watermark,
+                    _millis(replica.last_fetch_timestamp),
+                    _millis(replica.last_caught_up_timestamp), "describe-quorum",
+                )  # fmt: skip
+
+
+def _millis(time_ms: int) -> int | None:
+    return None if time_ms < 0 else time_ms * 1000
