@@ -1,0 +1,146 @@
+"""The headers of all batches of a buffer at once, and their CRCs.
+
+Only magic 2 is cut here, and only what looks like it; the caller gives the rest to a reader that
+judges bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from crc32c import crc32c
+
+from kraftwire.limits import BATCH_SIZE_MAX
+from kraftwire.records.header import (
+    CONTROL,
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_MIN,
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL,
+    fields,
+)
+
+__all__ = ["Batches", "cut"]
+
+_NAMES = (
+    "base_offset", "batch_length", "leader_epoch", "magic", "crc", "attributes",
+    "last_offset_delta", "base_timestamp", "max_timestamp", "producer_id", "producer_epoch",
+    "base_sequence", "count",
+)  # fmt: skip
+_CODES = {"q": ">i8", "i": ">i4", "h": ">i2", "b": "i1", "I": ">u4"}
+_LAYOUT = np.dtype(
+    [
+        (name, _CODES[code])
+        for name, code in zip(_NAMES, HEADER.format.removeprefix(">"), strict=True)
+    ]
+)
+_START = fields("batch_length", "magic")
+_START_SIZE = struct.calcsize(_START.format)
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Batches of magic 2 in a buffer, by columns.
+
+    Shape: `positions` are where they begin, ascending; `header` has a row for each, with the
+    fields of `kraftwire.records.header` (`leader_epoch` for the partition's leader epoch). What
+    follows the last one is not looked at; it begins at `end`.
+    """
+
+    buffer: bytes
+    positions: Any
+    header: Any
+    end: int
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @cached_property
+    def sizes(self) -> Any:
+        """Bytes of each batch, header included."""
+        return self.header["batch_length"].astype(np.int64) + LOG_OVERHEAD
+
+    @cached_property
+    def last_offsets(self) -> Any:
+        """Offset of the last record of each."""
+        return self.header["base_offset"].astype(np.int64) + self.header["last_offset_delta"]
+
+    @cached_property
+    def is_valid(self) -> Any:
+        """Whether the CRC of each is right."""
+        view = memoryview(self.buffer)
+        starts = self.positions + CRC_START
+        spans = zip(starts.tolist(), (self.positions + self.sizes).tolist(), strict=True)
+        found = np.fromiter(
+            (crc32c(view[start:end]) for start, end in spans), np.uint32, len(self)
+        )
+        return found == self.header["crc"]
+
+    @property
+    def is_control(self) -> Any:
+        """Whether each holds control records."""
+        return self.header["attributes"] & CONTROL != 0
+
+    @property
+    def is_transactional(self) -> Any:
+        """Whether each belongs to a transaction."""
+        return self.header["attributes"] & TRANSACTIONAL != 0
+
+    def first(self, count: int) -> Batches:
+        """The first so many of them."""
+        if count >= len(self):
+            return self
+        end = int(self.positions[count])
+        return Batches(self.buffer, self.positions[:count], self.header[:count], end)
+
+
+def cut(buffer: bytes, position: int = 0, end: int | None = None) -> Batches:
+    """The batches from a position on that follow each other without a gap.
+
+    Shape: stops in front of a batch that is cut off, of another magic or with a header that cannot
+    be right, and of the first that begins at `end` or later.
+    """
+    size = len(buffer)
+    last = min(size - HEADER_SIZE, size if end is None else end - 1)
+    positions = []
+    read = _START.unpack_from
+    while position <= last:
+        length, magic = read(buffer, position)
+        if magic != MAGIC or length < LENGTH_MIN or position + LOG_OVERHEAD + length > size:
+            break
+        positions.append(position)
+        position += LOG_OVERHEAD + length
+    places = np.array(positions, np.int64)
+    batches = Batches(buffer, places, _headers(buffer, places), position)
+    return batches.first(_plausible_count(batches))
+
+
+def _headers(buffer: bytes, positions: Any) -> Any:
+    """The headers at some positions, in this machine's byte order."""
+    if not len(positions):
+        return np.empty(0, _LAYOUT.newbyteorder("="))
+    data = np.frombuffer(buffer, np.uint8)
+    # One row of bytes for each header: a view of the buffer that begins at every byte.
+    rows = np.lib.stride_tricks.as_strided(
+        data, (len(data) - HEADER_SIZE + 1, HEADER_SIZE), (1, 1), writeable=False
+    )
+    return rows[positions].view(_LAYOUT)[:, 0].astype(_LAYOUT.newbyteorder("="))
+
+
+def _plausible_count(batches: Batches) -> int:
+    """How many come before the first header that cannot be right."""
+    header = batches.header
+    wrong = (
+        (header["base_offset"] < 0)
+        | (header["leader_epoch"] < -1)
+        | (header["last_offset_delta"] < 0)
+        | (header["batch_length"] > BATCH_SIZE_MAX - LOG_OVERHEAD)
+    )
+    return int(wrong.argmax()) if wrong.any() else len(batches)

@@ -1,0 +1,65 @@
+"""Varints by columns: eight bytes from each position in one step, and the numbers in them.
+
+Shape: positions are int64 arrays, words uint64 arrays, little-endian whatever the machine.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["PADDING", "Words", "shift", "split", "unzigzag"]
+
+# So many bytes must follow the data, so that a word can be read at its last byte.
+PADDING = 8
+
+_BITS = 0x7F
+_U = [np.uint64(number) for number in range(64)]
+_PARTS = tuple(np.uint64(_BITS << 7 * index) for index in range(5))
+_ONE = np.uint64(1)
+_EIGHT = np.uint64(8)
+
+
+class Words:
+    """The eight bytes from any position of a padded buffer.
+
+    Shape: positions behind the data read its last bytes, so a wrong length reads no other memory.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self.size = len(data) - PADDING
+        self._view = np.ndarray((self.size + 1,), "<u8", buffer=data, strides=(1,))
+
+    def at(self, positions: Any) -> Any:
+        """The words at some positions."""
+        return self._view[np.minimum(positions, self.size)].view(np.uint64)
+
+
+def split(words: Any, bytes_max: int) -> tuple[Any, Any, Any]:
+    """The unsigned varint that each word begins with.
+
+    Shape: returns the values, how many bytes they take (uint64), and 1 where the varint is longer
+    than `bytes_max` (at most 5) and 0 elsewhere.
+    """
+    values = words & _PARTS[0]
+    more = words >> _U[7] & _ONE
+    sizes = more + _ONE
+    for index in range(1, bytes_max):
+        if not np.bitwise_or.reduce(more, initial=0):
+            return values, sizes, more
+        values |= (words >> _U[index] & _PARTS[index]) * more
+        more = more & words >> _U[8 * index + 7]
+        sizes += more
+    return values, sizes, more
+
+
+def shift(words: Any, sizes: Any) -> Any:
+    """The words without their first bytes; `sizes` below 8."""
+    return words >> sizes * _EIGHT
+
+
+def unzigzag(values: Any) -> Any:
+    """The signed numbers that unsigned varints stand for, as int64."""
+    signed = values.view(np.int64)
+    return signed >> 1 ^ -(signed & 1)

@@ -1,0 +1,8 @@
+"""Segments and snapshots as tables; see README.md."""
+
+from __future__ import annotations
+
+from kraftwire.spark.logs.decode import LogOptions, decode_pieces, decode_tables
+from kraftwire.spark.logs.plan import plan
+
+__all__ = ["LogOptions", "decode_pieces", "decode_tables", "plan"]

@@ -1,0 +1,93 @@
+"""What the bytes of a file were: rows of `bad_input`, and the row of `files` with the sums.
+
+Every byte is counted once: in a batch, in a row of `bad_input`, or as zeros at the end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from kraftwire.decode.files.findings import FileFinding
+from kraftwire.spark.tables import TABLES
+
+__all__ = ["Accounts", "bad_rows", "file_row"]
+
+# Findings that are about bytes, with the stage that stumbled over them; the others are about
+# order, or about files of other kinds.
+_STAGES = {
+    "batch-crc": "batch",
+    "batch-cut": "batch",
+    "batch-damaged": "batch",
+    "garbage": "file",
+    "hole": "file",
+    "record-undecoded": "record",
+    "unreadable-file": "file",
+    "wrong-length": "batch",
+}
+# Of these, the bytes are those of a batch that has a row of its own.
+_IN_BATCHES = frozenset({"batch-crc", "batch-damaged", "record-undecoded", "wrong-length"})
+_FIRST_BYTES = 32
+
+
+class Accounts:
+    """The sums of one file, or of a range of it."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.rows: list[dict[str, Any]] = []
+        self.batch_bytes = 0
+        self.bad_bytes = 0
+        self.zero_bytes = 0
+        self._bad_in_batches = 0
+
+    def hear(self, finding: FileFinding) -> None:
+        """Note a finding of the scan."""
+        if finding.id == "zero-tail":
+            self.zero_bytes += finding.size
+        elif finding.id in _STAGES:
+            self.rows.append(
+                {
+                    "file": self.file,
+                    "position": finding.position,
+                    "length": finding.size,
+                    "stage": _STAGES[finding.id],
+                    "id": finding.id,
+                    "detail": finding.detail,
+                    "first_bytes": bytes(finding.rest[:_FIRST_BYTES]),
+                }
+            )
+            self.bad_bytes += finding.size
+            if finding.id in _IN_BATCHES:
+                self._bad_in_batches += finding.size
+
+    @property
+    def kafka_bytes(self) -> int:
+        """Bytes of batches, without those that `bad_input` has."""
+        return self.batch_bytes - self._bad_in_batches
+
+    def take_rows(self) -> Any:
+        """The rows of `bad_input` since the last call."""
+        rows, self.rows = self.rows, []
+        return bad_rows(rows)
+
+
+def bad_rows(rows: list[dict[str, Any]]) -> Any:
+    """A table of `bad_input`."""
+    return pa.Table.from_pylist(rows, TABLES["bad_input"].arrow)
+
+
+def file_row(
+    file: str, kind: str, size: int, accounts: Accounts | None = None
+) -> Any:
+    """The row of `files`; without accounts the file is of a kind that has no batches."""
+    row: dict[str, Any] = dict.fromkeys(TABLES["files"].arrow.names, 0)
+    row |= {"file": file, "kind": kind, "size": size}
+    if accounts is None:
+        row["other_bytes"] = size
+    else:
+        row["kafka_bytes"] = accounts.kafka_bytes
+        row["header_bytes"] = accounts.zero_bytes
+        row["bad_bytes"] = accounts.bad_bytes
+    return pa.Table.from_pylist([row], TABLES["files"].arrow)

@@ -1,0 +1,106 @@
+"""Rows of the table `batches`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kraftwire.errors import WireError
+from kraftwire.records.compression import CODEC_MASK, NAMES
+from kraftwire.records.reader import Batch
+from kraftwire.spark.columns import Batches
+from kraftwire.spark.logs.place import Place
+from kraftwire.spark.tables import TABLES
+
+__all__ = ["batch_row", "batch_rows", "constant", "timestamps"]
+
+_SCHEMA = TABLES["batches"].arrow
+_CODECS = pa.array(NAMES)
+_MILLISECONDS_MAX = (2**63 - 1) // 1000
+
+
+def constant(value: Any, kind: Any, count: int) -> Any:
+    """An array of one value, which may be None."""
+    return pa.nulls(count, kind) if value is None else pa.repeat(pa.scalar(value, kind), count)
+
+
+def timestamps(milliseconds: Any) -> Any:
+    """Arrow timestamps of int64 milliseconds; null where they do not fit in microseconds."""
+    kind = pa.timestamp("us", tz="UTC")
+    is_far = np.abs(milliseconds) > _MILLISECONDS_MAX
+    if not is_far.any():
+        return pa.array(milliseconds * 1000).cast(kind)
+    near = np.where(is_far, 0, milliseconds)
+    return pa.array(near * 1000, mask=is_far).cast(kind)
+
+
+def batch_rows(place: Place, batches: Batches, position: int) -> Any:
+    """A row for each batch, all of which have right CRCs; `position` is the buffer's place."""
+    header, count = batches.header, len(batches)
+    columns = {
+        "position": batches.positions + position,
+        "base_offset": header["base_offset"],
+        "last_offset": batches.last_offsets,
+        "leader_epoch": header["leader_epoch"],
+        "count": header["count"],
+        "size": batches.sizes.astype(np.int32),
+        "codec": _CODECS.take(pa.array(header["attributes"] & CODEC_MASK)),
+        "crc": header["crc"].astype(np.int64),
+        "is_valid": np.ones(count, bool),
+        "is_control": batches.is_control,
+        "is_transactional": batches.is_transactional,
+        "producer_id": header["producer_id"],
+        "producer_epoch": header["producer_epoch"],
+        "base_sequence": header["base_sequence"],
+        "max_timestamp": timestamps(header["max_timestamp"]),
+    }
+    return _table(place, columns, count)
+
+
+def batch_row(place: Place, batch: Batch, position: int, *, is_valid: bool) -> Any:
+    """The row of one batch of any magic; what a damaged old one does not tell is null."""
+    base_offset, count = _beginning(batch)
+    columns = {
+        "position": [position],
+        "base_offset": [base_offset],
+        "last_offset": [batch.last_offset],
+        "leader_epoch": [batch.partition_leader_epoch],
+        "count": [count],
+        "size": [batch.size],
+        "codec": [batch.compression],
+        "crc": [batch.crc],
+        "is_valid": [is_valid],
+        "is_control": [batch.is_control],
+        "is_transactional": [batch.is_transactional],
+        "producer_id": [batch.producer_id],
+        "producer_epoch": [batch.producer_epoch],
+        "base_sequence": [batch.base_sequence],
+        "max_timestamp": timestamps(np.array([batch.max_timestamp], np.int64)),
+    }
+    return _table(place, columns, 1)
+
+
+def _beginning(batch: Batch) -> tuple[int | None, int | None]:
+    try:
+        return batch.base_offset, batch.count
+    except WireError:
+        return None, None
+
+
+def _table(place: Place, columns: dict[str, Any], count: int) -> Any:
+    same = {
+        "file": place.file,
+        "topic": place.topic,
+        "topic_id": place.topic_id,
+        "partition": place.partition,
+        "source": place.source,
+    }
+    arrays = [
+        constant(same[field.name], field.type, count)
+        if field.name in same
+        else pa.array(columns[field.name], field.type)
+        for field in _SCHEMA
+    ]
+    return pa.table(arrays, _SCHEMA)

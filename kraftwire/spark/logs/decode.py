@@ -1,0 +1,239 @@
+"""A file of a log directory to Arrow tables: batches, records, their meaning, and the sums."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kraftwire.decode.files import FileKind, FileReport, open_source
+from kraftwire.decode.files.findings import FindingSink
+from kraftwire.decode.files.scan import FoundBatch
+from kraftwire.decode.files.source import ByteSource
+from kraftwire.errors import StorageError, WireError
+from kraftwire.records.reader import Batch, read_batches
+from kraftwire.spark.columns import Batches, Columns, read_batch, read_cut
+from kraftwire.spark.logs.accounts import Accounts, bad_rows, file_row
+from kraftwire.spark.logs.batch_rows import batch_row, batch_rows
+from kraftwire.spark.logs.meaning import meaning_of, without_secrets
+from kraftwire.spark.logs.pieces import CHUNK_BYTES, Piece, pieces_of
+from kraftwire.spark.logs.place import Place, place_of
+from kraftwire.spark.logs.record_rows import BatchFacts, record_rows
+from kraftwire.spark.tables import TABLES
+
+__all__ = ["LogOptions", "Tables", "decode_pieces", "decode_tables"]
+
+Tables = dict[str, Any]
+
+_NAMES = ("batches", "records", "metadata_records", "bad_input", "files")
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """What is asked of a file.
+
+    Shape: `tables` are names of what is wanted, `bad_input` and `files` come always; `family`
+    overrides what the folder's name says of the records, as of `family_of_topic`.
+    """
+
+    tables: frozenset[str] = frozenset({"batches", "metadata_records"})
+    show_secrets: bool = False
+    family: str | None = None
+    chunk_bytes: int = CHUNK_BYTES
+
+
+def decode_tables(
+    path: str | Path,
+    *,
+    records: bool = False,
+    start: int = 0,
+    end: int | None = None,
+    options: LogOptions | None = None,
+) -> Tables:
+    """The tables of a file by name: `batches`, `metadata_records`, `bad_input`, `files`.
+
+    Shape: with `records` that table too. Of a segment or snapshot, the batches that begin in
+    `[start, end)`, where a batch begins at `start` (see `plan`), and the row of `files` is about
+    this range; other kinds of files give that row alone. What is wrong is in `bad_input`: nothing
+    is raised for a file in any state. Memory: that of the tables; see `decode_pieces`.
+    """
+    options = options or LogOptions()
+    if records:
+        options = LogOptions(
+            options.tables | {"records"}, options.show_secrets, options.family, options.chunk_bytes
+        )
+    parts = list(decode_pieces(path, options, start, end))
+    names = [name for name in _NAMES if name in options.tables or name in ("bad_input", "files")]
+    return {
+        name: pa.concat_tables(
+            [part[name] for part in parts if name in part] or [TABLES[name].arrow.empty_table()]
+        )
+        for name in names
+    }
+
+
+def decode_pieces(
+    path: str | Path, options: LogOptions, start: int = 0, end: int | None = None
+) -> Iterator[Tables]:
+    """The same in pieces, each of about one chunk; the row of `files` comes last."""
+    file = str(path)
+    try:
+        with open_source(Path(path)) as source:
+            if not source.kind.has_batches:
+                yield {"files": file_row(file, str(source.kind), source.size)}
+                return
+            yield from _Decoder(source, file, options, start, end).tables()
+    except StorageError as error:
+        yield _unreadable(file, error)
+
+
+class _Decoder:
+    """Makes the tables of one segment or snapshot, piece by piece."""
+
+    def __init__(
+        self, source: ByteSource, file: str, options: LogOptions, start: int, end: int | None
+    ) -> None:
+        self._source = source
+        self._place = _placed(place_of(source, file), options)
+        self._options = options
+        self._start = start
+        self._end = source.size if end is None else min(end, source.size)
+        self._accounts = Accounts(file)
+        self._sink = FileReport(self._accounts.hear).sink(file)
+        self._hides = self._place.family == "metadata" and not options.show_secrets
+        self._sink.hides_bytes = self._hides
+
+    def tables(self) -> Iterator[Tables]:
+        """All tables, and the row of `files`."""
+        for piece in self._pieces():
+            yield from self._piece(piece)
+        kind = self._place.source
+        size = max(0, self._end - self._start)
+        row = file_row(self._place.file, kind, size, self._accounts)
+        yield {"bad_input": self._accounts.take_rows(), "files": row}
+
+    def _pieces(self) -> Iterator[Piece]:
+        chunk = self._options.chunk_bytes
+        return pieces_of(self._source, self._sink, self._start, self._end, chunk)
+
+    def _piece(self, piece: Piece) -> Iterator[Tables]:
+        if piece.batches is not None:
+            yield from self._sound(piece.batches, piece.position)
+        elif piece.found is not None:
+            yield from self._judged(piece.found)
+
+    def _sound(self, batches: Batches, position: int) -> Iterator[Tables]:
+        """Batches with right CRCs."""
+        self._accounts.batch_bytes += int(batches.sizes.sum())
+        tables = {}
+        if "batches" in self._options.tables:
+            tables["batches"] = batch_rows(self._place, batches, position)
+        header = batches.header
+        facts = BatchFacts(
+            header["attributes"],
+            header["leader_epoch"],
+            header["producer_id"],
+            batches.positions + position,
+        )
+        if self._wants_records:
+            for columns in read_cut(batches):
+                yield tables | self._record_tables(columns, facts, batches.sizes)
+                tables = {}
+        if tables:
+            yield tables
+
+    def _judged(self, found: FoundBatch) -> Iterator[Tables]:
+        """One batch that the scan handed out."""
+        self._accounts.batch_bytes += found.header.size
+        try:
+            batch: Batch = next(read_batches(found.buffer, found.start))
+        except (StopIteration, WireError) as error:
+            # A message of an old magic whose key or value leads outside.
+            if found.is_valid:
+                self._tell("batch-damaged", found.position, found.header.size, str(error))
+            return
+        tables = {}
+        if "batches" in self._options.tables:
+            tables["batches"] = batch_row(
+                self._place, batch, found.position, is_valid=found.is_valid
+            )
+        if self._wants_records and found.is_valid:
+            facts = BatchFacts(
+                *(
+                    np.array([each], np.int64)
+                    for each in (
+                        batch.attributes,
+                        batch.partition_leader_epoch,
+                        batch.producer_id,
+                        found.position,
+                    )
+                )
+            )
+            columns = read_batch(batch, check_crc=False)
+            tables |= self._record_tables(columns, facts, np.array([found.header.size]))
+        if tables:
+            yield tables
+
+    @property
+    def _wants_records(self) -> bool:
+        wants_meaning = "metadata_records" in self._options.tables and self._place.family
+        return bool("records" in self._options.tables or wants_meaning)
+
+    def _record_tables(self, columns: Columns, facts: BatchFacts, sizes: Any) -> Tables:
+        tables = {}
+        told = set()
+        for problem in columns.problems:
+            position = int(facts.position[problem.batch])
+            size = int(sizes[problem.batch])
+            self._tell("batch-damaged", position, size, problem.error.problem)
+            told.add(problem.batch)
+        if "records" in self._options.tables:
+            values = without_secrets(columns.table["value"]) if self._hides else None
+            tables["records"] = record_rows(self._place, columns.table, facts, values)
+        if "metadata_records" in self._options.tables and self._place.family:
+            meaning = meaning_of(
+                self._place, columns.table, facts, show_secrets=self._options.show_secrets
+            )
+            tables["metadata_records"] = meaning.table
+            for lane, error in meaning.problems:
+                if lane not in told:
+                    position, size = int(facts.position[lane]), int(sizes[lane])
+                    self._tell("record-undecoded", position, size, error.problem)
+                told.add(lane)
+        return tables
+
+    def _tell(self, id: str, position: int, size: int, detail: str) -> None:
+        """Count the bytes of a batch as bad, once, but for those that are counted already."""
+        rows = self._accounts.rows
+        if rows and rows[-1]["id"] == "wrong-length" and rows[-1]["position"] == position:
+            size -= rows[-1]["length"]
+        head = self._source.read(position, min(size, 64))
+        self._sink.add(id, position, detail, size=size, rest=head)
+
+
+def _placed(place: Place, options: LogOptions) -> Place:
+    if options.family is None:
+        return place
+    family = None if options.family == "none" else options.family
+    return Place(
+        place.file, place.source, place.topic, place.topic_id, place.partition, family
+    )
+
+
+def _unreadable(file: str, error: StorageError) -> Tables:
+    try:
+        size = os.path.getsize(file)
+    except OSError:
+        size = 0
+    accounts = Accounts(file)
+    detail = str(error).removeprefix(error.file).lstrip(": ")
+    FindingSink(file, accounts.hear).add("unreadable-file", 0, detail, size=size)
+    return {
+        "bad_input": bad_rows(accounts.rows),
+        "files": file_row(file, str(FileKind.UNKNOWN), size, accounts),
+    }

@@ -1,0 +1,80 @@
+"""What a file's place in a log directory says of its records: topic, partition, family."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from kraftwire.decode.files.kinds import FileKind
+from kraftwire.decode.files.names import partition_of
+from kraftwire.decode.files.source import ByteSource
+from kraftwire.errors import WireError
+from kraftwire.records.control import ControlType, control_type
+from kraftwire.records.decoded import family_of_topic
+from kraftwire.records.reader import read_batches
+
+__all__ = ["Place", "place_of"]
+
+_METADATA_TOPIC = "__cluster_metadata"
+# The id that Kafka gives the metadata topic everywhere.
+_METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+_TOPIC_ID = re.compile(r"topic_id:\s*(\S+)", re.ASCII)
+_HEAD_SIZE = 64 * 1024
+_KRAFT_TYPES = frozenset(ControlType) - {ControlType.ABORT, ControlType.COMMIT}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A segment or snapshot: its path as given, and whose records it holds.
+
+    Shape: `source` is ``log`` or ``snapshot``; `topic`, `topic_id` and `partition` are None where
+    the folder does not tell; `family` as of `family_of_topic`.
+    """
+
+    file: str
+    source: str
+    topic: str | None
+    topic_id: str | None
+    partition: int | None
+    family: str | None
+
+
+def place_of(source: ByteSource, file: str) -> Place:
+    """The place of an open file.
+
+    Shape: snapshots are metadata; a segment outside of a partition's folder is taken for the
+    metadata log if it begins with a record that only KRaft writes.
+    """
+    path = source.path
+    found = partition_of(path)
+    is_snapshot = source.kind is FileKind.SNAPSHOT
+    if is_snapshot or (found is None and _begins_as_metadata(source)):
+        kind = "snapshot" if is_snapshot else "log"
+        return Place(file, kind, _METADATA_TOPIC, _METADATA_TOPIC_ID, 0, "metadata")
+    if found is None:
+        return Place(file, "log", None, None, None, None)
+    topic_id = _topic_id(path.absolute().parent / "partition.metadata")
+    if topic_id is None and found.topic == _METADATA_TOPIC:
+        topic_id = _METADATA_TOPIC_ID
+    family = family_of_topic(found.topic)
+    return Place(file, "log", found.topic, topic_id, found.index, family)
+
+
+def _topic_id(path: Path) -> str | None:
+    try:
+        match = _TOPIC_ID.search(path.read_text("latin-1"))
+    except OSError:
+        return None
+    return match[1] if match else None
+
+
+def _begins_as_metadata(source: ByteSource) -> bool:
+    """Whether the first record is a control record of KRaft's."""
+    try:
+        batch = next(read_batches(bytes(source.read(0, _HEAD_SIZE))), None)
+        if batch is None or not batch.is_control:
+            return False
+        return control_type(batch.records()[0].key) in _KRAFT_TYPES
+    except (IndexError, WireError):
+        return False

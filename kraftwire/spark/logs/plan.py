@@ -1,0 +1,64 @@
+"""Ranges of a segment that can be decoded apart from each other.
+
+A cut is made only between two batches whose CRCs are right, the first of which ends where the
+second begins, on the chain of lengths from the file's start. So a scan of the whole file passes
+through every cut, and the ranges together give what the whole gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from kraftwire.decode.files.headers import HEADER_SIZE, BatchHeader, crc_of, read_header
+from kraftwire.decode.files.source import ByteSource, open_source
+from kraftwire.errors import StorageError
+
+__all__ = ["SPLIT_BYTES", "chain", "plan"]
+
+SPLIT_BYTES = 64 * 1024 * 1024
+
+
+def plan(path: str | Path, split: int = SPLIT_BYTES) -> list[tuple[int, int]]:
+    """Ranges `[start, end)` of a file, in order, that together are the whole of it.
+
+    Shape: each is about `split` bytes; one range for a file that has no batches, that is
+    compressed (it is unpacked at every opening), or behind the first damage to the chain.
+    """
+    path = Path(path)
+    try:
+        with open_source(path) as source:
+            size = source.size
+            is_packed = size != path.stat().st_size
+            if not source.kind.has_batches or is_packed or size <= split:
+                return [(0, size)]
+            cuts = list(_cuts(source, split))
+    except (OSError, StorageError):
+        return [(0, 0)]
+    return list(zip([0, *cuts], [*cuts, size], strict=True))
+
+
+def chain(source: ByteSource, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+    """Batches by their lengths alone, up to the first header that cannot be right."""
+    while (header := read_header(source.read(position, HEADER_SIZE))) is not None:
+        if position + header.size > source.size:
+            return
+        yield position, header
+        position += header.size
+
+
+def _cuts(source: ByteSource, split: int) -> Iterator[int]:
+    wanted = split
+    before: tuple[int, BatchHeader] | None = None
+    for position, header in chain(source):
+        is_wanted = wanted <= position < source.size - split // 2
+        ends = (before, (position, header))
+        if is_wanted and all(one is not None and _is_sound(source, *one) for one in ends):
+            yield position
+            wanted = position + split
+        before = position, header
+
+
+def _is_sound(source: ByteSource, position: int, header: BatchHeader) -> bool:
+    data = source.read(position, header.size)
+    return len(data) == header.size and crc_of(data, header.magic) == header.crc

@@ -1,0 +1,1 @@
+"""Tests of columns, log directories and live quorums as tables."""
