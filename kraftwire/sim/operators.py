@@ -1,14 +1,14 @@
-"""People who change the voters: they ask, ask again, and remember what they were told.
+"""Operators who change the voters: they ask, ask again, and check what they are told.
 
-Each piece of work is a few steps, one after the other. A step asks a node, mostly the leader, over
-the network that all use; who hears nothing, or "not now", asks again after a while.
+A job is a few steps, one after another. A step asks a node, mostly the leader, over the nodes' own
+network. An operator who hears nothing, or "not now", asks again after a while.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -27,17 +27,17 @@ from kraftwire.wire.message import Message
 
 __all__ = ["Operators", "Step"]
 
-# Where their requests come from; no node has this id.
+# The sender of their requests; no node has this id.
 _ID = 0
 
 _TRIES_MAX = 12
 _PAUSE_MS = (200, 2_000)
 _UPGRADE_MS = 800
 
-# How often somebody asks another node than the leader.
+# The share of requests that go to a random node, not to the leader.
 _MISTAKES = 0.1
 
-# What ends a step although nothing was done: it is done already, or cannot be done.
+# Errors that end a step: the change is made already, or cannot be made.
 _SETTLED = {
     ErrorCode.DUPLICATE_VOTER,
     ErrorCode.VOTER_NOT_FOUND,
@@ -47,9 +47,10 @@ _SETTLED = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Something that somebody wants: `kind` is add, remove or upgrade; `key` the voter concerned.
+    """A change that an operator wants: `kind` is add, remove or upgrade, `key` the voter concerned.
 
-    Who does not wait for the commit of an addition learns nothing by the answer.
+    Shape: without `is_awaited` an addition is answered before its commit, so that the answer proves
+    nothing.
     """
 
     kind: str
@@ -58,17 +59,16 @@ class Step:
 
 
 @dataclass(slots=True, eq=False)
-class _Work:
-    """Steps that somebody has begun, and how often the first of them was tried."""
+class _Job:
+    """The steps that are left of a job, how often the first was tried, and its open request."""
 
     steps: deque[Step]
     tries: int = 0
     request_id: int = 0
-    calls: list[Call] = field(default_factory=list)
 
 
 class Operators:
-    """The operators of a cluster; a peer in its network."""
+    """The operators of a cluster, as a peer in its network."""
 
     id = _ID
     run = 0
@@ -79,64 +79,64 @@ class Operators:
         self._cluster = cluster
         self._machines = machines
         self._random = Random(f"operators {cluster.plan.seed}")
-        self._works: list[_Work] = []
+        self._jobs: list[_Job] = []
         self._is_patient = False
 
     @property
     def left(self) -> int:
-        """How many steps somebody still wants."""
-        return sum(len(work.steps) for work in self._works)
+        """How many steps are left in all jobs."""
+        return sum(len(job.steps) for job in self._jobs)
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody wants anything."""
-        return not self._works
+        """Whether no job is left."""
+        return not self._jobs
 
     def concerns(self, node: int) -> bool:
-        """Whether a node's replica is to be added or removed, so that its disk has to stay."""
-        return any(step.key[0] == node for work in self._works for step in work.steps)
+        """Whether a step that is left names this node; then its disk must not be replaced."""
+        return any(step.key[0] == node for job in self._jobs for step in job.steps)
 
     @property
     def is_removing(self) -> bool:
-        """Whether some voter is to be removed."""
-        return any(step.kind == "remove" for work in self._works for step in work.steps)
+        """Whether a removal is left in some job."""
+        return any(step.kind == "remove" for job in self._jobs for step in job.steps)
 
     def begin(self, *steps: Step) -> None:
-        """Want something, one step after the other."""
-        work = _Work(deque(steps))
-        self._works.append(work)
-        self._try(work)
+        """Begin a job of these steps, in this order."""
+        job = _Job(deque(steps))
+        self._jobs.append(job)
+        self._try(job)
 
     def insist(self) -> None:
-        """From now on nobody gives up."""
+        """From now on retry without end, instead of giving a job up after a few tries."""
         self._is_patient = True
 
     # One step
 
-    def _try(self, work: _Work) -> None:
-        """Ask for the first step, or end the work."""
+    def _try(self, job: _Job) -> None:
+        """Ask for the first step that makes sense, or end the job: all is done, or given up."""
         cluster = self._cluster
-        if work not in self._works:
+        if job not in self._jobs:
             return
-        while work.steps and not self._makes_sense(work.steps[0]):
+        while job.steps and not self._makes_sense(job.steps[0]):
             cluster.marks.hit("change dropped")
-            work.steps.popleft()
-        if not work.steps:
-            self._works.remove(work)
+            job.steps.popleft()
+        if not job.steps:
+            self._jobs.remove(job)
             return
-        work.tries += 1
-        step = work.steps[0]
-        if work.tries > _TRIES_MAX and step.kind != "upgrade" and not self._is_patient:
+        job.tries += 1
+        step = job.steps[0]
+        if job.tries > _TRIES_MAX and step.kind != "upgrade" and not self._is_patient:
             cluster.marks.hit("change given up")
-            self._works.remove(work)
+            self._jobs.remove(job)
             return
         if step.kind == "upgrade":
-            self._upgrade(work)
+            self._upgrade(job)
         else:
-            self._ask(work, step)
+            self._ask(job, step)
 
     def _makes_sense(self, step: Step) -> bool:
-        """Nobody adds a disk that is gone, or removes a voter without whom there is no majority."""
+        """False for adding a disk that is gone, and for removing a voter that a majority needs."""
         cluster = self._cluster
         if step.kind == "upgrade":
             return True
@@ -146,17 +146,17 @@ class Operators:
         left = [tuple(one for one in voters if one != step.key) for voters in sets]
         return all(cluster.members.keeps_majority(voters) for voters in left if voters)
 
-    def _upgrade(self, work: _Work) -> None:
+    def _upgrade(self, job: _Job) -> None:
         leaders = leading(self._machines)
         if self._cluster.histories.force.version:
-            self._next(work)
+            self._next(job)
             return
         if leaders and leaders[-1].process is not None:
             token = self._cluster.next_token()
             leaders[-1].take(UpgradeRequested(token, leaders[-1].process.epoch, 1))
-        self._again(work, _UPGRADE_MS)
+        self._again(job, _UPGRADE_MS)
 
-    def _ask(self, work: _Work, step: Step) -> None:
+    def _ask(self, job: _Job, step: Step) -> None:
         cluster = self._cluster
         message: Message
         if step.kind == "add":
@@ -166,10 +166,10 @@ class Operators:
         target = self._whom_to_ask()
         cluster.say(f"an operator asks {target.id} to {step.kind} voter {step.key[0]}")
         timeout = cluster.timers.request_timeout_ms + 1_000
-        work.request_id = cluster.next_token()
+        job.request_id = cluster.next_token()
         destination = Destination(target.id, f"node{target.id}", PORT)
         call = cluster.network.send(
-            self, SendRequest(work.request_id, destination, message, timeout)
+            self, SendRequest(job.request_id, destination, message, timeout)
         )
         cluster.scheduler.at(call.deadline, cluster.network.expire, call)
 
@@ -182,55 +182,55 @@ class Operators:
     # What comes of it
 
     def take(self, event: Event) -> None:
-        """An answer came, or none."""
+        """A request was answered, or has failed."""
         request_id = getattr(event, "request_id", 0)
-        work = next((one for one in self._works if one.request_id == request_id), None)
-        if work is None:
+        job = next((one for one in self._jobs if one.request_id == request_id), None)
+        if job is None:
             return
-        work.request_id = 0
+        job.request_id = 0
         if not isinstance(event, ResponseReceived):
             self._cluster.marks.hit("change unanswered")
-            self._again(work)
+            self._again(job)
             return
-        self._answered(work, event.message)
+        self._answered(job, event.message)
 
-    def _answered(self, work: _Work, message: Any) -> None:
-        step, error = work.steps[0], message.error_code
+    def _answered(self, job: _Job, message: Any) -> None:
+        step, error = job.steps[0], message.error_code
         marks = self._cluster.marks
         if error == ErrorCode.NONE:
             marks.hit(f"change done: {step.kind}")
             self._told(step)
-            self._next(work)
+            self._next(job)
         elif error in _SETTLED:
             marks.hit(f"change settled: {ErrorCode(error).name}")
-            self._next(work)
+            self._next(job)
         else:
             name = f"change refused: {ErrorCode(error).name}"
             marks.hit(name if name in SITUATIONS else "change refused")
-            self._again(work)
+            self._again(job)
 
     def _told(self, step: Step) -> None:
-        """What is acknowledged as committed is. S12."""
+        """Check that a change that was acknowledged as committed is committed. S12."""
         committed = self._cluster.histories.force
         if step.kind == "remove":
             check_removed(committed, step.key)
         elif step.is_awaited:
             check_added(committed, step.key)
 
-    def _next(self, work: _Work) -> None:
-        work.steps.popleft()
-        work.tries = 0
-        self._again(work, 100)
+    def _next(self, job: _Job) -> None:
+        job.steps.popleft()
+        job.tries = 0
+        self._again(job, 100)
 
-    def _again(self, work: _Work, pause_ms: int = 0) -> None:
+    def _again(self, job: _Job, pause_ms: int = 0) -> None:
         pause = pause_ms or self._random.randint(*_PAUSE_MS)
-        self._cluster.scheduler.after(pause * MS, self._try, work)
+        self._cluster.scheduler.after(pause * MS, self._try, job)
 
     # The network's view
 
     def receive(self, call: Call, message: Message) -> None:
-        """Nobody asks people."""
+        """Nodes send no requests to operators."""
 
     def timeout_at(self, timeout_ms: int) -> int:
-        """When a person will have waited so long."""
+        """When the wait is over: operators have no clock of their own, and use the queue's."""
         return self._cluster.scheduler.now + timeout_ms * MS

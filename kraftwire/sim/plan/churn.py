@@ -1,6 +1,7 @@
-"""Draws what becomes of a cluster's voters: how they are known, and who changes them when.
+"""Draws what happens to a cluster's voters: how they are known, and when operators change them.
 
-A stream of its own, so that what is added here changes nothing else that a seed means.
+Its random numbers are a stream of their own, so that what is added here changes no other part of a
+plan.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ __all__ = ["Churn", "draw_churn"]
 
 @dataclass(frozen=True, slots=True)
 class Churn:
-    """What is drawn before the rest of a plan. `observers` are the least that there are."""
+    """What is drawn of a plan's voters. `observers` is the least number of observers."""
 
     seed: int
     quorum: str
@@ -25,7 +26,7 @@ class Churn:
     slow_ms: int
 
     def merge(self, faults: tuple[Fault, ...], nodes: int, length_ms: int) -> tuple[Fault, ...]:
-        """All accidents of a cluster, with the changes of its voters. Order: by time."""
+        """These accidents, with the changes of the voters added. Order: by time."""
         random = Random(f"changes {self.seed}")
         if self.quorum == STATIC:
             return faults
@@ -39,7 +40,7 @@ class Churn:
 
 
 def draw_churn(seed: int) -> Churn:
-    """What becomes of the voters of a seed."""
+    """What happens to the voters in the cluster of a seed."""
     random = Random(f"churn {seed}")
     quorum = random.choice((STATIC, STATIC, STATIC, DYNAMIC, DYNAMIC, DYNAMIC, UPGRADED))
     return Churn(

@@ -1,6 +1,7 @@
 """Draws a cluster's fate from a seed.
 
-Swarm testing: every seed turns some kinds of trouble off altogether, so that the others get room.
+Swarm testing: every seed turns some kinds of trouble off altogether, so that the others happen more
+often.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _NEEDS_THREE = {"split", "bridge"}
 
 
 def draw(seed: int, length_ms: int = LENGTH_MS) -> Plan:
-    """The plan of a seed. Units: milliseconds of trouble."""
+    """The plan of a seed. Units: `length_ms` is how long the trouble lasts."""
     random = Random(f"plan {seed}")
     voters = random.choice((1, 2, 3, 3, 3, 3, 3, 4, 5, 5, 5, 6, 7))
     observers = random.choice((0, 0, 0, 1, 1, 2, 3))
@@ -68,7 +69,7 @@ def draw(seed: int, length_ms: int = LENGTH_MS) -> Plan:
 
 
 def _some(random: Random, chance: float, low: float, high: float) -> float:
-    """A value in the range with this chance, else none of it."""
+    """With this chance a value between `low` and `high`, else 0."""
     return random.uniform(low, high) if random.random() < chance else 0.0
 
 
@@ -95,7 +96,7 @@ def _drift(random: Random, nodes: int) -> tuple[int, ...]:
 
 
 def _old_peers(random: Random, nodes: int, lowest_vote: int) -> dict[int, dict[int, int]]:
-    """Highest versions of Vote (52) and Fetch (1) that some nodes know."""
+    """The highest versions of Vote (52) and Fetch (1) that some of the nodes know."""
     return {
         node: {52: random.choice((lowest_vote, 1)), 1: random.choice((17, 17, 18))}
         for node in range(1, nodes + 1)

@@ -24,7 +24,7 @@ __all__ = [
     "Weather",
 ]
 
-# A fault's node may be this: whoever leads when the time has come.
+# In place of a fault's node: the node that leads when the fault happens.
 LEADER = -1
 
 # How the voters of a cluster are known: configured, in the log from the start, or configured and
@@ -38,38 +38,41 @@ FAULT_KINDS = (
     "kill",  # the process dies, the machine goes on
     "power",  # the machine loses power
     "effect",  # power loss between two effects
-    "cut",  # power loss in the midst of a disk operation
+    "cut",  # power loss during a disk operation
     "stop",  # graceful shutdown
     "storm",  # all machines lose power
-    "isolate",  # a node hears and is heard by nobody
-    "deaf",  # messages reach others, but none comes in
-    "mute",  # messages come in, but none goes out
-    "split",  # two sides
+    "isolate",  # no message reaches a node, and none of its own arrives
+    "deaf",  # a node sends messages but gets none
+    "mute",  # a node gets messages but none of its own arrive
+    "split",  # two sides that cannot reach each other
     "bridge",  # two sides with one node in both
     "oneway",  # one link, one direction
     "reset",  # all connections of a node break
     "pause",  # a process is suspended
-    "full",  # a full disk
+    "full",  # a disk is full for a while
     "broken",  # a flush fails
     "hunt",  # the leader dies at the worst moment
     "wipe",  # a node gets an empty disk, where the quorum can lose its old one
 )
 
-# What operators do, well or not.
+# What operators do, some of it by mistake.
 CHANGE_KINDS = (
     "add",  # an observer becomes a voter
     "remove",  # a voter becomes an observer
     "replace",  # a voter gets an empty disk: its old replica is removed, the new one added
-    "twice",  # two changes at once
+    "twice",  # two operators change the voters at once
     "upgrade",  # kraft.version 0 to 1
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One accident. Shape: `others` are the nodes on its side; `salt` decides the details.
+    """One accident.
 
-    Units: milliseconds from the cluster's start, and until it is repaired.
+    Shape: `node` is a node's id, or `LEADER`; `others` are further nodes: one side of a split or a
+    bridge, the far end of a cut link, the second node of two changes; `salt` is a random number
+    that decides the details. Units: `at_ms` counts from the cluster's start, `length_ms` from then
+    until the repair.
     """
 
     at_ms: int
@@ -82,7 +85,11 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """What the network and the disks do all the time. Units: chances in 0-1, times in ms."""
+    """What the network and the disks do all the time.
+
+    Shape: `tail` and `flush_tail` are the chances of a further delay, of up to `tail_ms` and
+    `flush_tail_ms`. Units: chances in 0-1, times in milliseconds.
+    """
 
     latency_ms: float = 1.0
     drop: float = 0.0
@@ -97,7 +104,11 @@ class Weather:
 
 @dataclass(frozen=True, slots=True)
 class Snapshots:
-    """When snapshots are written, what is kept, in what pieces they are fetched. Units: bytes."""
+    """When nodes write snapshots and what they keep.
+
+    Units: bytes of log between two snapshots (`between`), bytes of log and snapshots that are kept
+    (`retention`), bytes of a snapshot in one answer (`chunk`).
+    """
 
     between: int
     retention: int
@@ -108,9 +119,13 @@ class Snapshots:
 class Plan:
     """A cluster's whole fate.
 
-    Shape: the first voters have the ids from 1 on, observers those after them. `stranger` says that
-    a node of another cluster talks to this one; `slow_ms` is how long state machines take for what
-    they are given, at most.
+    Shape: the first voters have the ids from 1 on, observers those after them. `with_bytes` sends
+    every message as bytes; `with_listener` gives nodes a state machine; `with_late_answers` lets
+    answers arrive although their requests were forgotten. `drift` has the rates of the clocks in
+    millionths, `skew_ms` by how much a start may set a clock wrong. `old_peers` has, by node and
+    API key, the highest version that the node knows. `stranger` lets a node of another
+    cluster talk to this one; `slow_ms` is how long a state machine takes at most for what it is
+    given.
     """
 
     seed: int
