@@ -43,7 +43,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 def load(name: str) -> object:
-    """The command behind a name of the table."""
+    """The command that a name of the table stands for."""
     from importlib import import_module
 
     module, _, attribute = COMMANDS[name][0].partition(":")

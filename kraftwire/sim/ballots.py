@@ -66,18 +66,18 @@ class Ballots:
         self.keys[node] = key
 
     def vote_of(self, node: int, epoch: int) -> int:
-        """For whom a node has durably voted in an epoch, -1 for nobody."""
+        """The candidate that a node has durably voted for in an epoch, -1 for none."""
         stored = self.stored.get(node)
         return stored.vote if stored is not None and stored.epoch == epoch else -1
 
     def settled(self, node: int, epoch: int) -> None:
-        """A node is through with an event and believes to be in this epoch. S2."""
+        """A node has handled an event and believes that it is in this epoch. S2."""
         stored = self.stored[node].epoch
         if epoch != stored:
             raise Violation("S2", f"{node} is in epoch {epoch} but has stored {stored}")
 
     def sends(self, node: int, epoch: int) -> None:
-        """A request or an answer that speaks of an epoch of its sender leaves. S2."""
+        """A request or an answer that names its sender's epoch leaves. S2."""
         stored = self.stored[node].epoch
         if epoch > stored:
             raise Violation("S2", f"{node} speaks of epoch {epoch} but has stored {stored}")
@@ -144,8 +144,8 @@ class Ballots:
             raise Violation("S18", f"{node} is no voter and campaigns")
 
     def elected(self, node: int, epoch: int, voters: Voters) -> None:
-        """A node leads, at which these voters are in force. S1, S17: a majority of them voted for
-        it, directory ids included, and nobody else counts."""
+        """A node leads; these voters are in force at it. S1, S17: a majority of them voted for it,
+        directory ids included, and no other votes count."""
         self.leader_known(node, epoch, node)
         votes = self.votes.get(epoch, {})
         granting = members(voters, [key for key, voted in votes.items() if voted == node])
@@ -160,8 +160,8 @@ class Ballots:
     def pre_voted(self, node: int, before: Stored, *, was_due: bool = False) -> None:
         """A node has handled a pre-vote of an epoch that it knows. S19: nothing durable changed.
 
-        `was_due`: its own time had run out, which the same step notices: one that has resigned
-        begins another epoch then, whoever asks for what.
+        `was_due`: its own timer had run out, and the same step notices that: a resigned node then
+        begins another epoch, whatever the request asks for.
         """
         now = self.stored[node]
         if now != before and not (was_due and now.epoch > before.epoch):

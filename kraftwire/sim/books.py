@@ -33,7 +33,7 @@ class Books:
     def appended(
         self, node: int, data: bytes | memoryview, epoch: int, *, leads: bool
     ) -> bool:
-        """A node wrote batches; returns whether another voter set is in force at it by that."""
+        """A node wrote batches; returns whether that changed the voter set in force at it."""
         log = self.histories.logs[node]
         before = log.force
         self.histories.appended(node, data, epoch, leads=leads)
@@ -44,14 +44,13 @@ class Books:
         return now.voters != before.voters
 
     def forget(self, node: int, key: Key, told: InForce) -> None:
-        """A node's disk was replaced by an empty one, which makes it another replica, at which this
-        is in force."""
+        """A node's disk was replaced by an empty one, which makes it another replica; `told` is in
+        force at it."""
         self.histories.forget(node, key, told)
         self.ballots.forget(node, key)
 
     def believes(self, node: int, core: RaftView) -> None:
-        """A node has settled: the voters and the version that it believes in are those of its log.
-        S16."""
+        """A node has handled an event. S16: it believes in the voters and version of its log."""
         force = self.histories.logs[node].force
         if core.kraft_version != force.version:
             raise Violation(

@@ -1,4 +1,4 @@
-"""Checks changes of the voters: what a leader may write, and what a change was told to be.
+"""Checks changes of the voters: what a leader may write, and what operators were told.
 
 Invariants S12 and S16, by the sets in force alone.
 """
@@ -15,8 +15,8 @@ __all__ = ["check_added", "check_change", "check_removed"]
 def check_change(node: int, now: InForce, *, high_watermark: int, has_committed: bool) -> None:
     """A leader writes a voter set. S16: one member differs, and all before is committed.
 
-    `now` is in force by that; `has_committed` says whether the leader knows something of its own
-    epoch to be committed.
+    `now` is in force from then on; `has_committed` says whether the leader knows that something
+    of its own epoch is committed.
     """
     before = now.before
     if before is None or now.offset == before.offset:
@@ -49,7 +49,7 @@ def _comparable(old: Voters, new: Voters) -> tuple[set[Key], set[Key]]:
 
 
 def check_added(committed: InForce, key: Key) -> None:
-    """Somebody was told that a voter is added, and that this is committed. S12."""
+    """An operator was told that a voter is added, and that this is committed. S12."""
     if not any(key in force.voters for force in committed.past()):
         raise Violation(
             "S12",
@@ -59,7 +59,7 @@ def check_added(committed: InForce, key: Key) -> None:
 
 
 def check_removed(committed: InForce, key: Key) -> None:
-    """Somebody was told that a voter is removed, and that this is committed. S12."""
+    """An operator was told that a voter is removed, and that this is committed. S12."""
     for force in committed.past():
         if key not in force.voters and force.before is not None and key in force.before.voters:
             return

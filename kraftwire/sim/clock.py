@@ -14,7 +14,7 @@ __all__ = ["MS", "SECOND", "Clock", "Scheduler"]
 MS = 1_000
 SECOND = 1_000_000
 
-# What nodes take for the time at the cluster's start.
+# The wall-clock time of nodes at the cluster's start.
 _WALL_MS = 1_700_000_000_000
 
 _MILLION = 1_000_000
@@ -34,7 +34,7 @@ class Scheduler:
         return len(self._queue)
 
     def at(self, when: int, action: Callable[..., None], *arguments: Any) -> None:
-        """Call something at a time; at once, behind what is due now, if that has passed."""
+        """Call something at a time; if that has passed, at once, after what is due now."""
         if when < self.now:
             when = self.now
         self._sequence += 1
@@ -68,7 +68,7 @@ class Clock:
         self._base_ms = _WALL_MS + skew_ms
 
     def restart(self, now: int, skew_ms: int) -> None:
-        """Begin anew at a moment, wrong by so much."""
+        """Begin anew at a moment, wrong by this much."""
         self._base_ms = _WALL_MS + now // MS + skew_ms
         self._start = now
 

@@ -18,7 +18,7 @@ from kraftwire.sim.pages import Inode, apply, kept_names, survive
 __all__ = ["PowerCut", "SimFile", "SimFiles", "SimLock"]
 
 class PowerCut(BaseException):
-    """The machine stops in the midst of an operation; no handler may outlive that."""
+    """The machine stops during an operation; no handler may outlive that."""
 
 
 class SimFile:
@@ -63,7 +63,7 @@ class SimFile:
         self._inode.make_durable(len(self._inode.pending))
 
     def close(self) -> None:
-        """Let go of the file; nothing becomes durable by that."""
+        """Close the file; that makes nothing durable."""
 
 
 class SimLock:
@@ -148,7 +148,7 @@ class SimFiles:
             path = os.path.dirname(path)
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file another name, at once for whoever looks, durably after `fsync_dir`."""
+        """Give a file another name, at once for every reader, durably after `fsync_dir`."""
         self._name(new, ((new, self._inode(old)), (old, None)))
 
     def unlink(self, path: str) -> None:
@@ -180,7 +180,7 @@ class SimFiles:
     # Faults
 
     def plan_cut(self, steps: int | None) -> None:
-        """Let the power fail in the midst of the n-th operation from now on; None: never."""
+        """Let the power fail during the n-th operation from now on; None: never."""
         self._steps_to_cut = steps
         self._watch()
 

@@ -22,10 +22,10 @@ from kraftwire.sim.violation import Violation
 
 __all__ = ["Environment", "Realm"]
 
-# Kafka looks once a minute what may go, which is half the life of a cluster here.
+# Kafka looks once a minute for what it can delete: that is half the life of a cluster here.
 _CLEAN_INTERVAL_MS = 5_000
 
-# A node whose timer fires so often at one moment does nothing else any more.
+# A node whose timer fires this often at one moment does nothing else any more.
 _TIMERS_AT_ONCE_MAX = 1_000
 
 
@@ -40,7 +40,7 @@ class Realm:
 class Environment:
     """A cluster as its nodes see it.
 
-    Shape: `timeline` is None unless somebody wants to read it; `acknowledged` counts the records
+    Shape: `timeline` is None unless a story is wanted; `acknowledged` counts the records
     that are committed, as their clients were told.
     """
 
@@ -86,7 +86,7 @@ class Environment:
         )
 
     def next_token(self) -> int:
-        """A number that nobody has."""
+        """A number that was not given out before."""
         self._token += 1
         return self._token
 

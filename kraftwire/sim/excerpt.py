@@ -21,13 +21,13 @@ __all__ = ["LINES_MAX", "Line", "Weight", "cut", "excerpt", "kind_of", "peer_of"
 LINES_MAX = 60
 _WIDTH = 180
 
-# The same thing is told so many times at most.
+# How often the same text is told at most.
 _SAME_SHOWN = 2
 
-# So many lines at the end are kept, whatever they are.
+# The number of lines at the end that are always kept.
 _LAST = 6
 
-# So many exchanges in a row that change nothing are told one by one.
+# How many exchanges in a row that change nothing are told one by one.
 _IDLE_SHOWN = 2
 
 _KINDS_SHOWN = 4
@@ -131,7 +131,7 @@ _KINDS: dict[type, str] = {
 
 
 def peer_of(event: events.Event | None) -> tuple[int, ...]:
-    """Who sent a request, as far as it says so."""
+    """The sender of a request, as far as the request names it."""
     if not isinstance(event, events.RequestReceived):
         return ()
     message = event.message
@@ -185,7 +185,7 @@ def _ranked(lines: Sequence[Line], at_odds: frozenset[int]) -> list[int]:
 
 
 def _varied(lines: Sequence[Line], ranked: Iterable[int], room: int) -> list[int]:
-    """The first so many of these places, without those that repeat what others say already."""
+    """The first `room` of these places, without those that repeat what others say already."""
     seen: Counter[str] = Counter()
     places: list[int] = []
     for place in ranked:

@@ -43,7 +43,7 @@ class Histories:
         self.commit_epochs: list[int] = []
         self._epochs: dict[int, _Epoch] = {}
         self._ends: list[int] = []  # of the committed batches
-        self._digests: list[bytes] = []  # after each of them, as far as somebody asked
+        self._digests: list[bytes] = []  # after each of them, as far as it was asked for
         self.acknowledged = 0  # the end of what clients were told
 
     @property
@@ -187,7 +187,7 @@ class Histories:
         skipped = len(prefix)
         was = log.batches[:skipped]
         if prefix and (len(was) < skipped or was[-1] is not prefix[-1]):
-            # A snapshot took the place of the log, as after a crash in the midst of that.
+            # A snapshot replaced the log, perhaps after a crash while that happened.
             log.batches[:] = prefix
             log.durable = 0
         for index, raw in enumerate(found, skipped):
@@ -250,8 +250,8 @@ class Histories:
         return self.committed[index - 1].force if index else self.initial
 
     def forget(self, node: int, key: Key, told: InForce) -> None:
-        """A node's disk was replaced by an empty one, which makes it another replica, at which this
-        is in force."""
+        """A node's disk was replaced by an empty one, which makes it another replica; `told` is in
+        force at it."""
         self.lost.append(self.logs[node])
         self.logs[node] = ReplicaLog(key, told)
 

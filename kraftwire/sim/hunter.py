@@ -1,7 +1,7 @@
 """Kills leaders at the worst moments: just elected, just appended, after one follower has fetched,
 just committed.
 
-Uniformly random crashes nearly never meet these, and they are where replication is won or lost.
+Uniformly random crashes hardly ever hit these moments, where replication is won or lost.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Hunter:
             self._strike(machine)
 
     def appended(self, machine: Prey, *, has_changed: bool) -> None:
-        """A leader wrote to its log, other voters perhaps."""
+        """A leader wrote to its log; `has_changed` says whether that changed the voters."""
         if self._stage == "append" or (self._stage == "change" and has_changed):
             self._strike(machine)
         elif self._stage == "fetch":
@@ -101,7 +101,7 @@ class Hunter:
         if self._scheduler.now > self._until:
             return
         self._marks.hit(f"hunted: {stage}")
-        # What the leader is just doing is finished, or not: the effects that come behind it.
+        # What the leader is doing is finished or not: the effects that follow in this step.
         process = machine.process
         if process is not None and self._random.random() < 0.5:
             process.effects_to_crash = self._random.randrange(4)

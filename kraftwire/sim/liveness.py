@@ -27,7 +27,7 @@ _CHANGE_MS = 6_000
 _TIMERS_PER_SECOND_MAX = 20
 _DRIFT = 1.3
 
-# Split votes cost an epoch each; more than this in a row is no bad luck.
+# Split votes cost an epoch each; more than this in a row are not bad luck.
 _EPOCHS_PER_LOSS_MAX = 6
 
 
@@ -111,7 +111,7 @@ class _Phase:
                 machine.start_later(0)
 
     def finish_changes(self) -> None:
-        """Wait until all changes of the voters that somebody wants are made. L4."""
+        """Wait until all changes of the voters that operators want are made. L4."""
         operators = self.cluster.operators
         operators.insist()
         step_ms = self.election_ms + _CHANGE_MS + int(self._backlog() * self.fetch_cost_ms)
@@ -121,7 +121,7 @@ class _Phase:
         self._wait("L4", "some change of the voters is not made", limit, lambda: operators.is_idle)
 
     def elect(self, when: str, limit_ms: int) -> Machine:
-        """Wait for a leader whom all follow. L1."""
+        """Wait for a leader that all follow. L1."""
         self._wait("L1", f"no leader that all follow {when}", limit_ms, self._is_united)
         return self.cluster.leaders()[-1]
 
@@ -137,7 +137,7 @@ class _Phase:
                 raise Violation("L3", f"appends at {machine.id} are neither done nor refused")
 
     def idle(self) -> None:
-        """Let nothing happen, and see that nothing does. L1, L9, L10."""
+        """Ask for nothing, and see that nothing happens. L1, L9, L10."""
         cluster = self.cluster
         epoch = self._epoch()
         timers, events = dict(cluster.timer_counts), cluster.events
@@ -163,7 +163,7 @@ class _Phase:
         return bool(self.cluster.histories.force.version) and self.cluster.plan.nodes > 1
 
     def change(self) -> None:
-        """Replace a disk, and let the node become a voter, whatever it was. L4, L5."""
+        """Replace a disk, and let the node become a voter, whether it was one or not. L4, L5."""
         cluster = self.cluster
         random = Random(f"change {cluster.plan.seed}")
         node = random.choice(list(cluster.machines))
@@ -195,7 +195,7 @@ class _Phase:
         return self.cluster.histories.force.voters
 
     def lose_follower(self) -> None:
-        """Cut one follower off and let it come back: nobody may notice. L8."""
+        """Cut one follower off and let it come back: the others must not notice. L8."""
         cluster = self.cluster
         leader = cluster.leaders()[-1]
         epoch = self._epoch()
@@ -242,7 +242,7 @@ class _Phase:
             if is_over and not can_elect(self.cluster.histories):
                 raise _LostError("nobody can be elected")
             if is_over or scheduler.now >= look:
-                # What lasted this long under one leader ends by nothing but an operator.
+                # What lasted this long under one leader only an operator can end.
                 look += period
                 before, seen = seen, self._epoch_without_observers()
                 if seen >= 0 and (is_over or seen == before):
@@ -323,8 +323,8 @@ def takes_observers_along(cluster: Cluster) -> bool:
     """Whether a voter without pre-votes that missed its removal keeps others from their leader.
 
     Some peer in its outdated set knows no pre-votes, so it stands at once, epoch after epoch
-    (R-VOTE-10). Whom it asks follows into these epochs, and its fetches are refused by the leader
-    of the earlier one. That learns nothing by them, in Kafka neither.
+    (R-VOTE-10). The nodes that it asks follow it into these epochs, and the leader of the earlier
+    epoch refuses their fetches. It learns nothing from them, nor would it in Kafka.
     """
     leaders = cluster.leaders()
     if not leaders or leaders[-1].process is None:

@@ -1,7 +1,7 @@
 """What one replica's log holds, as checkers see it.
 
 A batch is one object in all logs that hold it, and knows the batch before it: so two logs agree up
-to a position if they hold the same object there, and everybody who holds it has the same voters.
+to a position if they hold the same object there, and then the same voters are in force in both.
 """
 
 from __future__ import annotations

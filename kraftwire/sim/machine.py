@@ -23,7 +23,7 @@ from kraftwire.wire.message import Message
 
 __all__ = ["Machine", "leading"]
 
-# Somebody restarts what has ended by itself after so long.
+# How long after its end a process that ended by itself is started again.
 _RESTART_MS = 2_000
 
 
@@ -97,7 +97,7 @@ class Machine:
         except StorageError as error:
             if error.fatal or self.files.is_full:
                 raise
-            # No crash is a reason: whatever it damages was never acknowledged.
+            # A crash is no reason: what it damages was never acknowledged.
             raise Violation("D11", f"{self.id} refuses its own log: {error}") from error
 
     def kill(self) -> None:
@@ -114,7 +114,7 @@ class Machine:
         self.files.lose_power(self._random, policy)
 
     def _cut_short(self) -> None:
-        """The power failed in the midst of an operation, or between two effects."""
+        """The power failed during an operation, or between two effects."""
         self.cluster.marks.hit("power lost within an operation")
         self.lose_power()
 
@@ -127,12 +127,12 @@ class Machine:
         self.start_later(_RESTART_MS)
 
     def stop(self) -> None:
-        """Ask the node to leave in good order."""
+        """Ask the node to shut down gracefully."""
         if self.process is not None:
             self.take(ShutdownRequested())
 
     def later_stop(self) -> None:
-        """End the process once the event is handled that said so."""
+        """End the process once the present event is handled."""
         self.cluster.scheduler.after(0, self._stopped, self.run)
 
     def _stopped(self, run: int) -> None:

@@ -1,6 +1,7 @@
 """The situations that clusters get into, and how often each was reached.
 
-What is in no cluster any more is not tested any more: `kraftwire sim run --require-marks` notices.
+What no longer happens in any cluster is no longer tested; `kraftwire sim run --require-marks` fails
+then.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ SITUATIONS: Mapping[str, str] = {
     "follower came back": "a follower was cut off for a while, and nobody noticed",
 }
 
-# What so few clusters reach, or none, that no number can be asked of it.
+# What too few clusters reach, or none, for a number to be required.
 RARE: Mapping[str, str] = {
     "shut down late": "a node left before the quorum was ready",
     "hunted: change": "a leader died just after it wrote other voters",

@@ -65,7 +65,7 @@ class Members:
         return node, bytes(13) + bytes((1, self._disks[node], node))
 
     def books(self) -> Books:
-        """The ledgers of these nodes, on which nothing was written yet."""
+        """The ledgers of these nodes, which have written nothing yet."""
         return Books(self.initial, {node: self._log(node) for node in self._disks})
 
     def _log(self, node: int) -> ReplicaLog:
@@ -84,8 +84,8 @@ class Members:
         return NOBODY if self._plan.has_changes and not is_first_disk else self.initial
 
     def format(self, node: int, files: SimFiles) -> None:
-        """Prepare a node's empty disk: of a dynamic quorum as an operator does, with the voters it
-        begins with; in a static one the node itself does it."""
+        """Prepare a node's empty disk. In a dynamic quorum an operator does this, and names the
+        first voters; in a static one the node does it itself."""
         if not self._is_dynamic:
             return
         is_first = node in self._first and not self._disks[node]
@@ -149,12 +149,12 @@ class Members:
         return not any(key[1]) or key == self.key(key[0])
 
     def keeps_majority(self, voters: Voters, gone: Key | None = None) -> bool:
-        """Whether most of a voter set have their disks, also once one of them is gone."""
+        """Whether a majority of a voter set have their disks, also once `gone` has lost its own."""
         alive = [one for one in voters if self.is_alive(one) and one != gone]
         return 2 * len(alive) > len(voters)
 
     def may_wipe(self, node: int, books: Books) -> bool:
-        """Whether every voter set that anybody may come to believe in keeps a majority of living
+        """Whether every voter set that some node may come to believe in keeps a majority of living
         disks.
 
         Static voters have no directory ids: one that loses its disk cannot be told from one that

@@ -133,7 +133,7 @@ class Nemesis:
         return self._cluster.members.key(node)
 
     def _voters(self) -> list[Key]:
-        """The voters, also those whose directory ids the log does not name yet."""
+        """The voters, with their directory ids also where the log does not name these yet."""
         voters = self._cluster.histories.force.voters
         return [key if any(key[1]) else self._key(key[0]) for key in voters]
 
@@ -141,7 +141,7 @@ class Nemesis:
         self._operators.begin(*steps)
 
     def _add(self, fault: Fault, machine: Machine) -> None:
-        """Of those that are no voters one is added: this one, or else the next."""
+        """Of the nodes that are not voters one is added: this one, or else another."""
         ids = [voter[0] for voter in self._voters()]
         others = [node for node in self._machines if node not in ids]
         if others:
@@ -158,8 +158,8 @@ class Nemesis:
         self._begin(*steps)
 
     def _replace(self, fault: Fault, machine: Machine) -> None:
-        """A voter gets an empty disk; then its new replica is to be added, and its old one removed,
-        in the one order or the other."""
+        """A voter gets an empty disk; then operators add its new replica and remove its old one, in
+        either order."""
         old = self._key(machine.id)
         if old not in self._voters():
             return
@@ -173,7 +173,7 @@ class Nemesis:
         self._begin(*steps)
 
     def _twice(self, fault: Fault, machine: Machine) -> None:
-        """Two people change something at the same moment."""
+        """Two operators change something at the same moment."""
         kinds = (self._add, self._remove)
         kinds[fault.salt % 2](fault, machine)
         other = self._machines[fault.others[0]]

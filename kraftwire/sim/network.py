@@ -1,7 +1,7 @@
 """Carries requests and answers between nodes: late, twice, out of order, or not at all.
 
-Owns what is in flight. A node that sends learns of a lost message by its time-out only, of a
-broken connection at once; a request may have been handled in both cases.
+Owns what is in flight. A sender learns of a lost message only by its own time-out, of a broken
+connection at once; the request may have been handled in either case.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ class Network:
         self._with_late_answers = plan.with_late_answers
         self._old = dict(plan.old_peers)
         if plan.stranger and plan.seed % 2:
-            # One that knows no pre-votes begins one epoch after the other.
+            # A stranger that knows no pre-votes begins epoch after epoch.
             self._old[plan.nodes + 1] = {VoteRequest.API_KEY: 1}
 
     def send(self, sender: Peer, effect: SendRequest) -> Call:
-        """Send a request; whatever becomes of it, the sender hears of it once at the latest."""
+        """Send a request; its sender hears of it at most once: an answer, or that it failed."""
         destination = effect.destination
         target = self.addresses[destination.host, destination.port]
         message = effect.message
@@ -132,7 +132,7 @@ class Network:
         self.weather = weather
 
     def forget(self, calls: Iterable[Call]) -> None:
-        """A node forgets its requests; in some clusters their answers reach it all the same."""
+        """A node forgets its requests; in some clusters their answers still reach it."""
         if not self._with_late_answers:
             for call in calls:
                 call.is_done = True
@@ -180,7 +180,7 @@ class Network:
         peer = self.peers[call.target]
         if not peer.is_up:
             self._marks.hit("came to a dead node")
-            # Refused at once by a machine that is there, silence from one that is not.
+            # A machine that is up refuses at once; one that is down stays silent.
             if self._random.random() < 0.5:
                 self.drop_connections(call)
             return

@@ -68,7 +68,7 @@ def kept_names(random: Random, policy: str, count: int) -> int:
 
 
 def survive(inode: Inode, random: Random, policy: str) -> None:
-    """Decide what of a file's pending changes is there after the power came back."""
+    """Decide which of a file's pending changes survive a power loss."""
     if policy == "all":
         inode.make_durable(len(inode.pending))
     elif policy == "prefix":

@@ -53,7 +53,7 @@ class Host(Watched, Peer, Protocol):
         """Hand an event to this run of the process after a while."""
 
     def later_stop(self) -> None:
-        """End the process once the event is handled that said so."""
+        """End the process once the present event is handled."""
 
     def guard(self, action: Callable[..., None], *arguments: Any) -> None:
         """Do something that may end the process."""
@@ -165,7 +165,7 @@ class Process:
         return deadline is not None and deadline <= self.clock.read(self.scheduler.now)
 
     def _standing(self) -> tuple[object, ...]:
-        """What others may have an influence on."""
+        """What the messages of others can change."""
         core = self.core
         log = (core.end_offset, core.high_watermark)
         return core.role, core.epoch, core.leader_id, core.voted, core.voters, *log
@@ -254,7 +254,7 @@ class Process:
         self.sent.clear()
 
     def wants_reply(self, token: int) -> bool:
-        """Connections that are gone are noticed only when an answer has been made."""
+        """Whether the call still waits: a lost connection is noticed only after the answer."""
         return token in self.calls
 
     def reply(self, token: int, message: Message) -> None:

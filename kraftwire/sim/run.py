@@ -91,7 +91,7 @@ def run_plan(plan: Plan, timeline: Timeline | None = None) -> Outcome:
     """Run a cluster through its trouble and the time after it."""
     cluster = Cluster(plan, timeline)
     outcome = Outcome(plan.seed)
-    # What a cluster leaves behind goes when it is over; looking for it meanwhile finds nothing.
+    # A cluster becomes garbage when it is over, not before: looking for it sooner finds nothing.
     gc.disable()
     try:
         cluster.run()

@@ -69,8 +69,8 @@ class Stage(Protocol):
 
 
 def sides(stage: Stage, at_odds: frozenset[int], *, is_of_elections: bool) -> list[str]:
-    """What stands against each other at these nodes: their votes, or the ends of their logs and of
-    what is committed."""
+    """What these nodes disagree about: their votes, or the ends of their logs, with the end of what
+    is committed."""
     nodes = [node for node in sorted(stage.machines) if node in at_odds]
     if is_of_elections:
         return _votes(stage, nodes)

@@ -15,7 +15,7 @@ __all__ = ["Timeline"]
 
 _KEPT = 20_000
 
-# What explains nothing: every append is flushed, every commit is delivered, clients ask anybody.
+# What explains nothing: every append is flushed, every commit is delivered, clients ask any node.
 _SILENT = (
     do.AppendRefused,
     do.DeliverCommitted,

@@ -24,7 +24,7 @@ Voters = tuple[Key, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InForce:
-    """A voter set and kraft.version; `before` is what they took the place of.
+    """A voter set and kraft.version; `before` is what they replaced.
 
     `offset` is that of the record which states the voters, -1 for a configuration and for the
     bootstrap checkpoint.

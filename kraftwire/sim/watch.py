@@ -126,7 +126,7 @@ class Watch:
         self.after = cast("_Hooks", after)
 
     def step(self, event: Event | None, effects: list[do.Effect]) -> bool:
-        """Note what the effects that follow are due to; returns whether they are counted."""
+        """Note the event that the next effects follow from; returns whether `every` counts them."""
         self._event = event
         if self._is_told:
             self._cluster.tell(self._node, event, effects)
@@ -164,7 +164,7 @@ class Watch:
     # Disk
 
     def _before_append(self, effect: do.AppendToLog) -> None:
-        # The checker is told first: if the power fails in the midst, the batches may be there.
+        # The checker is told first: if the power fails meanwhile, the batches may be there.
         leads, before = self._process.role == "leader", self._log.force
         epoch = self._process.core.epoch
         self._has_changed = self._books.appended(self._node, effect.data, epoch, leads=leads)

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Job:
-    """A piece of work under way. What `mark` is, only its owner knows."""
+    """A piece of work under way. `mark` is for its owner, which alone knows its meaning."""
 
     __slots__ = ("done", "is_over", "kind", "mark", "work")
 
@@ -52,8 +52,8 @@ class JobOwner(Protocol):
 class VirtualWorkers:
     """The worker threads of one process; as a context manager, the lock of its log's files.
 
-    Work takes effect at its end. Whoever takes the lock waits for the flush under way, as he would
-    in a node: here it ends at once.
+    Work takes effect at its end. To take the lock is to wait for the flush under way, as in a node;
+    here the flush ends at once.
     """
 
     def __init__(self, owner: JobOwner, scheduler: Scheduler) -> None:
@@ -88,7 +88,7 @@ class VirtualWorkers:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Whoever waited has had his turn."""
+        """Release the lock; there is only one thread, so nothing waits for it."""
 
     def _due(self, job: Job) -> None:
         if not job.is_over and self._owner.is_running:

@@ -1,4 +1,4 @@
-"""Clients that append records to whoever leads, or to somebody else by mistake."""
+"""Clients that append records at a leader, or at another node by mistake."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class Workload:
         self.appended = 0
 
     def begin(self) -> None:
-        """Let clients come."""
+        """Let clients append, at random moments from now on."""
         if self._cluster.plan.appends_per_second:
             self._next()
 
     def end(self) -> None:
-        """Let no more clients come."""
+        """Let no more clients append."""
         self._is_over = True
 
     def append(self) -> bool:
-        """Append something at the newest leader; False if nobody leads."""
+        """Append something at the newest leader; False if no node leads."""
         leaders = leading(self._machines)
         if leaders:
             self._append(leaders[-1])

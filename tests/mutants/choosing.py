@@ -11,12 +11,12 @@ __all__ = ["matching", "of_the_day"]
 
 
 def matching(mutants: Sequence[Mutant], texts: Sequence[str]) -> list[Mutant]:
-    """Those that have one of the texts in their name or ring; all if there is no text."""
+    """The mutants that have one of the texts in their name or ring; all if there is no text."""
     return [m for m in mutants if not texts or any(text in f"{m.name} {m.ring}" for text in texts)]
 
 
 def of_the_day(mutants: Sequence[Mutant], count: int, day: int) -> list[Mutant]:
-    """So many of them for a day, other ones the next.
+    """This many of them for a day, other ones the next.
 
     A day's begin where the last day's end, or just before, and the step between has no factor in
     common with their number: each comes up within few days, and each comes first on some day. So

@@ -30,7 +30,7 @@ def test_all_come_up_within_few_days(count: int) -> None:
 
 
 def test_the_day_decides_alone() -> None:
-    """Whoever repeats a day's attempt gets the same mutants."""
+    """Another attempt on the same day gets the same mutants."""
     assert of_the_day(ALL, 12, _DAY) == of_the_day(ALL, 12, _DAY)
     assert not set(of_the_day(ALL, 12, _DAY)) & set(of_the_day(ALL, 12, _DAY + 2))
 

@@ -48,7 +48,7 @@ def test_a_mutant_that_no_test_notices_survives(tmp_path: Path) -> None:
 
 
 def test_a_test_that_fails_without_the_mutant_too_proves_nothing(tmp_path: Path) -> None:
-    """Whatever a broken test is tried with, it fails."""
+    """A broken test fails with every mutant."""
     [verdict] = _tried(replace(_HALF, ring=_ring(tmp_path, "assert THREE.majority == 9")))
     assert (bool(verdict.by), verdict.is_killed) == (True, False)
     assert "without the mutant too" in verdict.problem

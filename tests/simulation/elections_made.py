@@ -1,4 +1,4 @@
-"""Histories of elections: such as break an invariant, and such as nearly do."""
+"""Histories of elections: some break an invariant, some nearly do."""
 
 from __future__ import annotations
 

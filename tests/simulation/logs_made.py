@@ -1,4 +1,4 @@
-"""Histories of logs: such as break an invariant, and such as nearly do."""
+"""Histories of logs: some break an invariant, some nearly do."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def an_acknowledged_record() -> None:
 
 
 def an_acknowledged_record_below_an_older_one() -> None:
-    """S21: its client asked when the other one had been acknowledged."""
+    """S21: its client asked after the other one had been acknowledged."""
     logs = histories()
     replicate(logs, (1, 2), batch(0, 5, 2) + batch(5, 5, 2), 2)
     logs.advanced(1, 10, 2)

@@ -1,4 +1,4 @@
-"""Histories of logs that begin at a snapshot: such as break an invariant, and such as nearly do."""
+"""Histories of logs that begin at a snapshot: some break an invariant, some nearly do."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_a_lock_is_held_until_its_process_ends() -> None:
 @pytest.mark.parametrize("policy", [policy for policy in CRASH_POLICIES if policy != "sectors"])
 @pytest.mark.parametrize("seed", range(20))
 def test_the_log_keeps_what_it_flushed(policy: str, seed: int) -> None:
-    """Whatever a crash does to the rest, recovery cuts it off and no more."""
+    """Recovery cuts off what a crash damages, and no more."""
     print(f"seed {seed}, {policy}")
     random = Random(seed)
     files = SimFiles()

@@ -81,7 +81,7 @@ def test_only_a_failing_seed_is_shrunk(
 def test_a_file_that_is_no_plan_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In one line, as everything that goes wrong."""
+    """In one line, like every other error."""
     (tmp_path / "x.json").write_text('{"seed": 1}')
     assert main(["sim", "replay", str(tmp_path / "x.json")]) == 2
     assert "is no plan" in capsys.readouterr().err

@@ -69,7 +69,7 @@ def test_what_was_reached_too_seldom_is_missing() -> None:
 def test_a_run_fails_without_a_situation_that_it_requires(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Exit code 1, with the names; the totals are printed all the same."""
+    """Exit code 1, with the names; the totals are still printed."""
     assert main(["sim", "run", "--seeds", "9-9", "--json", "--require-marks", "1000000"]) == 1
     shown = capsys.readouterr()
     totals = json.loads(shown.out.splitlines()[-1])

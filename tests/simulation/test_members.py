@@ -1,4 +1,4 @@
-"""Who the nodes of a simulated cluster are: how voters begin, whose disk may go, who is no part."""
+"""Who the nodes of a simulated cluster are: how voters begin, whose disk may go, who is foreign."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links cut for long, some but not all: who can agree goes on, and nobody disturbs them."""
+"""Links cut for long, some but not all: voters that can agree go on, and no node disturbs them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Seen:
         return [machine.id for machine in self.cluster.leaders()]
 
     def heals(self) -> None:
-        """Once all links are back the cluster is as ever, and nothing is lost."""
+        """Once all links are back the cluster is as before, and nothing is lost."""
         assert check_liveness(self.cluster)
         self.cluster.check_end(is_whole=True)
 
@@ -142,7 +142,7 @@ def test_observers_do_not_keep_a_leader_that_no_voter_reaches(seed: int) -> None
 
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_voters_that_only_an_observer_reaches_elect_nobody(seed: int) -> None:
-    """S18: it carries no votes from one to another, and no epochs run away meanwhile."""
+    """S18: it carries no votes from one to another, and no epochs are spent meanwhile."""
     seen = _cut(
         seed, 3, 1, lambda leader, others: [
             ("bridge", 4, (leader,)), ("oneway", others[0], (others[1],)),
@@ -155,7 +155,7 @@ def test_voters_that_only_an_observer_reaches_elect_nobody(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_observers_that_are_cut_off_together_cost_no_epoch(seed: int) -> None:
-    """L8: however many they are, voters do without them; and they come back without a word."""
+    """L8: voters do without any number of them; and they come back without an election."""
     seen = _cut(seed, 3, 4, lambda *_: [("split", 4, (4, 5, 6, 7))])
     assert (seen.leaders, seen.epochs) == ([seen.leader], 0)
     assert seen.gained > 20

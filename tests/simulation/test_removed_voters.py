@@ -47,7 +47,7 @@ def test_it_takes_the_observers_along_where_a_peer_knows_no_pre_votes() -> None:
 
 
 def test_it_harms_nobody_where_all_know_pre_votes() -> None:
-    """Nobody gives it a pre-vote, so it has time to find the leader and learns of its removal."""
+    """No voter gives it a pre-vote, so it has time to find the leader and learns of its removal."""
     cluster = _all_voters_replaced({})
     _pass(cluster, 20_000)
     assert not takes_observers_along(cluster)

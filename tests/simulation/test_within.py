@@ -12,7 +12,7 @@ from kraftwire.cli.main import main
 def test_a_run_stops_in_time_and_says_how_many_clusters_fitted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Who has six minutes must learn how much was tried in them."""
+    """A run with a time limit says how much it tried within that."""
     assert main(["sim", "run", "--seeds", "0-5", "--within", "0", "--json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out.splitlines()[-1])["clusters"] == 1

@@ -1,4 +1,4 @@
-"""Histories of voter sets: such as break an invariant, and such as nearly do."""
+"""Histories of voter sets: some break an invariant, some nearly do."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def the_same_set_before_the_own_epoch_has_a_commit() -> None:
 
 
 def a_change_that_another_one_wrote() -> None:
-    """Only who leads may be wrong about it; who follows takes what comes."""
+    """Only a leader is checked for that; a follower takes what its leader wrote."""
     logs = begun()
     logs.appended(2, stated(3, 1, (ONE,)), 1)
 

@@ -1,4 +1,4 @@
-"""Who would vote: whoever reaches a leader refuses, and does not help to depose it (KIP-996)."""
+"""Which replicas grant pre-votes: one that hears its leader refuses to help depose it (KIP-996)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_leader_does_not_vote_against_itself() -> None:
 
 
 def test_a_follower_refuses_until_its_leader_has_been_silent_for_long() -> None:
-    """L8: nine tenths of the fetch timeout, so that those who wait less are not refused."""
+    """L8: for nine tenths of the fetch timeout, so that it does not refuse nodes that wait less."""
     lone = Lone(log=stored_log((1, 4)), election=ElectionState(2))
     lone.follow(2, 3)
     lone.fetch_gets(fetched(2, 3))

@@ -1,7 +1,7 @@
 """The canonical form of a replica: all that it remembers, as a value without clocks and counters.
 
 Two replicas of one canonical form behave alike. What a core holds is walked slot by slot, so that
-a field that is added one day counts by itself; a type that is not known here is an error.
+a field that is added later counts by itself; a type that is not known here is an error.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ _LEFT_OUT: Mapping[type, frozenset[str]] = {
 
 
 def labels(core: RaftCore) -> dict[int, int]:
-    """A small number for every request that a core waits for: by whom it went to.
+    """A small number for every request that a core waits for, by its addressee.
 
     Several to one addressee are told apart by their order.
     """

@@ -1,4 +1,4 @@
-"""Checks a step of one replica by the rules of `timeless`, and says what only all can be judged by.
+"""Checks a step of one replica by the rules of `timeless`, and claims what the rest must confirm.
 
 What a replica did is looked at by the same code as there, once for every step that is different.
 What concerns other replicas, or the past, comes out as claims.
@@ -21,7 +21,7 @@ Log = tuple[Entry, ...]
 
 
 class Leads(NamedTuple):
-    """Somebody is said to lead an epoch."""
+    """A replica is said to lead an epoch."""
 
     epoch: int
     leader: int
@@ -74,7 +74,7 @@ Claim = Leads | Voted | Elected | Advanced | Cut | Acked
 
 
 class _Everything(set[tuple[int, int]]):
-    """Whoever got a vote has asked for it: requests come from replicas only."""
+    """Every replica that got a vote has asked for it: requests come from replicas only."""
 
     def __contains__(self, _: object) -> bool:
         return True

@@ -21,13 +21,13 @@ _LOST = -1
 
 
 def asker(replica: int, label: int) -> int:
-    """Who waits for the answer to which request, as one number; 0 is nobody."""
+    """Which replica waits for the answer to which request, as one number; 0 for none."""
     return replica * _LABELS + label if label != NOBODY else 0
 
 
 class Packet(NamedTuple):
-    """A message in flight: a request of `asker`, or the answer to it. Nobody waits for the answer
-    if `label` is `NOBODY`."""
+    """A message in flight: a request of `asker`, or the answer to it. `asker` does not wait for the
+    answer if `label` is `NOBODY`."""
 
     is_answer: bool
     asker: int
@@ -50,8 +50,8 @@ class Happening(NamedTuple):
 class Packets:
     """All packets that there ever were, by number.
 
-    `late` are requests for whose answers nobody waits; `pre_votes` has who asks for them; `waiting`
-    who waits for the answer to a packet, as `asker` has it.
+    `late` are requests for whose answers nobody waits; `pre_votes` has the replicas that ask for
+    pre-votes; `waiting` those that wait for the answer to a packet, as `asker` has it.
     """
 
     def __init__(self, steps: Steps) -> None:
@@ -171,8 +171,8 @@ def _is_acknowledgement(said: Message) -> bool:
 
 
 def _is_refusal(said: Message, asked: Message) -> bool:
-    """Whether a vote is refused, and nothing is said that matters: whoever waits on for a pre-vote
-    needs no leader that it has given up."""
+    """Whether a vote is refused, and nothing is said that matters: a replica that still waits for
+    pre-votes does not need to hear of the leader that it has given up."""
     if said.NAME != "VoteResponse":
         return False
     answer = said.topics[0].partitions[0] if said.topics else None  # type: ignore[attr-defined]

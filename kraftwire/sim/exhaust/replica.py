@@ -1,7 +1,7 @@
 """One replica of the search: the shipped core over a small disk, with what its checks know.
 
 Owns how a happening is carried out, and what the rest of the cluster gets to see of it: messages by
-small numbers for requests and answers, and claims that only the whole cluster can be judged by.
+small numbers for requests and answers, and claims that are checked against the whole cluster.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Event = tuple[Any, ...]
 NOBODY = 0
 _NEW = -1
 
-# Followers are asked for votes when they have heard nothing of their leader for so long.
+# How long followers have heard nothing of their leader when they are asked for votes.
 _SILENCE_MS = 1_900
 
 
@@ -89,7 +89,7 @@ class Replica:
     # ---- steps
 
     def take(self, event: Event) -> Did:
-        """Let this happen. Raises: Violation; whatever a broken core raises."""
+        """Let this happen. Raises: Violation, and anything that a broken core raises."""
         did, node = Did(), self.node
         open_before = {token: place for place, token in enumerate(node.requests)}
         before = {} if event[0] in ("start", "restart") else labels(node.core)
@@ -191,7 +191,8 @@ class Replica:
     def has_timer(self, epoch_max: int) -> bool:
         """Whether a time-out leads to an election within bounds.
 
-        Leaders are deposed by others here, and who asks for pre-votes waits for all the answers.
+        Leaders are deposed by others here, and a replica that asks for pre-votes waits for all the
+        answers.
         """
         node, role = self.node, self.node.role
         if role == "leader" or node.due is None or node.core.epoch >= epoch_max:

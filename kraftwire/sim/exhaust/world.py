@@ -148,7 +148,7 @@ class World:
         return made
 
     def _answer_at_once(self, state: State, packet: int) -> State | None:
-        """Let the answer to a pre-vote arrive: it changes nothing but at who asked."""
+        """Let the answer to a pre-vote arrive: it changes nothing but the replica that asked."""
         asked = self.packets.values[packet]
         for one in state.packets:
             said = self.packets.values[one]

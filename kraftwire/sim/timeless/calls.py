@@ -1,5 +1,5 @@
 """The requests and answers of a timeless cluster, wherever they are: on their way, with their
-addressee, or lost. They arrive when somebody chooses so."""
+addressee, or lost. They arrive when that is chosen to happen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Call", "Calls", "Name", "Way"]
 # Sender, addressee, the message's name, and how many of these there were so far.
 Name = tuple[int, int, str, int]
 
-# From whom to whom.
+# Sender and addressee.
 Way = tuple[int, int]
 
 _PENDING_MAX = 60
@@ -22,8 +22,8 @@ _PENDING_MAX = 60
 class Call:
     """A request and its answer.
 
-    `answer` is None while the request is on its way. Nobody waits for the answer if not
-    `is_awaited`, nor, where time counts, after `deadline_ms`. `run` is the sender's.
+    `answer` is None while the request is on its way. The sender waits for it if `is_awaited`, and,
+    where time counts, until `deadline_ms`. `run` is the sender's.
     """
 
     name: Name
@@ -37,13 +37,13 @@ class Call:
 
     @property
     def way(self) -> Way:
-        """From whom to whom the message goes that is on its way."""
+        """Sender and addressee of the message that is on its way."""
         sender, target = self.name[:2]
         return (sender, target) if self.answer is None else (target, sender)
 
 
 class Calls:
-    """All calls. `pending` are on their way; `lost` are those whose addressee died with them."""
+    """All calls. `pending` are on their way; `lost` are those that died with their addressee."""
 
     def __init__(self) -> None:
         self.pending: list[Call] = []
@@ -58,7 +58,7 @@ class Calls:
         return [one for one in calls if one is not None]
 
     def awaited(self) -> list[Call]:
-        """The calls that somebody waits for."""
+        """The calls whose senders wait."""
         return [one for one in self.everywhere() if one.is_awaited]
 
     def on_its_way(self, name: Name) -> Call | None:
@@ -75,7 +75,7 @@ class Calls:
         return kin
 
     def waited_for(self, name: Name) -> Call | None:
-        """The call of this name, if somebody waits for it; else the newest of the same kind."""
+        """The call of this name, if its sender waits; else the newest of the same kind."""
         kin = None
         for call in self.awaited():
             if call.name == name:
@@ -91,7 +91,7 @@ class Calls:
         return (*kind, count)
 
     def post(self, call: Call) -> None:
-        """Put a call on its way; if there are too many, one that nobody waits for goes."""
+        """Put a call on its way; if there are too many, drop one whose sender does not wait."""
         self.pending.append(call)
         if len(self.pending) > _PENDING_MAX:
             stale = next((one for one in self.pending if not one.is_awaited), None)
@@ -124,7 +124,7 @@ class Calls:
     def dies(self, node: int, tokens: list[int]) -> None:
         """A node is gone: its requests may still arrive, what it had and would get is lost."""
         for token in tokens:
-            # The connection is gone with the process: whoever asked learns of it in time.
+            # The connection is gone with the process: the sender learns of it in time.
             parked = self._asked.pop(token, None)
             if parked is not None and parked.is_awaited:
                 self.lost.append(parked)

@@ -25,7 +25,7 @@ class Calm:
     """Lets time pass in a world. Units: milliseconds."""
 
     def __init__(self, world: World) -> None:
-        """Heal everything; who was asked to stop has stopped, and starts again as all the dead."""
+        """Heal everything; nodes that were asked to stop are stopped, then all dead ones start."""
         self.world = world
         self.random = Random(f"calm {world.plan.seed}")
         world.happen("heal")
@@ -38,7 +38,7 @@ class Calm:
         self._now = max(node.now for node in world.nodes.values())
 
     def run(self, length_ms: int, *, until_settled: bool = False) -> bool:
-        """Let so much time pass; returns whether the cluster is settled."""
+        """Let this much time pass; returns whether the cluster is settled."""
         end = self._now + length_ms
         for _ in range(_STEPS_MAX):
             self._deliver_all()
@@ -71,12 +71,12 @@ class Calm:
         for at in world.plan.nodes:
             world.happen("start", at)
         for call in list(world.calls.lost):
-            # One that was given up already must not stand for the newest of its kind.
+            # A call that was given up already must not be taken for the newest of its kind.
             if call.is_awaited:
                 world.happen("fail", call.name)
         for call in list(world.calls.pending):
             if not world.passes(call):
-                # It never arrives: whoever waits for the answer gives up in time.
+                # It never arrives: the node that waits for the answer gives up in time.
                 if self._now >= call.deadline_ms:
                     world.happen("expire", call.name)
             elif self.random.random() < _ARRIVES:
@@ -94,7 +94,7 @@ class Calm:
             self.world.happen("clock", at, self._now)
 
     def leader(self) -> Node | None:
-        """Who leads the newest epoch."""
+        """The leader of the newest epoch."""
         leading = [node for node in self.world.nodes.values() if node.role == "leader"]
         return max(leading, key=lambda node: node.epoch, default=None)
 
@@ -127,10 +127,10 @@ class Calm:
         return True
 
     def can_elect(self) -> bool:
-        """Whether anybody who may stand has a log that a majority of its set may vote for.
+        """Whether a replica that may stand has a log that a majority of its voter set may vote for.
 
         It need not be so: of the two voters that are left after a third was removed, one may have
-        lost its disk before, which is no replica of the set any more.
+        lost its disk before, so that its replica is not in the set any more.
         """
         shelves = self.world.book.shelves.values()
         for shelf in shelves:
@@ -144,15 +144,15 @@ class Calm:
     def can_be_found(self) -> bool:
         """Whether a node that knows no leader can learn of the present one.
 
-        Its bootstrap servers are the first voters. Once all of these are removed, nobody tells them
-        who leads either: configurations have to be kept up to date.
+        Its bootstrap servers are the first voters. Once all of these are removed, the leader is not
+        announced to them either: configurations have to be kept up to date.
         """
         leader = self.leader()
         initial = self.world.plan.voters
         return leader is None or any(node.id <= initial for node in self.voters(leader))
 
     def state(self) -> str:
-        """Where everybody is."""
+        """How all nodes stand, in one line."""
         return "; ".join(
             f"{node.id} {node.role} of {node.epoch} under {node.core.leader_id}, log "
             f"{node.core.end_offset}, high watermark {node.core.high_watermark}"

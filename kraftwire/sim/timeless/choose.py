@@ -67,7 +67,7 @@ class Chooser:
         return self._random.choice(self._nodes)
 
     def _leader(self) -> int:
-        """A node that thinks to lead, if there is one: mostly the newest."""
+        """A node that believes it leads, if there is one: mostly the newest."""
         leading = [n for n in self._world.nodes.values() if n.role == "leader"]
         if not leading or self._random.random() < 0.05:
             return self._any()
@@ -78,7 +78,7 @@ class Chooser:
         if not pending:
             return None
         call = self._random.choice(pending)
-        # What nobody waits for arrives late, and seldom.
+        # What its sender does not wait for arrives late, and seldom.
         if not call.is_awaited and self._random.random() < _STALE:
             return None
         return ("deliver", call.name) if self._world.passes(call) else None
@@ -127,7 +127,7 @@ class Chooser:
         return ("start", self._random.choice(dead)) if dead else None
 
     def _part(self) -> Happening | None:
-        """Two sides, one node alone, or single ways."""
+        """Two sides, one node alone, or single links."""
         nodes, random = self._nodes, self._random
         if len(nodes) < 2:
             return None

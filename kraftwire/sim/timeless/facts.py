@@ -123,7 +123,7 @@ class Asked(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """An answer left. `voted` is whom the replica had voted for in that epoch before, -1 nobody."""
+    """An answer left. `voted` is the replica's vote in that epoch before, -1 for none."""
 
     request: Message
     message: Message

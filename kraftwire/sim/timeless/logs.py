@@ -1,7 +1,7 @@
 """Checks logs in a timeless cluster: S5-S16, by facts alone.
 
 Written without a look at the simulator's histories, so that a mistake in one shows in the other.
-Who counts for what is committed follows from a model of the voter set in force at every log.
+Which replicas a commit needs follows from a model of the voter set in force at every log.
 """
 
 from __future__ import annotations

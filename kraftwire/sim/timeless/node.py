@@ -1,7 +1,7 @@
 """One replica of a timeless cluster: the shipped core over a disk of its own.
 
-Owns how effects are carried out, one after the other, and says what was done as facts. What takes
-time (flushes, deliveries, snapshots) waits in `work` until somebody chooses to finish it.
+Owns how effects are carried out, one after another, and says what was done as facts. What takes
+time (flushes, deliveries, snapshots) waits in `work` until its end is chosen to happen.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class Node:
         self.work.append(Work("deliver", effect))
 
     def _load(self, effect: do.LoadSnapshot) -> None:
-        # The file stays open, also if it is deleted meanwhile.
+        # The file stays open, even if it is deleted meanwhile.
         self.work.append(Work("load", effect, self.disk.snapshots.get(effect.id, b"")))
 
     def _write(self, effect: do.WriteSnapshot) -> None:

@@ -1,4 +1,4 @@
-"""What a timeless cluster is and how often which thing happens in it, drawn from a seed.
+"""What a timeless cluster is and how often each kind of thing happens in it, drawn from a seed.
 
 Swarm testing: every seed leaves some kinds of things out and lets others happen often.
 """
@@ -12,9 +12,9 @@ __all__ = ["KINDS", "Plan", "draw"]
 
 # What can come next, and how often by default, against each other.
 KINDS: dict[str, float] = {
-    "deliver": 60.0,  # a request reaches its addressee, or an answer whoever asked
+    "deliver": 60.0,  # a request reaches its addressee, or an answer the sender of its request
     "again": 1.5,  # a request reaches its addressee once more
-    "fail": 3.0,  # whoever asked gives up waiting
+    "fail": 3.0,  # the sender of a request gives it up
     "timer": 10.0,  # the next timer of a node is due
     "late": 0.3,  # a node slept, and everything is due
     "work": 30.0,  # a flush, a delivery or a snapshot has finished
@@ -26,7 +26,7 @@ KINDS: dict[str, float] = {
     "part": 0.4,  # messages between some nodes do not arrive any more
     "heal": 2.0,  # or do again
     "resign": 0.4,  # a state machine gives up its leadership
-    "stop": 0.2,  # a node leaves in good order
+    "stop": 0.2,  # a node shuts down gracefully
     "snapshot": 2.0,  # a state machine wants a snapshot
     "retain": 2.0,  # a log may start later
     "add": 1.0,  # an operator adds a voter

@@ -122,7 +122,7 @@ def _calm(world: World) -> None:
 
 def _outcome(world: World, happen: Callable[[], None]) -> Outcome:
     outcome = Outcome(world.plan.seed, path=world.history)
-    # What a cluster leaves goes when it is over; looking for it meanwhile finds nothing.
+    # A cluster becomes garbage when it is over, not before: looking for it sooner finds nothing.
     gc.disable()
     try:
         happen()

@@ -11,8 +11,8 @@ __all__ = ["sides", "standing"]
 
 
 def sides(book: Book, at_odds: frozenset[int], *, is_of_elections: bool) -> list[str]:
-    """What stands against each other at these nodes: their votes, or the ends of their logs and of
-    what is committed."""
+    """What these nodes disagree about: their votes, or the ends of their logs, with the end of what
+    is committed."""
     shelves = [book.shelves[node] for node in sorted(book.shelves) if node in at_odds]
     if is_of_elections:
         epochs = {shelf.stored.epoch for shelf in shelves}

@@ -1,4 +1,4 @@
-"""Leaves out of a failing path whatever is not needed for it to fail in the same way."""
+"""Leaves out of a failing path what it does not need to fail in the same way."""
 
 from __future__ import annotations
 

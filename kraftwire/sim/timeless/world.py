@@ -79,7 +79,7 @@ class World:
     # Messages
 
     def _deliver(self, name: Name) -> bool:
-        """A request reaches its addressee, or its answer whoever asked."""
+        """A request reaches its addressee, or an answer the sender of its request."""
         call = self.calls.on_its_way(name)
         if call is None or not self.passes(call):
             return False
@@ -99,7 +99,7 @@ class World:
         return True
 
     def _fail(self, name: Name) -> bool:
-        """Whoever asked gives up waiting; what is on its way may still arrive."""
+        """A sender gives up its request; what is on its way may still arrive."""
         call = self.calls.waited_for(name)
         node = self.nodes.get(name[0])
         if call is None or node is None:
@@ -109,7 +109,7 @@ class World:
         return True
 
     def _expire(self, name: Name) -> bool:
-        """Whoever asked gives up waiting, and what is on its way never arrives."""
+        """A sender gives up its request, and what is on its way never arrives."""
         call = self.calls.on_its_way(name)
         if call is None:
             return False
@@ -119,7 +119,7 @@ class World:
         return True
 
     def _part(self, ways: tuple[Way, ...]) -> bool:
-        """Messages of these ways do not arrive any more."""
+        """Messages on these links do not arrive any more."""
         self.parts = frozenset(ways)
         return True
 
@@ -179,7 +179,7 @@ class World:
     # State machines and operators
 
     def _append(self, at: int, count: int) -> bool:
-        """A client appends records at a node that thinks to lead."""
+        """A client appends records at a node that believes it leads."""
         node = self._leading(at)
         if node is None:
             return False
@@ -201,7 +201,7 @@ class World:
         return node is not None and self._tell(at, events.ResignRequested(node.epoch))
 
     def _stop(self, at: int) -> bool:
-        """A node is asked to leave in good order."""
+        """A node is asked to shut down gracefully."""
         node = self.nodes.get(at)
         if node is None:
             return False
@@ -284,7 +284,7 @@ class World:
         return True
 
     def _wipe(self, at: int) -> bool:
-        """A dead node gets an empty disk, if the quorum can lose it."""
+        """A dead node gets an empty disk, if the quorum can do without its old one."""
         if at in self.nodes or not self.members.may_wipe(at, self.book):
             return False
         self.disks[at] = self.members.wipe(at)
@@ -344,7 +344,7 @@ class World:
         self._step(node, lambda: node.handle(event))
 
     def _returns(self, call: Call, answer: Message) -> None:
-        """Hand an answer to whoever asked, also if it does not wait any more."""
+        """Hand an answer to the sender of its request, even if that does not wait any more."""
         sender = call.name[0]
         node = self.nodes.get(sender)
         if node is None or self._runs[sender] != call.run:

@@ -172,19 +172,19 @@ MUTANTS = (
         "tests/unit/test_log_start.py",
     ),
     Mutant(
-        "a log is cut in the midst of a flush",
+        "a log is cut during a flush",
         "D5, D9",
         Edit(f"{_RUNNER}._truncate_log", _LOCKED, "if self._workers.lock:"),
         _LOCKS,
     ),
     Mutant(
-        "a log is replaced in the midst of a flush",
+        "a log is replaced during a flush",
         "D5, D9",
         Edit(f"{_RUNNER}._reset_log", _LOCKED, "if self._workers.lock:"),
         _LOCKS,
     ),
     Mutant(
-        "a log's beginning goes in the midst of a flush",
+        "a log's beginning goes during a flush",
         "D5, D9",
         Edit(f"{_RUNNER}._drop_log_prefix", _LOCKED, "if self._workers.lock:"),
         _LOCKS,

@@ -1,4 +1,4 @@
-"""Files of the log are closed in the midst of a flush."""
+"""Files of the log are closed during a flush."""
 
 from __future__ import annotations
 

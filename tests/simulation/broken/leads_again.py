@@ -14,7 +14,7 @@ FOUND_BY = {"L1", "S3", "S5", "S9", "S13"}
 
 
 def break_rule(patch: pytest.MonkeyPatch) -> None:
-    """Start a stored leader as a candidate of its epoch, who gets the same votes again."""
+    """Start a stored leader as a candidate of its epoch, which gets the same votes again."""
     first = startup.first_role
 
     def again(state: Any, stored: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Nobody asks for pre-votes: whoever was cut off comes back with a new epoch."""
+"""Nobody asks for pre-votes: a node that was cut off comes back with a new epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recovery leaves a torn end in the log and writes behind it."""
+"""Recovery leaves a torn end in the log, and batches are written after it."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _outcome(step: Step) -> tuple[object, ...]:
 
 
 def test_replicas_of_one_form_behave_alike() -> None:
-    """Whatever happens to one that was taken for another leads to the same."""
+    """Every event leads them to the same state and the same messages."""
     bounds = Bounds(elections=2, restarts=1, values=1, changes=1)
     steps = Steps(bounds)
     others: list[tuple[int, bytes]] = []

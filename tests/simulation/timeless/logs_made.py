@@ -72,7 +72,7 @@ def commits_older_epoch() -> None:
 
 
 def cuts_committed() -> None:
-    """By order of the leader, and yet."""
+    """Although the leader ordered it."""
     story = led()
     story.see(2, facts.Truncated(0, 1, 1))
 
@@ -165,7 +165,7 @@ def leads_before_the_past() -> None:
 
 
 def leader_loads() -> None:
-    """Whoever leads has its log."""
+    """A leader has all of its log already."""
     story = led()
     story.see(1, facts.Loaded(OffsetAndEpoch(1, 1), sum_at(story, 1), 0, "leader"))
 

@@ -28,7 +28,7 @@ def test_a_near_miss_is_let_through(history: History) -> None:
 
 
 def test_every_safety_invariant_has_a_history() -> None:
-    """A check without one may be asleep; S21 and S22 are not this ring's."""
+    """A check without one may never object; S21 and S22 are not this ring's."""
     seen = {invariant for invariant, _ in BAD}
     safety = {name for name in MEANINGS if name.startswith("S")}
     assert seen == safety - {"S21", "S22"}
