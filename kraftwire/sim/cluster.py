@@ -23,7 +23,7 @@ __all__ = ["Cluster"]
 
 
 class Cluster(Environment):
-    """A cluster under a plan: what its nodes share, the nodes, and who gives them trouble and work.
+    """A cluster under a plan: what its nodes share, the nodes, their operators, clients, accidents.
 
     Shape: `machines` are by id; `strangers` are nodes of another cluster that talk to this one.
     """

@@ -229,8 +229,10 @@ class SimFiles:
         return {directory: len(namings) for directory, namings in self._pending.items() if namings}
 
     def named_after(self, kept: Mapping[str, int]) -> dict[str, Inode]:
-        """The files that a power loss leaves if of each directory's changes so many survive, the
-        first ones. Their content is another matter."""
+        """The files that a power loss leaves if the first `kept` changes of each directory survive.
+
+        What becomes of their content is decided elsewhere.
+        """
         names = dict(self._durable)
         for directory, count in kept.items():
             for naming in self._pending[directory][:count]:

@@ -19,7 +19,7 @@ __all__ = ["Hunter", "Prey"]
 
 
 class _Process(Protocol):
-    """The run of a node, which loses its power after so many effects."""
+    """The run of a node; the power fails after `effects_to_crash` more effects."""
 
     effects_to_crash: int | None
 

@@ -30,8 +30,8 @@ _RESTART_MS = 2_000
 class Machine:
     """One node of a cluster, over all its runs.
 
-    Shape: `run` counts process starts and ends; `vote_before` is whom the node had voted for, in
-    the epoch of the Vote request that came last, before it came; -1 for nobody.
+    Shape: `run` counts process starts and ends; `vote_before` is the node's vote, before the
+    latest Vote request came, in the epoch of that request; -1 for none.
     """
 
     def __init__(self, cluster: Environment, node: int, clock: Clock, realm: Realm) -> None:
@@ -254,7 +254,7 @@ class Machine:
             self.take(event)
 
     def timeout_at(self, timeout_ms: int) -> int:
-        """When this node's clock will have counted so many milliseconds."""
+        """When this node's clock will have counted this many milliseconds."""
         now = self.cluster.scheduler.now
         return self.clock.when(self.clock.read(now) + timeout_ms)
 

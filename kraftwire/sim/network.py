@@ -68,7 +68,7 @@ class Peer(Protocol):
         """Something else happened."""
 
     def timeout_at(self, timeout_ms: int) -> int:
-        """When the node's clock will have counted so many milliseconds."""
+        """When the node's clock will have counted this many milliseconds."""
 
 
 class Network:

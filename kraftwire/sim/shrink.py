@@ -108,7 +108,7 @@ def _fewer_nodes(plan: Plan) -> Iterator[Plan]:
 
 
 def _calmer(plan: Plan) -> Iterator[Plan]:
-    """Plans with plain settings: all of them, then one after the other."""
+    """Plans with plain settings: all settings at once, then one after another."""
     right = (1_000_000,) * plan.nodes if plan.drift else ()
     simple: dict[str, object] = {
         "weather": Weather(),

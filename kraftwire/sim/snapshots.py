@@ -17,7 +17,7 @@ from kraftwire.sim.violation import Violation
 
 __all__ = ["Digest", "check_snapshot"]
 
-# A snapshot has so many records, and each is so long: a few fetches for a follower.
+# The most records in a snapshot, and the padding of each: a few fetches for a follower.
 _RECORDS_MAX = 12
 _RECORD_BYTES = 150
 

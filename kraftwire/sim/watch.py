@@ -29,8 +29,8 @@ _Hooks = dict[type, Callable[[do.Effect], None]]
 class Watched(Prey, Protocol):
     """A machine as checkers see it.
 
-    Shape: `vote_before` is whom the node had voted for, in the epoch of the Vote request that came
-    last, before it came; -1 for nobody.
+    Shape: `vote_before` is the node's vote, before the latest Vote request came, in the epoch of
+    that request; -1 for none.
     """
 
     vote_before: int

@@ -136,7 +136,7 @@ class Replica:
         node.start(with_listener=False)
 
     def _restart(self, survivors: int) -> None:
-        """Crash, and start at once; so many of the batches that were not flushed survive."""
+        """Crash and start at once; of the batches not flushed the first `survivors` stay."""
         old = self.node
         old.disk.crash(survivors)
         config = self._members.config(old.id)

@@ -69,7 +69,8 @@ def search(
     steps: Steps | None = None,
     shown: Callable[[Found], None] = lambda _: None,
 ) -> Found:
-    """Visit states until all are, or so many, or the time is over, or something is violated."""
+    """Visit states: until all are seen, or `states_max`, or `within_s` is over, or one violates
+    something."""
     found = Found(bounds)
     steps = steps or Steps(bounds)
     end = None if within_s is None else time.monotonic() + within_s

@@ -162,7 +162,7 @@ class Disk:
         return self.snapshots[part.id][part.position : part.position + part.max_bytes]
 
     def crash(self, extra: int) -> None:
-        """Lose what is not durable, but for so many batches."""
+        """Lose what is not durable, except the first `extra` batches."""
         del self.log[self.flushed + extra :]
         self.flushed = len(self.log)
         self.part = None

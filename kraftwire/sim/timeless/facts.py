@@ -147,7 +147,7 @@ class Loaded(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A state machine was told who leads, when it had consumed so much."""
+    """A state machine was told who leads; `consumed` is the offset up to which it had read."""
 
     leader_id: int
     epoch: int

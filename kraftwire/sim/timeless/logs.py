@@ -151,7 +151,7 @@ class Logs:
                 )
 
     def flushed(self, shelf: Shelf, fact: facts.Flushed) -> None:
-        """A log is durable so far."""
+        """A log is durable up to an offset."""
         shelf.durable = max(shelf.durable, fact.end)
 
     def started(self, shelf: Shelf, fact: facts.Started) -> None:

@@ -32,7 +32,7 @@ _TOKENS = 1 << 40  # of operators and clients, far from those of requests
 
 class World:
     """A cluster. `history` is what happened so far; `told` hears which node took a step, before
-    that is checked: for the story."""
+    the step is checked: for the story."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -268,14 +268,14 @@ class World:
         return True
 
     def _crash(self, at: int, survivors: int) -> bool:
-        """A node dies; of the batches that were not flushed so many survive."""
+        """A node dies; of the batches that were not flushed the first `survivors` stay."""
         if at not in self.nodes:
             return False
         self._end(at, survivors)
         return True
 
     def _cut(self, at: int, effects: int, survivors: int) -> bool:
-        """A node will die once it has carried out so many more effects."""
+        """A node will die once it has carried out this number of further effects."""
         node = self.nodes.get(at)
         if node is None or node.left is not None:
             return False

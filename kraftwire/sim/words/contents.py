@@ -31,7 +31,7 @@ def span(first: int, last: int) -> str:
 
 
 def value(data: bytes) -> str:
-    """A record's value: its text, up to the first byte that is none; else its size."""
+    """A record's value: its text, up to the first byte that is not text; else its size."""
     end = next((place for place, byte in enumerate(data) if byte not in _TEXT), len(data))
     if not end:
         return f"{len(data)} bytes" if data else "empty"
@@ -74,7 +74,7 @@ def _control(_offset: int, kind: Any, content: Message | None) -> str:
 
 
 def batches(data: bytes | memoryview) -> str:
-    """Batches one after the other; of many the first ones and the end."""
+    """Batches in order; of many the first ones and the end."""
     try:
         found = list(read_batches(data))
         shown = [batch(one.raw) for one in found[:_BATCHES_SHOWN]]
