@@ -13,7 +13,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kraftwire.decode.capture.pcap import Packet, read_packets
+from kraftwire.decode.capture.packets import Packet
+from kraftwire.decode.capture.pcap import read_packets
 from kraftwire.decode.capture.source import CaptureSource
 from kraftwire.decode.framing.health import Health
 from kraftwire.errors import KraftwireError
@@ -66,7 +67,7 @@ def _packets(path: Path) -> list[Packet]:
 
 def _ports(packet: Packet) -> tuple[int, int]:
     """Ports of sender and receiver; zeros for what is no TCP over IP."""
-    _, _, buffer, start, size, _ = packet
+    _, _, buffer, start, size, *_ = packet
     ip_size = _IP_SIZES.get(bytes(buffer[start + 12 : start + _ETHERNET_SIZE]), 0)
     at = start + _ETHERNET_SIZE + ip_size
     if not ip_size or at + _PORTS.size > start + size:
@@ -86,7 +87,7 @@ def _opened(packets: Sequence[Packet]) -> Iterator[int]:
 
 
 def _record(packet: Packet) -> bytes:
-    time_ns, _, buffer, start, size, original = packet
+    time_ns, _, buffer, start, size, original, *_ = packet
     head = struct.pack("<IIII", *divmod(time_ns, _SECOND_NS), size, original)
     return head + bytes(buffer[start : start + size])
 

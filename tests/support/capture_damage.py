@@ -35,7 +35,7 @@ def segments_of(path: Path) -> list[Segment]:
     found = []
     with CaptureSource(str(path)) as source:
         for segment in filter(None, map(reader.read, read_packets(source, health))):
-            time_ns, key, seq, ack, flags, data, start, end, _ = segment
+            (time_ns, *_), key, seq, ack, flags, data, start, end, _ = segment
             ends = (_end(key[:4], key[8:10]), _end(key[4:8], key[10:12]))
             found.append(Segment(time_ns, *ends, seq, ack, flags, data[start:end]))
     return found

@@ -12,6 +12,8 @@ __all__ = ["FrameMaker"]
 
 _NS = 1_000_000_000
 _LATENCY_NS = 2_500_000
+_FILE_HEADER = 24
+_PACKET_HEADERS = 16 + 14 + 20 + 32 + 4
 
 
 class FrameMaker:
@@ -22,7 +24,7 @@ class FrameMaker:
     ) -> None:
         self.connection = connection
         self._time_ns = time_s * _NS
-        self._index = 0
+        self._position = _FILE_HEADER
         self._correlation_id = 0
         self._asked: Request | None = None
 
@@ -40,7 +42,7 @@ class FrameMaker:
             client_id=client_id,
         )
         request = Request(body.API_KEY, version, self._correlation_id, client_id)
-        request.index, request.time_ns = self._index, self._time_ns
+        request.position, request.time_ns = self._position, self._time_ns
         self._asked = request
         return self._frame("request", encode_request(header, body), request)
 
@@ -58,11 +60,13 @@ class FrameMaker:
 
     def _frame(self, direction: str, data: bytes, request: Request) -> Frame:
         frame = Frame()
-        frame.file, frame.index, frame.kind = "made.pcap", self._index, "rpc"
+        frame.file = frame.end_file = "made.pcap"
+        frame.position, frame.kind = self._position, "rpc"
+        self._position += len(data) + _PACKET_HEADERS
+        frame.end_position = self._position
         frame.connection, frame.direction = self.connection, direction
         frame.data, frame.size, frame.time_ns = data, len(data), self._time_ns
         frame.api_key, frame.api_version = request.api_key, request.api_version
         frame.correlation_id, frame.request = request.correlation_id, request
         frame.missing, frame.findings, frame.latency_ms = (), (), None
-        self._index += 1
         return frame

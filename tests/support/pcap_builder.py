@@ -208,7 +208,10 @@ def decode(path: Path, content: bytes) -> tuple[list[Frame], Capture]:
     """Write a capture and decode it."""
     path.write_bytes(content)
     capture = Capture(str(path))
-    return list(capture), capture
+    frames = list(capture)
+    # Whatever a test is about, no byte may go missing without a word.
+    assert capture.health.bytes.unaccounted == 0
+    return frames, capture
 
 
 def decode_segments(

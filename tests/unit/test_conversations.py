@@ -29,14 +29,13 @@ def test_a_response_has_api_version_and_latency_of_its_request(tmp_path: Path) -
     session.server(response(7, b"y" * 3000))
     frames, capture = decode_segments(tmp_path, session.segments)
     asked, answered = frames
-    assert (asked.index, answered.index) == (0, 1)
     assert (answered.api_key, answered.api_version, answered.correlation_id) == (52, 2, 7)
     assert asked.latency_ms is None
     assert answered.latency_ms == 3.0
     assert answered.request is asked.request
     assert answered.request is not None
     assert answered.request.client_id == "raft-client-1"
-    assert answered.request.index == asked.index
+    assert answered.request.position == asked.position
     assert answered.size == len(answered.data) == 3004
     assert asked.connection == answered.connection == "10.0.0.1:40000-10.0.0.2:9092"
     assert capture.health.kafka_connections == 1
@@ -340,13 +339,3 @@ def test_the_end_of_a_connection_is_told_once(
     assert ended.connection == frames[0].connection
     assert (ended.is_by_client, ended.is_reset) == (is_by_client, is_reset)
     assert ended.time_ns > frames[-1].time_ns
-
-
-def test_numbers_of_frames_go_on_over_several_captures(tmp_path: Path) -> None:
-    """A run over many files numbers its frames once."""
-    from kraftwire.decode.pairing.conversations import Capture
-
-    decode_segments(tmp_path, Session().open().client(request(1)).segments)
-    capture = Capture(str(tmp_path / "segments.pcap"), index=17)
-    assert [f.index for f in capture] == [17]
-    assert capture.next_index == 18

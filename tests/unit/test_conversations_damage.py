@@ -45,10 +45,10 @@ def test_an_undamaged_capture_gives_every_frame_in_order(name: str) -> None:
     with lzma.open(shared("captures", "expected", f"{name}.jsonl.xz"), "rt") as lines:
         rows = [json.loads(line) for line in lines]
     assert len(frames) == len(rows)
-    for frame, row in zip(frames, rows, strict=True):
+    for number, (frame, row) in enumerate(zip(frames, rows, strict=True)):
         header = row["header"]
         client_id = frame.request.client_id if frame.is_request and frame.request else None
-        assert (frame.index, frame.api_key, frame.api_version, frame.correlation_id) == (
+        assert (number, frame.api_key, frame.api_version, frame.correlation_id) == (
             row["id"],
             row["key"],
             row["version"],

@@ -34,11 +34,13 @@ _UNMATCHED = "unmatched-response"
 class DecodedFrame:
     """A frame, its header and body, and what follows from them; all worked out on first use.
 
-    Shape: positions and ranges count from the first byte of `frame.data`.
+    Shape: positions and ranges count from the first byte of `frame.data`. `number` is that of the
+    frame in its run.
     """
 
-    def __init__(self, frame: Frame, settings: Settings, clues: Clues) -> None:
+    def __init__(self, frame: Frame, number: int, settings: Settings, clues: Clues) -> None:
         self.frame = frame
+        self.number = number
         self.settings = settings
         self._clues = clues
         self._clue: Clue | None = None
@@ -198,7 +200,7 @@ class DecodedFrame:
         is_token = frame.kind == _TOKEN
         return {
             "file": frame.file,
-            "frame": frame.index,
+            "frame": self.number,
             "time": frame.time if frame.time_ns >= 0 else None,
             "connection": frame.connection or None,
             "direction": frame.direction,
@@ -226,9 +228,16 @@ class FrameDecoder:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._clues = Clues()
+        self._next_number = 0
 
-    def decode(self, frame: Frame) -> DecodedFrame:
-        """What is known of the next frame."""
-        decoded = DecodedFrame(frame, self.settings, self._clues)
+    def decode(self, frame: Frame, number: int | None = None) -> DecodedFrame:
+        """What is known of the next frame.
+
+        Shape: `number` is that of the frame in the run, by default one more than the last.
+        """
+        if number is None:
+            number = self._next_number
+        self._next_number = number + 1
+        decoded = DecodedFrame(frame, number, self.settings, self._clues)
         decoded.learn()
         return decoded

@@ -32,7 +32,7 @@ class Readable(Protocol):
         """The next bytes, at most so many; none at the end."""
 
 
-CaptureInput = str | os.PathLike[str] | Readable | Iterable[Piece]
+CaptureInput = str | os.PathLike[str] | bytes | bytearray | Readable | Iterable[Piece]
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ def opened(source: CaptureInput) -> Opened:
         else:
             file = io.FileIO(path)
         return Opened(_reader(file), file.close, file.seekable())
-    if isinstance(source, bytes | bytearray | memoryview):
+    if isinstance(source, bytes | bytearray):
         source = io.BytesIO(source)
     if isinstance(source, Readable):
         is_seekable = getattr(source, "seekable", None)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import struct
 
+from kraftwire.decode.capture.packets import Stamp
 from kraftwire.decode.framing.health import Health
 from kraftwire.limits import FRAGMENTED_PACKETS_MAX
 
 __all__ = ["MISSING", "IpReader", "Segment"]
 
-# Time in nanoseconds, flow key, sequence number, acknowledgement, flags, buffer, start and end of
+# Stamp of the packet, flow key, sequence number, acknowledgement, flags, buffer, start and end of
 # the payload in it, payload bytes that the capture cut off.
-Segment = tuple[int, bytes, int, int, int, bytes, int, int, int]
+Segment = tuple[Stamp, bytes, int, int, int, bytes, int, int, int]
 
 # A flag beside TCP's own eight: the capture cut off part of the payload.
 MISSING = 0x100
@@ -47,7 +48,7 @@ class IpReader:
         self._fragments: dict[bytes, _Fragments] = {}
 
     def read(
-        self, time_ns: int, data: bytes, at: int, limit: int, wire_end: int
+        self, stamp: Stamp, data: bytes, at: int, limit: int, wire_end: int
     ) -> Segment | None:
         """The segment of the packet whose IP header is at `at`, None if there is none (yet).
 
@@ -55,14 +56,14 @@ class IpReader:
         """
         version = data[at] >> 4
         if version == 4 and at + 20 <= limit:
-            return self._ipv4(time_ns, data, at, limit, wire_end)
+            return self._ipv4(stamp, data, at, limit, wire_end)
         if version == 6 and at + 40 <= limit:
-            return self._ipv6(time_ns, data, at, limit, wire_end)
+            return self._ipv6(stamp, data, at, limit, wire_end)
         self._health.count_skipped()
         return None
 
     def _ipv4(
-        self, time_ns: int, data: bytes, at: int, limit: int, wire_end: int
+        self, stamp: Stamp, data: bytes, at: int, limit: int, wire_end: int
     ) -> Segment | None:
         (total,) = _U16(data, at + 2)
         # A network card that cuts segments itself hands over long packets with a length of zero.
@@ -74,16 +75,16 @@ class IpReader:
             self._health.count_skipped()
             return None
         if not fragment & 0x3FFF:
-            return self._tcp(time_ns, addresses, (data, start, limit, end))
+            return self._tcp(stamp, addresses, (data, start, limit, end))
         piece = data[start : min(end, limit)] if end <= limit else b""
         key = addresses + data[at + 4 : at + 6]
         whole = self._join(key, (fragment & 0x1FFF) * 8, piece, bool(fragment & 0x2000))
         if not whole:
             return None
-        return self._tcp(time_ns, addresses, (whole, 0, len(whole), len(whole)))
+        return self._tcp(stamp, addresses, (whole, 0, len(whole), len(whole)))
 
     def _ipv6(
-        self, time_ns: int, data: bytes, at: int, limit: int, wire_end: int
+        self, stamp: Stamp, data: bytes, at: int, limit: int, wire_end: int
     ) -> Segment | None:
         (length,) = _U16(data, at + 4)
         end = at + 40 + length if length else wire_end
@@ -98,17 +99,17 @@ class IpReader:
             elif protocol == _FRAGMENT:
                 (fragment,) = _U16(data, at + 2)
                 if fragment & 0xFFF9:
-                    return self._ipv6_fragment(time_ns, addresses, (data, at, limit, end))
+                    return self._ipv6_fragment(stamp, addresses, (data, at, limit, end))
                 protocol, at = data[at], at + 8
             else:
                 break
         if protocol != _TCP:
             self._health.count_skipped()
             return None
-        return self._tcp(time_ns, addresses, (data, at, limit, end))
+        return self._tcp(stamp, addresses, (data, at, limit, end))
 
     def _ipv6_fragment(
-        self, time_ns: int, addresses: bytes, place: tuple[bytes, int, int, int]
+        self, stamp: Stamp, addresses: bytes, place: tuple[bytes, int, int, int]
     ) -> Segment | None:
         data, at, limit, end = place
         (fragment,) = _U16(data, at + 2)
@@ -117,7 +118,7 @@ class IpReader:
         whole = self._join(key, fragment & 0xFFF8, piece, bool(fragment & 1))
         if not whole or data[at] != _TCP:
             return None
-        return self._tcp(time_ns, addresses, (whole, 0, len(whole), len(whole)))
+        return self._tcp(stamp, addresses, (whole, 0, len(whole), len(whole)))
 
     def _join(self, key: bytes, offset: int, piece: bytes, more: bool) -> bytes | None:
         """Keep a piece of a packet; all of the packet if this was the last one missing."""
@@ -133,7 +134,7 @@ class IpReader:
         return whole
 
     def _tcp(
-        self, time_ns: int, addresses: bytes, place: tuple[bytes, int, int, int]
+        self, stamp: Stamp, addresses: bytes, place: tuple[bytes, int, int, int]
     ) -> Segment | None:
         data, at, limit, end = place
         if at + _TCP_SIZE > min(limit, end):
@@ -151,7 +152,7 @@ class IpReader:
             self._health.truncated_packets += 1
         ports = data[at : at + 4]
         end -= missing
-        return time_ns, addresses + ports, seq, ack, flags, data, min(start, end), end, missing
+        return stamp, addresses + ports, seq, ack, flags, data, min(start, end), end, missing
 
 
 class _Fragments:

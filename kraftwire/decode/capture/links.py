@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 
 from kraftwire.decode.capture.ip import MISSING, IpReader, Segment
-from kraftwire.decode.capture.pcap import Packet
+from kraftwire.decode.capture.packets import Packet
 from kraftwire.decode.framing.health import Health
 
 __all__ = [
@@ -68,10 +68,11 @@ class SegmentReader:
 
     def read(self, packet: Packet) -> Segment | None:
         """The segment; None if the packet holds none, or only a fragment of one."""
-        time_ns, link, data, start, captured, wire = packet
+        time_ns, link, data, start, captured, wire, base, begin, stop = packet
         at = _network_start(link, data, start, start + captured)
         if at >= 0:
-            return self._ip.read(time_ns, data, at, start + captured, start + wire)
+            stamp = (time_ns, base + begin, base + stop)
+            return self._ip.read(stamp, data, at, start + captured, start + wire)
         self._health.count_skipped(link if at == _UNSUPPORTED else None)
         return None
 

@@ -10,17 +10,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from kraftwire.decode.capture.packets import Packet
 from kraftwire.decode.capture.pcapng import SECTION_MAGIC, read_blocks
 from kraftwire.decode.capture.source import CaptureSource
 from kraftwire.decode.framing.health import Health
 from kraftwire.errors import StorageError
 from kraftwire.limits import PACKET_BYTES_MAX
 
-__all__ = ["Packet", "read_packets"]
-
-# Time in nanoseconds since the epoch; link type; a buffer, the packet's start in it and how many
-# of its bytes are there; how many it had on the wire.
-Packet = tuple[int, int, bytes, int, int, int]
+__all__ = ["read_packets"]
 
 # Magic number -> byte order, nanoseconds of the second half of a timestamp.
 _MAGICS = {
@@ -62,6 +59,7 @@ def _records(
     data = b""
     missing = count = second = second_ns = 0
     while more := source.read(max(missing, 1)):
+        base = source.position - len(data)
         data = data + more if data else more
         at = missing = 0
         end = len(data)
@@ -80,7 +78,8 @@ def _records(
             if seconds != second:
                 second, second_ns = seconds, seconds * _SECOND_NS
             count += 1
-            yield second_ns + fraction * fraction_ns, link, data, start, captured, wire
+            time_ns = second_ns + fraction * fraction_ns
+            yield time_ns, link, data, start, captured, wire, base, at, stop
             at = stop
         health.packets += count
         count = 0

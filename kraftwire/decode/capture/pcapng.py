@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from kraftwire.decode.capture.packets import Packet
 from kraftwire.decode.capture.source import CaptureSource
 from kraftwire.decode.framing.health import Health
 from kraftwire.limits import PACKET_BYTES_MAX
@@ -30,8 +31,6 @@ _PACKET_HEADER_SIZE = 28
 _OPTION_RESOLUTION = 9
 _OPTION_OFFSET = 14
 _SECOND_NS = 1_000_000_000
-
-_Packet = tuple[int, int, bytes, int, int, int]
 
 
 class _Interface:
@@ -90,17 +89,19 @@ class _Section:
                 interface.offset_ns = seconds * _SECOND_NS
             at += (size + 3) & ~3
 
-    def simple_packet(self, data: bytes, start: int, end: int, time_ns: int) -> _Packet | None:
+    def simple_packet(
+        self, data: bytes, base: int, start: int, end: int, time_ns: int
+    ) -> Packet | None:
         """A packet without a time: that of the packet before it stands in."""
         if not self.interfaces:
             return None
         (wire,) = struct.unpack_from(f"{self.order}I", data, start + 8)
         interface = self.interfaces[0]
         captured = min(wire, interface.snap_length or wire, end - start - 16)
-        return time_ns, interface.link, data, start + 12, captured, wire
+        return time_ns, interface.link, data, start + 12, captured, wire, base, start, end
 
 
-def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[_Packet]:
+def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[Packet]:
     """The packets of a pcapng capture whose first bytes were read already.
 
     Shape and end: as `pcap.read_packets`.
@@ -108,6 +109,7 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
     section: _Section | None = None
     time_ns = 0
     at = 0
+    base = source.position
     while True:
         end = len(data)
         size = _BLOCK_SIZE_MIN
@@ -130,8 +132,9 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
                     time_ns = interface.time_ns(high << 32 | low)
                     start = at + _PACKET_HEADER_SIZE
                     health.packets += 1
-                    yield time_ns, interface.link, data, start, captured, wire
-            elif kind != _SECTION and (packet := _rare(section, data, at, time_ns)):
+                    stop = at + size
+                    yield time_ns, interface.link, data, start, captured, wire, base, at, stop
+            elif kind != _SECTION and (packet := _rare(section, data, base, at, time_ns)):
                 time_ns = packet[0]
                 health.packets += 1
                 yield packet
@@ -140,7 +143,9 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
         more = source.read(max(1, at + size - end))
         if not more:
             break
-        data = data[at:] + more
+        data = data[at:]
+        base = source.position - len(data)
+        data += more
         at = 0
     if at < len(data) and not source.problem:
         source.problem = f"the file ends inside a block, {len(data) - at} bytes behind the last one"
@@ -151,17 +156,20 @@ def _section(data: bytes, at: int) -> _Section | None:
     return _Section(order) if order else None
 
 
-def _rare(section: _Section, data: bytes, at: int, time_ns: int) -> _Packet | None:
+def _rare(
+    section: _Section, data: bytes, base: int, at: int, time_ns: int
+) -> Packet | None:
     """Handle every block but the usual packet block; the packet, if it holds one."""
     kind, size = section.block(data, at)
     if kind == _INTERFACE and size >= 20:
         section.add_interface(data, at + 8, at + size - 4)
     elif kind == _SIMPLE_PACKET and size >= 16:
-        return section.simple_packet(data, at, at + size, time_ns)
+        return section.simple_packet(data, base, at, at + size, time_ns)
     elif kind == _OLD_PACKET and size >= 32:
         _, _, which, _, high, low, captured, wire = section.old_packet(data, at)
         if which < len(section.interfaces) and _PACKET_HEADER_SIZE + captured < size:
             interface = section.interfaces[which]
             time_ns = interface.time_ns(high << 32 | low)
-            return time_ns, interface.link, data, at + _PACKET_HEADER_SIZE, captured, wire
+            start = at + _PACKET_HEADER_SIZE
+            return time_ns, interface.link, data, start, captured, wire, base, at, at + size
     return None

@@ -32,18 +32,21 @@ class CaptureSource:
     """Reads a capture once, from the start to the end.
 
     Shape: `path` names it. `size` counts the bytes that were read, unpacked; `position` is that of
-    the first byte of what `read` returned last. `problem` says why the bytes ended before they
-    should have; empty if they did not. `is_damaged` tells that they were wrong there, rather than
-    just at their end.
+    the first byte of what `read` returned last, and `end` is behind the last byte of all, both
+    counted from `offset`, at which a file in a row of several begins. `problem` says why the bytes
+    ended before they should have; empty if they did not. `is_damaged` tells that they were wrong
+    there, rather than just at their end.
     Raises: StorageError if the input cannot be opened; UsageError if it is nothing to read from.
     """
 
-    def __init__(self, source: CaptureInput, name: str | None = None) -> None:
+    def __init__(
+        self, source: CaptureInput, name: str | None = None, *, offset: int = 0
+    ) -> None:
         self.path = input_name(source) if name is None else name
         self.problem = ""
         self.is_damaged = False
         self.size = 0
-        self.position = 0
+        self.offset = self.position = self.end = offset
         self._rest = b""
         self._rest_position = 0
         self._block_position = 0
@@ -122,7 +125,8 @@ class CaptureSource:
             self.fail(f"cannot read on: {error}")
             return b""
         pieces = self._input.pieces
-        self._block_position = self.size if pieces is None else pieces.position
+        self._block_position = self.offset + (self.size if pieces is None else pieces.position)
+        self.end = max(self.end, self._block_position + len(data))
         self.size += len(data)
         return data
 

@@ -36,8 +36,8 @@ class Request:
     """What is remembered of a request until its response comes.
 
     Shape: `api_key`, `api_version` and `correlation_id` are -1 for a bare SASL token;
-    `time_ns` is that of the request's last packet, -1 while packets are missing;
-    `index` is the number of its frame, -1 before it was handed out.
+    `time_ns` is that of the request's last packet, and `position` that of its frame; both are -1
+    while packets are missing. A request and its response have the same object.
     """
 
     __slots__ = (
@@ -46,7 +46,7 @@ class Request:
         "client_id",
         "correlation_id",
         "has_response",
-        "index",
+        "position",
         "time_ns",
     )
 
@@ -55,7 +55,7 @@ class Request:
     correlation_id: int
     client_id: str | None
     has_response: bool
-    index: int
+    position: int
     time_ns: int
 
     def __init__(
@@ -66,7 +66,7 @@ class Request:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.has_response = True
-        self.index = -1
+        self.position = -1
         self.time_ns = -1
 
 
@@ -78,7 +78,11 @@ class Frame:
     that was captured; `size` is the declared length all the same. `api_key` and `api_version` are
     None for a token and for a response whose request is not in the capture; `correlation_id` is
     None for a token only. `request` is the frame's own on a request, and None where there is none.
-    `kind` is ``"rpc"`` or ``"sasl-token"``.
+    `kind` is ``"rpc"`` or ``"sasl-token"``. `file` and `position` say where the record of the
+    packet begins that holds the frame's first byte, `end_file` and `end_position` where that of the
+    packet ends that completed it, counted in the unpacked files; the files differ only in a series
+    of several. A frame is known by its file, connection, direction, position and correlation id.
+    Without packets positions are those of the frame itself, or -1.
     Units: `time_ns` nanoseconds since the epoch, of the frame's last packet; `latency_ms`
     milliseconds between the last packets of request and response, None on requests.
     """
@@ -90,12 +94,14 @@ class Frame:
         "correlation_id",
         "data",
         "direction",
+        "end_file",
+        "end_position",
         "file",
         "findings",
-        "index",
         "kind",
         "latency_ms",
         "missing",
+        "position",
         "request",
         "size",
         "time_ns",
@@ -107,12 +113,14 @@ class Frame:
     correlation_id: int | None
     data: bytes
     direction: str
+    end_file: str
+    end_position: int
     file: str
     findings: list[CaptureFinding] | tuple[()]
-    index: int
     kind: str
     latency_ms: float | None
     missing: tuple[tuple[int, int], ...]
+    position: int
     request: Request | None
     size: int
     time_ns: int
@@ -142,7 +150,7 @@ class Frame:
 
     def __repr__(self) -> str:
         return (
-            f"Frame({self.index}, {self.connection}, {self.direction}, api_key={self.api_key}, "
-            f"api_version={self.api_version}, correlation_id={self.correlation_id}, "
-            f"size={self.size})"
+            f"Frame({self.file} at {self.position}, {self.connection}, {self.direction}, "
+            f"api_key={self.api_key}, api_version={self.api_version}, "
+            f"correlation_id={self.correlation_id}, size={self.size})"
         )

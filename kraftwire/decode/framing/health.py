@@ -5,11 +5,11 @@ Owns the totals that go to standard error. Single losses are findings of frames.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from kraftwire.limits import TLS_CONNECTIONS_LISTED
 
-__all__ = ["Health", "TlsConnection"]
+__all__ = ["ByteCounts", "Health", "TlsConnection"]
 
 
 @dataclass(slots=True)
@@ -24,6 +24,41 @@ class TlsConnection:
     version: str = ""
     client_bytes: int = 0
     server_bytes: int = 0
+
+
+@dataclass(slots=True)
+class ByteCounts:
+    """Where the bytes of captures are: each of them in exactly one of these places.
+
+    Units: bytes, unpacked. `file` counts all that were read, `payload` those that TCP carries; they
+    are `frames` of Kafka with their length prefixes, what `tls` connections and `other` ones say,
+    `duplicates` of bytes that came before (or after all was over), and `undecoded` bytes of Kafka.
+    Bytes that the capture lost are nowhere. Order: complete when the capture has been read.
+    """
+
+    file: int = 0
+    payload: int = 0
+    frames: int = 0
+    tls: int = 0
+    other: int = 0
+    duplicates: int = 0
+    undecoded: int = 0
+
+    @property
+    def headers(self) -> int:
+        """Headers of files, blocks, links, IP and TCP, padding, packets without TCP, cut ends."""
+        return self.file - self.payload
+
+    @property
+    def unaccounted(self) -> int:
+        """Bytes of payload that are in no place; 0 unless the decoder lost or doubled some."""
+        places = self.frames + self.tls + self.other + self.duplicates + self.undecoded
+        return self.payload - places
+
+    def add(self, other: ByteCounts) -> None:
+        """Add the counts of another capture."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
 @dataclass(slots=True)
@@ -60,6 +95,7 @@ class Health:
     unanswered_requests: int = 0
     problem: str = ""
     is_damaged: bool = False
+    bytes: ByteCounts = field(default_factory=ByteCounts)
     tls: list[TlsConnection] = field(default_factory=list)
     unsupported_links: dict[int, int] = field(default_factory=dict)
 

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sized
 from typing import Protocol
 
+from kraftwire.decode.capture.packets import Stamp
 from kraftwire.decode.framing.frames import Request
 from kraftwire.decode.framing.health import Health
 from kraftwire.decode.pairing.outbox import Budget, Outbox
@@ -33,7 +34,7 @@ class Pairing(Protocol):
         """Whether a response with this id waits for its request."""
 
     def respond(
-        self, data: bytes, size: int, time_ns: int, missing: tuple[tuple[int, int], ...]
+        self, data: bytes, size: int, stamp: Stamp, missing: tuple[tuple[int, int], ...]
     ) -> None:
         """Take a response that was not matched at once."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 
+from kraftwire.decode.capture.packets import Stamp
 from kraftwire.limits import UNCONFIRMED_FRAME_SIZE_MAX
 
 __all__ = ["DATA", "TRUNCATED", "Pieces"]
@@ -20,37 +21,39 @@ TRUNCATED = 2
 
 
 class Pieces:
-    """The bytes of consecutive packets with their times.
+    """The bytes of consecutive packets with their stamps.
 
-    Shape: `starts` are the positions in `buffer` at which packets begin.
+    Shape: `starts` are the positions in `buffer` at which packets begin. `dropped` counts the
+    captured bytes that were forgotten; holes are none.
     """
 
-    __slots__ = ("_kinds", "_marks", "_times", "buffer", "starts")
+    __slots__ = ("_kinds", "_marks", "_stamps", "buffer", "dropped", "starts")
 
     def __init__(self) -> None:
         self.buffer = bytearray()
         self.starts: list[int] = []
         self._marks: list[int] = []
-        self._times: list[int] = []
+        self.dropped = 0
+        self._stamps: list[Stamp] = []
         self._kinds: list[int] = []
 
-    def add(self, data: bytes, time_ns: int) -> None:
+    def add(self, data: bytes, stamp: Stamp) -> None:
         """Append the bytes of a packet."""
         self.starts.append(len(self.buffer))
-        self._mark(time_ns, DATA)
+        self._mark(stamp, DATA)
         self.buffer += data
 
-    def add_hole(self, count: int, time_ns: int, *, truncated: bool) -> bool:
+    def add_hole(self, count: int, stamp: Stamp, *, truncated: bool) -> bool:
         """Append missing bytes; False if they are too many for a frame to reach across."""
         if count > UNCONFIRMED_FRAME_SIZE_MAX:
             return False
-        self._mark(time_ns, TRUNCATED if truncated else GAP)
+        self._mark(stamp, TRUNCATED if truncated else GAP)
         self.buffer += bytes(count)
         return True
 
-    def _mark(self, time_ns: int, kind: int) -> None:
+    def _mark(self, stamp: Stamp, kind: int) -> None:
         self._marks.append(len(self.buffer))
-        self._times.append(time_ns)
+        self._stamps.append(stamp)
         self._kinds.append(kind)
 
     def is_border(self, at: int) -> bool:
@@ -62,10 +65,11 @@ class Pieces:
 
     def drop(self, count: int) -> None:
         """Forget the first bytes."""
+        self.dropped += self.captured(count)
         del self.buffer[:count]
         first = max(0, bisect_left(self._marks, count + 1) - 1)
         self._marks = [max(0, mark - count) for mark in self._marks[first:]]
-        self._times = self._times[first:]
+        self._stamps = self._stamps[first:]
         self._kinds = self._kinds[first:]
         self.starts = [start - count for start in self.starts if start >= count]
 
@@ -75,15 +79,19 @@ class Pieces:
             if kind != DATA and mark < before:
                 yield min(end, before) - mark, kind == TRUNCATED
 
-    def split(self, at: int) -> Iterator[tuple[bytes, int, int]]:
-        """The bytes from a position on, packet by packet: data, time, and kind of hole or `DATA`.
+    def captured(self, before: int) -> int:
+        """How many bytes before a position are no holes."""
+        return before - sum(size for size, _ in self.holes(before))
+
+    def split(self, at: int) -> Iterator[tuple[bytes, Stamp, int]]:
+        """The bytes from a position on, packet by packet: data, stamp, and kind of hole or `DATA`.
 
         Shape: the data of a hole are zeros, as many as are missing.
         """
         for index, (mark, end) in enumerate(zip(self._marks, self._ends(), strict=True)):
             if end > at:
                 data = bytes(self.buffer[max(mark, at) : end])
-                yield data, self._times[index], self._kinds[index]
+                yield data, self._stamps[index], self._kinds[index]
 
     def _ends(self) -> list[int]:
         return [*self._marks[1:], len(self.buffer)] if self._marks else []

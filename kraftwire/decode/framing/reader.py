@@ -6,6 +6,7 @@ hole is skipped by its size and the frame is partial; anywhere else frames have 
 
 from __future__ import annotations
 
+from kraftwire.decode.capture.packets import Stamp
 from kraftwire.decode.framing.frames import CaptureFinding, Frame, Request
 from kraftwire.decode.framing.pairing import Pairing
 from kraftwire.decode.framing.pieces import DATA, TRUNCATED
@@ -31,8 +32,11 @@ class FrameReader:
     """
 
     __slots__ = (
+        "_bytes",
         "_missing",
+        "_position",
         "_prefix",
+        "_prefix_position",
         "_request",
         "_reserved",
         "_search",
@@ -55,7 +59,11 @@ class FrameReader:
         self._size = 0
         self._reserved = 0
         self._shed_at = 0
+        # Where the packet begins that holds the first byte of the frame that is being collected.
+        self._position = 0
         self._prefix = b""
+        self._prefix_position = 0
+        self._bytes = conversation.health.bytes
         self._missing: list[tuple[int, int]] = []
         self._request: Request | None = None
         flow.sink = self
@@ -66,19 +74,20 @@ class FrameReader:
         """Whether the start of the next frame is unknown."""
         return self._search is not None
 
-    def feed(self, data: bytes, start: int, end: int, time_ns: int) -> None:
+    def feed(self, data: bytes, start: int, end: int, stamp: Stamp) -> None:
         """Take bytes in order; frames that they complete are handed out."""
         flow = self.flow
+        first = stamp
         if flow.need:
             stop = start + flow.need
             if end < stop:
                 flow.parts.append(data[start:end])
                 flow.need = stop - end
-                flow.time_ns = time_ns
+                flow.stamp = stamp
                 return
             flow.parts.append(data[start:stop])
             flow.need = 0
-            self._finish(time_ns)
+            self._finish(stamp)
             if stop == end:
                 return
             start = stop
@@ -86,16 +95,22 @@ class FrameReader:
             data = self._prefix + data[start:end]
             start, end = 0, len(data)
             self._prefix = b""
-        self._cut(data, start, end, time_ns)
+            first = (stamp[0], self._prefix_position, stamp[2])
+        self._cut(data, start, end, first, stamp)
 
-    def _cut(self, data: bytes, start: int, end: int, time_ns: int) -> None:
-        """Hand out the frames in a packet, and keep the start of the last one."""
+    def _cut(self, data: bytes, start: int, end: int, first: Stamp, stamp: Stamp) -> None:
+        """Hand out the frames in a packet, and keep the start of the last one.
+
+        Shape: `stamp` is the packet's, and `first` that of the first frame, which may have begun in
+        the packet before.
+        """
         raise NotImplementedError
 
-    def _begin(self, size: int, first: bytes, request: Request | None, time_ns: int) -> None:
+    def _begin(self, size: int, first: bytes, request: Request | None, stamp: Stamp) -> None:
         """Start a frame that goes on in later packets."""
         flow = self.flow
-        flow.time_ns = time_ns
+        flow.stamp = stamp
+        self._position = stamp[1]
         flow.need = size - len(first)
         flow.parts = [first]
         self._size = size
@@ -115,7 +130,11 @@ class FrameReader:
         self.conversation.health.undecoded_bytes += flow.need
         flow.parts = _FirstOnly(flow.parts)
 
-    def _finish(self, time_ns: int) -> None:
+    def _keep(self, prefix: bytes, stamp: Stamp) -> None:
+        """Keep bytes that are too few to tell what frame they begin."""
+        self._prefix, self._prefix_position = prefix, stamp[1]
+
+    def _finish(self, stamp: Stamp) -> None:
         """Hand out a frame that came in several packets, or what there is of it."""
         data = b"".join(self.flow.parts)
         self.flow.parts = []
@@ -124,6 +143,8 @@ class FrameReader:
             self.conversation.budget.give_back(self._reserved)
             self._reserved = 0
         if self._shed_at:
+            lost = sum(size for _, size in missing)
+            self._bytes.undecoded += self._size - lost - self._shed_at
             data = data[: self._shed_at]
             missing = [(self._shed_at, self._size - self._shed_at)]
             self._shed_at = 0
@@ -132,25 +153,25 @@ class FrameReader:
             self.conversation.health.partial_frames += 1
             if missing[-1][0] + missing[-1][1] == self._size:
                 data = data[: missing[-1][0]]
-        self._hand_out(data, time_ns, tuple(missing))
+        self._hand_out(data, (stamp[0], self._position, stamp[2]), tuple(missing))
 
-    def _hand_out(self, data: bytes, time_ns: int, missing: tuple[tuple[int, int], ...]) -> None:
+    def _hand_out(self, data: bytes, stamp: Stamp, missing: tuple[tuple[int, int], ...]) -> None:
         raise NotImplementedError
 
-    def skip(self, count: int, time_ns: int, truncated: bool, /) -> None:
+    def skip(self, count: int, stamp: Stamp, truncated: bool, /) -> None:
         """Go on behind missing bytes."""
         self.conversation.health.undecoded_bytes += count
         search = self._search
         if search is None:
-            self._skip(count, time_ns, truncated)
-        elif not search.pieces.add_hole(count, time_ns, truncated=truncated):
+            self._skip(count, stamp, truncated)
+        elif not search.pieces.add_hole(count, stamp, truncated=truncated):
             search.clear()
             self._note_hole(None, count, truncated)
 
-    def _skip(self, count: int, time_ns: int, truncated: bool) -> None:
+    def _skip(self, count: int, stamp: Stamp, truncated: bool) -> None:
         """Skip a hole in bytes that are being cut."""
         if self._search is not None:
-            self._search.pieces.add_hole(count, time_ns, truncated=truncated)
+            self._search.pieces.add_hole(count, stamp, truncated=truncated)
             return
         rest = count
         flow = self.flow
@@ -163,7 +184,7 @@ class FrameReader:
             flow.need -= inside
             rest -= inside
             if not flow.need:
-                self._finish(time_ns if truncated else flow.time_ns)
+                self._finish(stamp if truncated else flow.stamp)
         if rest:
             self._note_hole(None, rest, truncated)
             self._lose()
@@ -185,6 +206,7 @@ class FrameReader:
         self._search = self._new_search()
         if self._prefix:
             self._search.skipped += len(self._prefix)
+            self._bytes.undecoded += len(self._prefix)
             self._prefix = b""
         self.flow.feed = self.feed_search
 
@@ -197,12 +219,12 @@ class FrameReader:
         self.conversation.health.undecoded_bytes += missing
         self.flow.feed = self.feed_search
 
-    def feed_search(self, data: bytes, start: int, end: int, time_ns: int) -> None:
+    def feed_search(self, data: bytes, start: int, end: int, stamp: Stamp) -> None:
         """Take bytes in order while frames are searched for."""
         if self._search is None:
-            self.feed(data, start, end, time_ns)
+            self.feed(data, start, end, stamp)
             return
-        self._search.pieces.add(data[start:end], time_ns)
+        self._search.pieces.add(data[start:end], stamp)
         self.look(None)
 
     def look(self, fresh: int | None) -> None:
@@ -222,15 +244,16 @@ class FrameReader:
         self._search = None
         self._report_skipped(search, at)
         self.flow.feed = self.feed
-        for data, time_ns, kind in search.pieces.split(at):
+        for data, stamp, kind in search.pieces.split(at):
             if kind == DATA:
-                self.flow.feed(data, 0, len(data), time_ns)
+                self.flow.feed(data, 0, len(data), stamp)
             else:
-                self._skip(len(data), time_ns, kind == TRUNCATED)
+                self._skip(len(data), stamp, kind == TRUNCATED)
 
     def _report_skipped(self, search: RequestSearch | ResponseSearch, at: int) -> None:
         """Tell of the bytes and holes before a position of what was searched."""
         health = self.conversation.health
+        self._bytes.undecoded += search.pieces.dropped + search.pieces.captured(at)
         count = search.skipped + at
         for size, truncated in search.pieces.holes(at):
             count -= size
@@ -258,34 +281,43 @@ class FrameReader:
                 self.conversation.health.undecoded_bytes += flow.need
             self._missing.append((at, flow.need))
             flow.need = 0
-            self._finish(flow.time_ns)
-        elif self._prefix and not at_capture_end:
-            self.conversation.health.undecoded_bytes += len(self._prefix)
+            self._finish(flow.stamp)
+        elif self._prefix:
+            self._bytes.undecoded += len(self._prefix)
+            if not at_capture_end:
+                self.conversation.health.undecoded_bytes += len(self._prefix)
+            self._prefix = b""
 
     def _find_last(self) -> int:
         return -1
 
-    def new_frame(self, request: Request | None, data: bytes, size: int, time_ns: int) -> Frame:
+    def new_frame(
+        self,
+        request: Request | None,
+        data: bytes,
+        size: int,
+        stamp: Stamp,
+        missing: tuple[tuple[int, int], ...],
+    ) -> Frame:
         """A frame of this direction, with what was noted for it."""
         conversation = self.conversation
-        outbox = conversation.outbox
         frame = Frame()
-        frame.file = outbox.file
-        frame.index = outbox.index
         frame.connection = conversation.name
         frame.direction = self.DIRECTION
         frame.kind = "rpc"
         frame.data = data
         frame.size = size
-        frame.time_ns = time_ns
+        frame.time_ns = stamp[0]
         frame.request = request
         frame.latency_ms = None
-        frame.missing = ()
+        frame.missing = missing
         if self.notes:
             frame.findings = self.notes
             self.notes = []
         else:
             frame.findings = ()
-        outbox.index += 1
-        outbox.frames.append(frame)
+        self._bytes.frames += 4 + size
+        if missing:
+            self._bytes.frames -= sum(each[1] for each in missing)
+        conversation.outbox.add(frame, stamp)
         return frame

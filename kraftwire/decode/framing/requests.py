@@ -6,7 +6,8 @@ that a response finds it whatever happens to its body.
 
 from __future__ import annotations
 
-from kraftwire.decode.framing.frames import Frame, Request
+from kraftwire.decode.capture.packets import Stamp
+from kraftwire.decode.framing.frames import Request
 from kraftwire.decode.framing.headers import (
     HEADER,
     HEADER_SIZE,
@@ -47,7 +48,7 @@ class RequestReader(FrameReader):
         self._tokens_after: int | None = None
         super().__init__(conversation, flow)
 
-    def _cut(self, data: bytes, start: int, end: int, time_ns: int) -> None:
+    def _cut(self, data: bytes, start: int, end: int, first: Stamp, stamp: Stamp) -> None:
         table = self._table
         unpack = HEADER.unpack_from
         while end - start >= HEADER_SIZE:
@@ -65,32 +66,35 @@ class RequestReader(FrameReader):
                 unusual = self._unusual(data, start, end)
                 if unusual is None:
                     self._lose()
-                    self.flow.feed(data, start, end, time_ns)
+                    self.flow.feed(data, start, end, first)
                     return
                 request = unusual
             if request.has_response:
                 self.conversation.register(request)
             if stop > end:
-                self._begin(size, data[start + 4 : end], request, time_ns)
+                self._begin(size, data[start + 4 : end], request, first)
                 return
-            self._emit(request, data[start + 4 : stop], size, time_ns)
+            self._emit(request, data[start + 4 : stop], size, first, ())
+            first = stamp
             start = stop
         if start < end:
-            self._keep_short(data, start, end, time_ns)
+            self._keep_short(data, start, end, first, stamp)
 
-    def _keep_short(self, data: bytes, start: int, end: int, time_ns: int) -> None:
+    def _keep_short(
+        self, data: bytes, start: int, end: int, first: Stamp, stamp: Stamp
+    ) -> None:
         """Deal with bytes that are too few for a header: the start of one, or a short token."""
         size = int.from_bytes(data[start : start + 4], "big", signed=True)
         stop = start + 4 + size
         if end - start < 4 or stop > end:
-            self._prefix = data[start:end]
+            self._keep(data[start:end], first)
         elif size >= 0 and (request := self._token(data, start, end)) is not None:
             self.conversation.register(request)
-            self._emit(request, data[start + 4 : stop], size, time_ns)
-            self._cut(data, stop, end, time_ns)
+            self._emit(request, data[start + 4 : stop], size, first, ())
+            self._cut(data, stop, end, stamp, stamp)
         else:
             self._lose()
-            self.flow.feed(data, start, end, time_ns)
+            self.flow.feed(data, start, end, first)
 
     def _unusual(self, data: bytes, start: int, end: int) -> Request | None:
         """A request from another client than the last, of an unknown API or version, or cut in
@@ -134,10 +138,17 @@ class RequestReader(FrameReader):
             self._has_tokens = True
             self._tokens_after = request.correlation_id
 
-    def _emit(self, request: Request, data: bytes, size: int, time_ns: int) -> Frame:
-        frame = self.new_frame(request, data, size, time_ns)
-        request.time_ns = time_ns
-        request.index = frame.index
+    def _emit(
+        self,
+        request: Request,
+        data: bytes,
+        size: int,
+        stamp: Stamp,
+        missing: tuple[tuple[int, int], ...],
+    ) -> None:
+        frame = self.new_frame(request, data, size, stamp, missing)
+        request.time_ns = frame.time_ns
+        request.position = frame.position
         if request.api_key >= 0:
             frame.api_key = request.api_key
             frame.api_version = request.api_version
@@ -147,16 +158,14 @@ class RequestReader(FrameReader):
             frame.kind = "sasl-token"
         if self.conversation.parked:
             self.conversation.match_parked()
-        return frame
 
-    def _hand_out(self, data: bytes, time_ns: int, missing: tuple[tuple[int, int], ...]) -> None:
+    def _hand_out(self, data: bytes, stamp: Stamp, missing: tuple[tuple[int, int], ...]) -> None:
         request = self._request
         self._request = None
         if request is not None:
             if request.client_id is None and request.api_key >= 0:
                 self._complete_client_id(request, data)
-            # A parked response may have followed it out already.
-            self._emit(request, data, self._size, time_ns).missing = missing
+            self._emit(request, data, self._size, stamp, missing)
 
     def _complete_client_id(self, request: Request, data: bytes) -> None:
         """Read the client id of a request whose header came in two packets."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from itertools import islice
 
+from kraftwire.decode.capture.packets import Stamp
 from kraftwire.decode.framing.frames import Request
 from kraftwire.decode.framing.reader import FrameReader
 from kraftwire.decode.framing.search import ResponseSearch
@@ -29,7 +30,7 @@ class ResponseReader(FrameReader):
 
     DIRECTION = "response"
 
-    def _cut(self, data: bytes, start: int, end: int, time_ns: int) -> None:
+    def _cut(self, data: bytes, start: int, end: int, first: Stamp, stamp: Stamp) -> None:
         conversation = self.conversation
         pending = conversation.pending
         while end - start >= _HEAD_SIZE:
@@ -37,10 +38,10 @@ class ResponseReader(FrameReader):
             stop = start + 4 + size
             if not 4 <= size <= FRAME_SIZE_MAX and not (0 <= size < 4 and self._has_token_turn()):
                 self._lose()
-                self.flow.feed(data, start, end, time_ns)
+                self.flow.feed(data, start, end, first)
                 return
             if stop > end:
-                self._begin(size, data[start + 4 : end], None, time_ns)
+                self._begin(size, data[start + 4 : end], None, first)
                 return
             payload = data[start + 4 : stop]
             start = stop
@@ -49,36 +50,47 @@ class ResponseReader(FrameReader):
                 is_next = request.correlation_id == correlation_id and request.time_ns >= 0
                 if is_next and not conversation.parked:
                     pending.popleft()
-                    self.emit(request, payload, size, time_ns)
+                    self.emit(request, payload, size, first, ())
+                    first = stamp
                     continue
-            conversation.respond(payload, size, time_ns, ())
+            conversation.respond(payload, size, first, ())
+            first = stamp
         if start < end:
-            self._keep_short(data, start, end, time_ns)
+            self._keep_short(data, start, end, first, stamp)
 
-    def _keep_short(self, data: bytes, start: int, end: int, time_ns: int) -> None:
+    def _keep_short(
+        self, data: bytes, start: int, end: int, first: Stamp, stamp: Stamp
+    ) -> None:
         """Deal with bytes that are too few for a header: the start of one, or a short token."""
         size = int.from_bytes(data[start : start + 4], "big", signed=True)
         stop = start + 4 + size
         if end - start >= 4 and 0 <= size < 4 and stop <= end and self._has_token_turn():
-            self.conversation.respond(data[start + 4 : stop], size, time_ns, ())
-            self._keep_short(data, stop, end, time_ns)
+            self.conversation.respond(data[start + 4 : stop], size, first, ())
+            self._keep_short(data, stop, end, stamp, stamp)
         elif start < end:
-            self._prefix = data[start:end]
+            self._keep(data[start:end], first)
 
     def _has_token_turn(self) -> bool:
         """Whether the next response answers a bare SASL token."""
         pending = self.conversation.pending
         return bool(pending) and pending[0].api_key < 0
 
-    def emit(self, request: Request | None, data: bytes, size: int, time_ns: int) -> None:
+    def emit(
+        self,
+        request: Request | None,
+        data: bytes,
+        size: int,
+        stamp: Stamp,
+        missing: tuple[tuple[int, int], ...],
+    ) -> None:
         """Hand out a response; without its request if that is not in the capture."""
-        frame = self.new_frame(request, data, size, time_ns)
+        frame = self.new_frame(request, data, size, stamp, missing)
         if request is None:
             frame.api_key = frame.api_version = None
             frame.correlation_id = int.from_bytes(data[:4], "big", signed=True)
             return
         if request.time_ns >= 0:
-            frame.latency_ms = (time_ns - request.time_ns) / _MILLISECOND_NS
+            frame.latency_ms = (stamp[0] - request.time_ns) / _MILLISECOND_NS
         if request.api_key >= 0:
             frame.api_key = request.api_key
             frame.api_version = request.api_version
@@ -87,7 +99,7 @@ class ResponseReader(FrameReader):
             frame.api_key = frame.api_version = frame.correlation_id = None
             frame.kind = "sasl-token"
 
-    def _hand_out(self, data: bytes, time_ns: int, missing: tuple[tuple[int, int], ...]) -> None:
+    def _hand_out(self, data: bytes, stamp: Stamp, missing: tuple[tuple[int, int], ...]) -> None:
         conversation = self.conversation
         pending = conversation.pending
         if pending and not missing and not conversation.parked:
@@ -95,9 +107,9 @@ class ResponseReader(FrameReader):
             correlation_id = int.from_bytes(data[:4], "big", signed=True)
             if request.correlation_id == correlation_id and request.time_ns >= 0:
                 pending.popleft()
-                self.emit(request, data, self._size, time_ns)
+                self.emit(request, data, self._size, stamp, ())
                 return
-        conversation.respond(data, self._size, time_ns, missing)
+        conversation.respond(data, self._size, stamp, missing)
 
     def _new_search(self) -> ResponseSearch:
         return ResponseSearch()

@@ -96,7 +96,7 @@ class Connection:
 
     def accept(self, flow: Flow, segment: Segment) -> bool:
         """Take a packet outside the fast lane; whether anything is still open afterwards."""
-        time_ns, _, _, ack, flags, _, _, _, _ = segment
+        (time_ns, _, _), _, _, ack, flags, _, _, _, _ = segment
         for each in self.flows:
             each.check_out()
         self._packets += 1

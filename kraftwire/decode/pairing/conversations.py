@@ -22,7 +22,8 @@ from kraftwire.decode.capture.links import (
     Segment,
     SegmentReader,
 )
-from kraftwire.decode.capture.pcap import Packet, read_packets
+from kraftwire.decode.capture.packets import Packet
+from kraftwire.decode.capture.pcap import read_packets
 from kraftwire.decode.capture.source import CaptureSource
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.framing.health import Health
@@ -45,9 +46,8 @@ class Capture:
     pieces of bytes, compressed or not; a piece may be a pair of its position in the unpacked file
     and whole packets of it. Captures in the order of time, as those of a rotated series, share
     their connections. `name` stands for the path of a single one. Iterate once; `health` is
-    complete when the iterator is exhausted. `index` is the number of the first frame, `next_index`
-    that of the one that would follow the last. `on_ending` hears of connections that end, before
-    the frames behind that are handed out.
+    complete when the iterator is exhausted. `on_ending` hears of connections that end, before the
+    frames behind that are handed out.
     Raises: StorageError if a file cannot be opened or is no capture; the first one is opened at
     once.
     """
@@ -56,7 +56,6 @@ class Capture:
         self,
         *captures: CaptureInput,
         name: str | None = None,
-        index: int = 0,
         on_ending: Callable[[Ending], None] | None = None,
     ) -> None:
         if not captures or (name is not None and len(captures) > 1):
@@ -64,43 +63,36 @@ class Capture:
         self.health = Health()
         self._source = CaptureSource(captures[0], name)
         self._later = captures[1:]
-        self._outbox = Outbox(self._source.path, self.health, index)
+        self._outbox = Outbox(self.health)
         self._outbox.on_ending = on_ending
-        self._first_index = index
         self._flows: dict[bytes, Direction] = {}
         self._open: dict[Connection, None] = {}
         self._closed: dict[Connection, None] = {}
         # Connections with something open -> when they were reviewed last.
         self._troubled: dict[Connection, int] = {}
 
-    @property
-    def next_index(self) -> int:
-        """Number of the frame that would come next."""
-        return self._outbox.index
-
-    def __iter__(self) -> Iterator[Frame]:
-        yield from self._frames()
-
     def _files(self) -> Iterator[Iterator[Packet]]:
         """The packets of one file after the other."""
         source = self._source
         for later in (*self._later, None):
+            self._outbox.begin_file(source.path, source.offset)
             with source:
                 yield read_packets(source, self.health)
                 source.read_on()
             self.health.add_problem(source.problem, is_damaged=source.is_damaged)
+            self.health.bytes.file += source.size
             if later is not None:
-                source = CaptureSource(later)
-                self._outbox.file = source.path
+                source = CaptureSource(later, offset=source.end)
 
-    def _frames(self) -> Iterator[Frame]:
+    def __iter__(self) -> Iterator[Frame]:
         out = self._outbox.frames
         flow_of = self._flows.get
         unpack, size = FAST.unpack_from, FAST.size
         mask, mix, begin_of = FAST_MASK, FAST_MIX, FAST_STARTS.get
+        payload = 0
         read_segment = SegmentReader(self.health).read
         for packet in chain.from_iterable(self._files()):
-            time_ns, _, data, start, captured, _ = packet
+            time_ns, _, data, start, captured, _, base, at, stop = packet
             # The fast lane: the next bytes, or none, of a connection where nothing is unusual. The
             # key of a known flow and its next sequence number, where Ethernet and IPv4 have them,
             # prove link and protocol; what is left to prove is that it is no fragment.
@@ -117,13 +109,15 @@ class Capture:
                     count = total + 14 - begin
                     if count > 0:
                         flow.fast_seq = (seq + count) & _MASK
+                        payload += count
                         begin += start
+                        stamp = (time_ns, base + at, base + stop)
                         if count < flow.need:
                             flow.parts.append(data[begin : begin + count])
                             flow.need -= count
-                            flow.time_ns = time_ns
+                            flow.stamp = stamp
                             continue
-                        flow.feed(data, begin, begin + count, time_ns)
+                        flow.feed(data, begin, begin + count, stamp)
                         if out:
                             yield from out
                             out.clear()
@@ -132,23 +126,25 @@ class Capture:
                         continue
             segment = read_segment(packet)
             if segment is not None:
+                payload += segment[7] - segment[6]
                 self._handle(segment)
                 if out:
                     yield from out
                     out.clear()
+        self.health.bytes.payload += payload
         self._finish()
         yield from out
         out.clear()
 
     def _handle(self, segment: Segment) -> None:
         """Take a packet outside the fast lane."""
-        time_ns, key, seq, _, flags, data, start, end, missing = segment
+        stamp, key, seq, _, flags, data, start, end, missing = segment
         flow = self._flows.get(key)
         if flow is not None and seq == flow.fast_seq and not flags & (_UNUSUAL | MISSING):
             # The next one in order all the same, on another link than the fast lane knows.
             if start < end:
                 flow.fast_seq = (seq + end - start) & _MASK
-                flow.feed(data, start, end, time_ns)
+                flow.feed(data, start, end, stamp)
             return
         if flags & SYN:
             self._open_by_syn(flow, segment)
@@ -158,8 +154,10 @@ class Capture:
                     return
                 flow = self._open_midstream(flow, key)
             if not flow.connection.is_closed:
-                self._follow(flow.connection, flow.connection.accept(flow, segment), time_ns)
-        self._review_others(time_ns)
+                self._follow(flow.connection, flow.connection.accept(flow, segment), stamp[0])
+            else:
+                self.health.bytes.duplicates += end - start
+        self._review_others(stamp[0])
 
     def _follow(self, connection: Connection, is_open: bool, time_ns: int) -> None:
         """Keep the tables up to date after a review."""
@@ -177,10 +175,11 @@ class Capture:
             return
 
     def _open_by_syn(self, flow: Direction | None, segment: Segment) -> None:
-        time_ns, key, seq, _, flags, data, start, end, missing = segment
+        stamp, key, seq, _, flags, data, start, end, missing = segment
         if flow is not None:
             is_over = flow.connection.is_ending or flow.connection.is_closed
             if flow.syn_seq == seq and not is_over:
+                self.health.bytes.duplicates += end - start
                 return  # sent again
             flow.check_out()
             is_new = flow.syn_seq >= 0 or is_over
@@ -191,8 +190,8 @@ class Capture:
             flow = self._new_connection(key).flows[0]
         flow.connection.open_by_syn(flow, seq, is_client=not flags & _ACK)
         first = (seq + 1) & _MASK
-        rest = (time_ns, key, first, 0, flags & ~(SYN | _ACK), data, start, end, missing)
-        self._follow(flow.connection, flow.connection.accept(flow, rest), time_ns)
+        rest = (stamp, key, first, 0, flags & ~(SYN | _ACK), data, start, end, missing)
+        self._follow(flow.connection, flow.connection.accept(flow, rest), stamp[0])
 
     def _open_midstream(self, flow: Direction | None, key: bytes) -> Direction:
         if flow is not None:
@@ -237,4 +236,4 @@ class Capture:
         for connection in list(self._open):
             connection.close(at_capture_end=True)
         self._open.clear()
-        self.health.frames += self._outbox.index - self._first_index
+        self.health.frames += self._outbox.count

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from kraftwire.decode.capture.packets import Stamp
 from kraftwire.decode.framing.frames import Request
 from kraftwire.decode.framing.health import Health
 from kraftwire.decode.framing.requests import RequestReader
@@ -30,15 +31,15 @@ __all__ = ["Conversation"]
 class _Parked:
     """A response that waits for its request."""
 
-    __slots__ = ("correlation_id", "data", "missing", "packet", "size", "time_ns")
+    __slots__ = ("correlation_id", "data", "missing", "packet", "size", "stamp")
 
     def __init__(
-        self, data: bytes, size: int, time_ns: int, missing: tuple[tuple[int, int], ...]
+        self, data: bytes, size: int, stamp: Stamp, missing: tuple[tuple[int, int], ...]
     ) -> None:
         self.correlation_id = int.from_bytes(data[:4], "big", signed=True)
         self.data = data
         self.size = size
-        self.time_ns = time_ns
+        self.stamp = stamp
         self.missing = missing
         self.packet = 0
 
@@ -89,10 +90,10 @@ class Conversation:
         return any(parked.correlation_id == correlation_id for parked in self.parked)
 
     def respond(
-        self, data: bytes, size: int, time_ns: int, missing: tuple[tuple[int, int], ...]
+        self, data: bytes, size: int, stamp: Stamp, missing: tuple[tuple[int, int], ...]
     ) -> None:
         """Take a response that was not matched at once."""
-        parked = _Parked(data, size, time_ns, missing)
+        parked = _Parked(data, size, stamp, missing)
         parked.packet = self._packet
         self.parked.append(parked)
         self._parked_bytes += len(data)
@@ -135,8 +136,11 @@ class Conversation:
             detail = f"{lost} requests before this one in order have no response"
             self.responses.notes.append(("responses-lost", None, "", detail))
         parked = self._unpark()
-        self.responses.emit(self.pending.popleft(), parked.data, parked.size, parked.time_ns)
-        self.outbox.frames[-1].missing = parked.missing
+        self._emit(self.pending.popleft(), parked)
+
+    def _emit(self, request: Request | None, parked: _Parked) -> None:
+        each = parked
+        self.responses.emit(request, each.data, each.size, each.stamp, each.missing)
 
     def _unpark(self) -> _Parked:
         parked = self.parked.popleft()
@@ -154,13 +158,14 @@ class Conversation:
         if len(parked.data) < 4 or not is_sure:
             self.health.skipped_bytes += len(parked.data)
             self.health.undecoded_bytes += len(parked.data)
+            self.health.bytes.undecoded += 4 + parked.size
+            self.health.bytes.undecoded -= sum(size for _, size in parked.missing)
             detail = f"{len(parked.data)} bytes were skipped: a response without a request"
             self.responses.notes.append(("resync", None, "", detail))
             return
         detail = "no request with this correlation id is in the capture"
         self.responses.notes.append(("unmatched-response", None, "", detail))
-        self.responses.emit(None, parked.data, parked.size, parked.time_ns)
-        self.outbox.frames[-1].missing = parked.missing
+        self._emit(None, parked)
 
     def review(self, packet_number: int) -> None:
         """Decide what has been open for long enough; called after each packet of the connection."""

@@ -1,13 +1,16 @@
 """Where the frames of all connections meet, and the memory that unfinished ones may take.
 
-Owns the numbering of frames in order of completion.
+Owns the order of frames, which is that of completion, and their files.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 
+from kraftwire.decode.capture.packets import Stamp
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.framing.health import Health
 from kraftwire.limits import BUFFERED_BYTES_MAX
@@ -46,14 +49,45 @@ class Budget:
 
 
 class Outbox:
-    """Collects frames until the capture's iterator hands them out."""
+    """Collects frames until the capture's iterator hands them out.
 
-    __slots__ = ("budget", "file", "frames", "health", "index", "on_ending")
+    Shape: `count` is how many there have been; `offset` is where the present file begins, counted
+    over all files of a series.
+    """
 
-    def __init__(self, file: str, health: Health, index: int) -> None:
-        self.file = file
+    __slots__ = ("_files", "budget", "count", "file", "frames", "health", "offset", "on_ending")
+
+    def __init__(self, health: Health) -> None:
+        self.file = ""
+        self.offset = 0
         self.health = health
-        self.index = index
+        self.count = 0
         self.frames: list[Frame] = []
         self.budget = Budget()
         self.on_ending: Callable[[Ending], None] | None = None
+        self._files: list[tuple[int, str]] = []
+
+    def begin_file(self, file: str, offset: int) -> None:
+        """Learn that the packets of the next file follow, whose positions begin with an offset."""
+        self.file = file
+        self.offset = offset
+        self._files.append((offset, file))
+
+    def add(self, frame: Frame, stamp: Stamp) -> None:
+        """Say where a frame comes from, and hand it out."""
+        _, begin, end = stamp
+        offset = self.offset
+        if begin >= offset:
+            frame.file = frame.end_file = self.file
+            frame.position = begin - offset
+            frame.end_position = end - offset
+        else:
+            frame.file, frame.position = self._locate(begin)
+            frame.end_file, frame.end_position = self._locate(end - 1, 1)
+        self.count += 1
+        self.frames.append(frame)
+
+    def _locate(self, at: int, beyond: int = 0) -> tuple[str, int]:
+        """File and position of a byte that may be in an earlier file."""
+        offset, file = self._files[bisect_right(self._files, at, key=itemgetter(0)) - 1]
+        return file, at - offset + beyond

@@ -7,6 +7,7 @@ a connection that was open before the capture began, requests are searched for i
 from __future__ import annotations
 
 from kraftwire import messages
+from kraftwire.decode.capture.packets import Stamp
 from kraftwire.decode.framing.frames import CaptureFinding
 from kraftwire.decode.framing.headers import (
     HEADER_SIZE,
@@ -14,6 +15,7 @@ from kraftwire.decode.framing.headers import (
     is_gssapi_token,
     parse_header,
 )
+from kraftwire.decode.framing.health import ByteCounts
 from kraftwire.decode.framing.pieces import DATA, TRUNCATED
 from kraftwire.decode.framing.search import RequestSearch
 from kraftwire.decode.pairing.exchanges import Conversation
@@ -31,15 +33,17 @@ class Other:
     is_waiting = False
     is_kafka = False
 
-    def __init__(self, *flows: Flow) -> None:
+    def __init__(self, counts: ByteCounts, *flows: Flow) -> None:
+        self._counts = counts
         for flow in flows:
             flow.sink = self
             flow.feed = self.feed
 
-    def feed(self, data: bytes, start: int, end: int, time_ns: int) -> None:
-        """Pass over bytes."""
+    def feed(self, _data: bytes, start: int, end: int, _stamp: Stamp, /) -> None:
+        """Count bytes."""
+        self._counts.other += end - start
 
-    def skip(self, _count: int, _time_ns: int, _truncated: bool, /) -> None:
+    def skip(self, _count: int, _stamp: Stamp, _truncated: bool, /) -> None:
         """Pass over missing bytes."""
 
     def is_client(self, _flow: Flow, /) -> bool:
@@ -92,7 +96,7 @@ class Recogniser:
     def forget(self) -> None:
         """Free what was collected; later bytes go nowhere."""
         flows = self.sides[0].flow, self.sides[1].flow
-        self.stage = Other(*flows)
+        self.stage = Other(self._outbox.health.bytes, *flows)
         for side in self.sides:
             side.search = RequestSearch()
 
@@ -165,7 +169,10 @@ class Recogniser:
         self.stage = conversation
         conversation.requests.notes.extend(client.notes)
         conversation.responses.notes.extend(server.notes)
+        counts = self._outbox.health.bytes
+        counts.undecoded += server.search.pieces.dropped
         if client.is_whole:
+            counts.undecoded += client.search.pieces.dropped
             _replay(client)
         else:
             conversation.requests.begin_lost(client.search)
@@ -179,11 +186,15 @@ class Recogniser:
             self.sides = (self.sides[1], self.sides[0])
         client, server = self.sides
         self.stage = Tls(self._name(), client.flow, server.flow, self._outbox.health)
+        dropped = client.search.pieces.dropped + server.search.pieces.dropped
+        self._outbox.health.bytes.tls += dropped
         _replay(client)
         _replay(server)
 
     def _become_other(self) -> None:
-        self.stage = Other(self.sides[0].flow, self.sides[1].flow)
+        counts = self._outbox.health.bytes
+        counts.other += self.sides[0].count + self.sides[1].count
+        self.stage = Other(counts, self.sides[0].flow, self.sides[1].flow)
         # Nobody spoke on a connection that was refused.
         if self.sides[0].count or self.sides[1].count:
             self._outbox.health.other_connections += 1
@@ -207,16 +218,16 @@ class _Side:
         self.is_whole = True
         self._recogniser = recogniser
 
-    def feed(self, data: bytes, start: int, end: int, time_ns: int) -> None:
+    def feed(self, data: bytes, start: int, end: int, stamp: Stamp) -> None:
         """Keep bytes and try to decide."""
         self.count += end - start
-        self.search.pieces.add(data[start:end], time_ns)
+        self.search.pieces.add(data[start:end], stamp)
         self._recogniser.judge(self)
 
-    def skip(self, count: int, time_ns: int, truncated: bool, /) -> None:
+    def skip(self, count: int, stamp: Stamp, truncated: bool, /) -> None:
         """Go on behind missing bytes."""
         self.is_whole = False
-        if not self.search.pieces.add_hole(count, time_ns, truncated=truncated):
+        if not self.search.pieces.add_hole(count, stamp, truncated=truncated):
             self.search.clear()
             id = "truncated-packet" if truncated else "gap"
             self.notes.append((id, None, "", f"{count} bytes are missing"))
@@ -239,11 +250,11 @@ class _Side:
 
 
 def _replay(side: _Side) -> None:
-    for data, time_ns, kind in side.search.pieces.split(0):
+    for data, stamp, kind in side.search.pieces.split(0):
         if kind == DATA:
-            side.flow.feed(data, 0, len(data), time_ns)
+            side.flow.feed(data, 0, len(data), stamp)
         else:
-            side.flow.sink.skip(len(data), time_ns, kind == TRUNCATED)
+            side.flow.sink.skip(len(data), stamp, kind == TRUNCATED)
 
 
 def _is_first_request(data: bytes) -> bool:

@@ -7,6 +7,7 @@ Source: RFC 8446, section 4 (and 4.2.1 for the version that TLS 1.3 hides in an 
 
 from __future__ import annotations
 
+from kraftwire.decode.capture.packets import Stamp
 from kraftwire.decode.framing.health import Health, TlsConnection
 from kraftwire.decode.tcp.streams import Flow
 
@@ -47,6 +48,7 @@ class Tls:
 
     def __init__(self, name: str, client: Flow, server: Flow, health: Health) -> None:
         self.summary = TlsConnection(name)
+        self._bytes = health.bytes
         self.client = _Side(client, self)
         self.server = _Side(server, self)
         health.add_tls(self.summary)
@@ -65,6 +67,8 @@ class Tls:
         """Note how many bytes there were."""
         self.summary.client_bytes = self.client.count
         self.summary.server_bytes = self.server.count
+        self._bytes.tls += self.client.count - self.client.missing
+        self._bytes.tls += self.server.count - self.server.missing
 
     def read_hello(self, data: bytes) -> bool:
         """Take what a hello says; False while bytes of it are missing."""
@@ -108,13 +112,14 @@ class _Side:
 
     def __init__(self, flow: Flow, tls: Tls) -> None:
         self.count = 0
+        self.missing = 0
         self._start = b""
         self.flow = flow
         self._tls = tls
         flow.sink = self
         flow.feed = self.feed
 
-    def feed(self, data: bytes, start: int, end: int, _time_ns: int, /) -> None:
+    def feed(self, data: bytes, start: int, end: int, _stamp: Stamp, /) -> None:
         """Collect bytes until the hello is complete."""
         self.count += end - start
         self._start += data[start:end]
@@ -122,11 +127,12 @@ class _Side:
             self._start = b""
             self.flow.feed = self._count
 
-    def _count(self, _data: bytes, start: int, end: int, _time_ns: int, /) -> None:
+    def _count(self, _data: bytes, start: int, end: int, _stamp: Stamp, /) -> None:
         self.count += end - start
 
-    def skip(self, count: int, _time_ns: int, _truncated: bool, /) -> None:
+    def skip(self, count: int, _stamp: Stamp, _truncated: bool, /) -> None:
         """Missing bytes count as well; a hello with a hole is not read."""
         self.count += count
+        self.missing += count
         self._start = b""
         self.flow.feed = self._count

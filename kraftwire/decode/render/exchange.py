@@ -46,7 +46,7 @@ class ExchangeWriter:
         if not frame.is_request:
             asked: DecodedFrame | None = None
             if frame.request is not None:
-                asked = self._pending.take(frame.connection, frame.request.index)
+                asked = self._pending.take(frame.connection, frame.request)
             for each in self._pending.skipped():
                 self._write(each, None)
             self._write(asked, decoded)
@@ -54,7 +54,7 @@ class ExchangeWriter:
             self._write(decoded, None)
         else:
             weight = frame.size + _OBJECT_BYTES
-            for each in self._pending.add(frame.connection, frame.index, decoded, weight):
+            for each in self._pending.add(frame.connection, frame.request, decoded, weight):
                 self._write(each, None)
 
     def file_line(self, line: FileLine) -> None:
@@ -107,7 +107,7 @@ class ExchangeWriter:
 
     def _side(self, decoded: DecodedFrame) -> Iterator[str]:
         frame = decoded.frame
-        parts = [f"{frame.direction}: {frame.size:,} bytes, frame {frame.index}"]
+        parts = [f"{frame.direction}: {frame.size:,} bytes, frame {decoded.number}"]
         if decoded.client_id is not None and frame.is_request:
             parts.append(f"client id {decoded.client_id}")
         if decoded.is_assumed:

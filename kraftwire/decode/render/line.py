@@ -113,7 +113,7 @@ class LineWriter:
         if frame.request is None or not frame.request.has_response:
             self._write_request(asked, "")
             return
-        for each in self._pending.add(frame.connection, frame.index, asked):
+        for each in self._pending.add(frame.connection, frame.request, asked):
             self._unanswered(each)
 
     def _answer(
@@ -121,7 +121,7 @@ class LineWriter:
     ) -> None:
         asked = None
         if frame.request is not None:
-            asked = self._pending.take(frame.connection, frame.request.index)
+            asked = self._pending.take(frame.connection, frame.request)
             for each in self._pending.skipped():
                 self._unanswered(each)
         facts = findings

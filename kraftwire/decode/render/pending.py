@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Generic, TypeVar
 
+from kraftwire.decode.framing.frames import Request
 from kraftwire.limits import RENDER_PENDING_COUNT_MAX
 
 __all__ = ["Pending"]
@@ -24,17 +26,20 @@ class Pending(Generic[T]):
     """
 
     def __init__(self, weight_max: int = RENDER_PENDING_COUNT_MAX) -> None:
-        self._by_connection: dict[str, dict[int, tuple[T, int]]] = {}
+        # Request -> its number, what is kept of it, and the weight of that.
+        self._by_connection: dict[str, dict[Request, tuple[int, T, int]]] = {}
+        self._count = 0
         self._weight = 0
         self._weight_max = weight_max
         self._skipped: list[T] = []
 
-    def add(self, connection: str, index: int, kept: T, weight: int = 1) -> Sequence[T]:
+    def add(self, connection: str, request: Request, kept: T, weight: int = 1) -> Sequence[T]:
         """Keep something of a request; returns what has to give way."""
         waiting = self._by_connection.get(connection)
         if waiting is None:
             waiting = self._by_connection[connection] = {}
-        waiting[index] = kept, weight
+        waiting[request] = self._count, kept, weight
+        self._count += 1
         self._weight += weight
         if self._weight <= self._weight_max:
             return ()
@@ -43,17 +48,17 @@ class Pending(Generic[T]):
             given_up.append(self._oldest())
         return given_up
 
-    def take(self, connection: str, index: int) -> T | None:
-        """What was kept of the request with an index; then `skipped` has those before it."""
+    def take(self, connection: str, request: Request) -> T | None:
+        """What was kept of a request; then `skipped` has those before it."""
         waiting = self._by_connection.get(connection)
-        if not waiting or index not in waiting:
+        if not waiting or request not in waiting:
             return None
-        kept, weight = waiting.pop(index)
+        number, kept, weight = waiting.pop(request)
         self._weight -= weight
         if waiting:
             # Insertion order is the order of the frames.
-            while waiting and (first := next(iter(waiting))) < index:
-                each, weight = waiting.pop(first)
+            while waiting and waiting[first := next(iter(waiting))][0] < number:
+                _, each, weight = waiting.pop(first)
                 self._skipped.append(each)
                 self._weight -= weight
         elif len(self._by_connection) > _IDLE_CONNECTIONS_MAX:
@@ -69,17 +74,17 @@ class Pending(Generic[T]):
 
     def rest(self) -> Iterator[T]:
         """Everything that still waits, in order of the requests."""
-        everything = [pair for each in self._by_connection.values() for pair in each.items()]
+        everything = [kept for each in self._by_connection.values() for kept in each.values()]
         self._by_connection.clear()
         self._weight = 0
-        for _, (kept, _) in sorted(everything, key=lambda pair: pair[0]):
+        for _, kept, _ in sorted(everything, key=itemgetter(0)):
             yield kept
 
     def _oldest(self) -> T:
         """Give up the first request of the connection that came first."""
         connection = next(name for name, waiting in self._by_connection.items() if waiting)
         waiting = self._by_connection[connection]
-        kept, weight = waiting.pop(next(iter(waiting)))
+        _, kept, weight = waiting.pop(next(iter(waiting)))
         self._weight -= weight
         if not waiting:
             del self._by_connection[connection]

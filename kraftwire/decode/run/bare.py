@@ -29,14 +29,12 @@ class BareFrames:
     """Makes frames of bytes.
 
     Shape: `on_error` hears of what is no frame. `api` are key and version of the requests that the
-    frames answer; None if the frames are requests, whose headers tell. `index` is the number of
-    the next frame.
+    frames answer; None if the frames are requests, whose headers tell.
     """
 
     file: str
     on_error: Callable[[StorageError], None]
     api: tuple[int, int] | None = None
-    index: int = 0
 
     def of_hex(self, stream: BinaryIO) -> Iterator[Frame]:
         """Frames in hex, with or without their length prefix; blank lines and comments are skipped.
@@ -75,31 +73,34 @@ class BareFrames:
             while data := stream.read(FILE_WINDOW_BYTES):
                 buffer += data
                 while (size := _whole_size(buffer)) is not None:
-                    yield self._frame(bytes(buffer[LENGTH_SIZE : LENGTH_SIZE + size]))
+                    whole = bytes(buffer[LENGTH_SIZE : LENGTH_SIZE + size])
+                    yield self._frame(whole, position=position)
                     del buffer[: LENGTH_SIZE + size]
                     position += LENGTH_SIZE + size
             if buffer:
-                yield self._cut(bytes(buffer))
+                yield self._cut(bytes(buffer), position)
         except WireError as error:
             self._fail(f"nothing is decoded from here on: {error}", position)
 
     def _fail(self, problem: str, position: int | None = None) -> None:
         self.on_error(StorageError(problem, file=self.file, position=position))
 
-    def _cut(self, rest: bytes) -> Frame:
+    def _cut(self, rest: bytes, position: int) -> Frame:
         data = rest[LENGTH_SIZE:]
         size = frame_size(rest) if len(rest) >= LENGTH_SIZE else len(data) + 1
-        frame = self._frame(data, size)
+        frame = self._frame(data, size, position=position)
         frame.missing = ((len(data), size - len(data)),)
+        frame.end_position = position + len(rest)
         frame.findings = [(_CUT, len(data), "", "the input ends before the frame does")]
         return frame
 
-    def _frame(self, data: bytes, size: int | None = None) -> Frame:
+    def _frame(self, data: bytes, size: int | None = None, *, position: int = -1) -> Frame:
         is_request = self.api is None
         payload = decode_payload(data, is_request=is_request, api=self.api, size=size)
         frame = Frame()
-        frame.file = self.file
-        frame.index = self.index
+        frame.file = frame.end_file = self.file
+        frame.position = position
+        frame.end_position = position if position < 0 else position + LENGTH_SIZE + len(data)
         frame.kind = _RPC
         frame.data = data
         frame.size = payload.size
@@ -112,7 +113,6 @@ class BareFrames:
         frame.findings = ()
         frame.missing = ()
         frame.request = _request(frame, getattr(payload.header, "client_id", None))
-        self.index += 1
         return frame
 
 

@@ -81,7 +81,7 @@ class Inputs:
 
     def _read_capture(self, path: str) -> None:
         totals = self.run.totals
-        capture = Capture(path, index=totals.frames, on_ending=self.run.on_ending)
+        capture = Capture(path, on_ending=self.run.on_ending)
         totals.captures[path] = capture.health
         self.run.frames(capture)
 
@@ -101,7 +101,7 @@ class Inputs:
                 self.run.file_lines(decode_source(source, self.files, report))
 
     def _read_bare(self, path: str) -> None:
-        frames = BareFrames(path, self._fail, self.api, self.run.totals.frames)
+        frames = BareFrames(path, self._fail, self.api)
         try:
             with _open(path) as stream:
                 is_hex = self.kind == "hex"

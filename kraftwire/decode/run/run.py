@@ -107,34 +107,33 @@ class Run:
             self._show_exchanges(frames)
         else:
             for frame in frames:
-                self.totals.frames += 1
-                self._show_alone(self._decoder.decode(frame))
+                self._show_alone(self._decode(frame))
 
     def _show_all(self, frames: Iterable[Frame]) -> None:
         totals = self.totals
         decode, quick = self._decoder.decode, getattr(self._sink, "quick", None)
         for frame in frames:
-            totals.frames += 1
+            number = totals.frames
+            totals.frames = number + 1
             if quick is not None and quick(frame):
                 totals.shown += 1
             else:
-                self._show(decode(frame))
+                self._show(decode(frame, number))
 
     def _show_exchanges(self, frames: Iterable[Frame]) -> None:
         """Hold requests back: whether an exchange is wanted may depend on its response."""
         held: Pending[DecodedFrame] = Pending(RENDER_PENDING_BYTES_MAX)
         for frame in frames:
-            self.totals.frames += 1
-            decoded = self._decoder.decode(frame)
+            decoded = self._decode(frame)
             request = frame.request
             if request is None or not request.has_response:
                 self._show_alone(decoded)
             elif frame.is_request:
                 weight = frame.size + _FRAME_BYTES
-                for each in held.add(frame.connection, frame.index, decoded, weight):
+                for each in held.add(frame.connection, request, decoded, weight):
                     self._show_alone(each)
             else:
-                asked = held.take(frame.connection, request.index)
+                asked = held.take(frame.connection, request)
                 for each in held.skipped():
                     self._show_alone(each)
                 if asked is None:
@@ -144,6 +143,11 @@ class Run:
                     self._show(decoded)
         for each in held.rest():
             self._show_alone(each)
+
+    def _decode(self, frame: Frame) -> DecodedFrame:
+        number = self.totals.frames
+        self.totals.frames = number + 1
+        return self._decoder.decode(frame, number)
 
     def _show_alone(self, decoded: DecodedFrame) -> None:
         if self._filter.passes(decoded):

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kraftwire.decode.capture.links import FIN, Segment
+from kraftwire.decode.capture.packets import NO_STAMP, Stamp
 from kraftwire.decode.framing.health import Health
 from kraftwire.limits import (
     HELD_BYTES_MAX,
@@ -28,17 +29,17 @@ _MASK = 0xFFFFFFFF
 _HALF = 0x80000000
 _UNKNOWN = -1
 
-# Sequence number, payload, how many bytes of it the capture cut off behind, time.
-_Held = tuple[int, bytes, int, int]
+# Sequence number, payload, how many bytes of it the capture cut off behind, stamp of the packet.
+_Held = tuple[int, bytes, int, Stamp]
 
 
 class Sink(Protocol):
     """Takes a direction's bytes in order."""
 
-    def feed(self, data: bytes, start: int, end: int, time_ns: int, /) -> None:
+    def feed(self, data: bytes, start: int, end: int, stamp: Stamp, /) -> None:
         """Take bytes of a packet."""
 
-    def skip(self, count: int, time_ns: int, truncated: bool, /) -> None:
+    def skip(self, count: int, stamp: Stamp, truncated: bool, /) -> None:
         """Learn that bytes are missing, because a packet is, or because it is truncated."""
 
 
@@ -49,7 +50,7 @@ class Flow:
     only then do packets come to `accept`, between `check_out` and `check_in`. `feed` is the
     sink's method for bytes in order; sinks replace it as their state changes. Of a frame that goes
     on in later packets, `parts` are the pieces so far, `need` counts the bytes that are missing and
-    `time_ns` is that of the last piece: a packet with fewer bytes than that is appended in the fast
+    `stamp` is that of the last piece: a packet with fewer bytes than that is appended in the fast
     lane, without a call of `feed`.
     """
 
@@ -69,12 +70,12 @@ class Flow:
         "next_seq",
         "parts",
         "sink",
+        "stamp",
         "syn_seq",
-        "time_ns",
     )
 
     sink: Sink
-    feed: Callable[[bytes, int, int, int], None]
+    feed: Callable[[bytes, int, int, Stamp], None]
 
     def __init__(self, health: Health) -> None:
         self.fast_seq = _UNKNOWN
@@ -84,7 +85,7 @@ class Flow:
         self.is_finished = False
         self.need = 0
         self.parts: list[bytes] = []
-        self.time_ns = 0
+        self.stamp = NO_STAMP
         self._health = health
         self._held: list[_Held] = []
         self._held_bytes = 0
@@ -115,7 +116,7 @@ class Flow:
 
     def accept(self, segment: Segment, packet_number: int) -> None:
         """Take a packet of any kind but SYN; `packet_number` counts those of the connection."""
-        time_ns, _, seq, _, flags, data, start, end, missing = segment
+        stamp, _, seq, _, flags, data, start, end, missing = segment
         size = end - start + missing
         if self.next_seq < 0 and size:
             self.next_seq = seq
@@ -124,11 +125,11 @@ class Flow:
         if size:
             ahead = (seq - self.next_seq) & _MASK
             if not ahead:
-                self._take(data, start, end, missing, time_ns=time_ns)
+                self._take(data, start, end, missing, stamp)
             elif ahead < _HALF:
-                self._hold((seq, data[start:end], missing, time_ns), packet_number)
+                self._hold((seq, data[start:end], missing, stamp), packet_number)
             else:
-                self._take_rest((seq, data[start:end], missing, time_ns))
+                self._take_rest((seq, data[start:end], missing, stamp))
             if self._held:
                 self._drain()
         self._check_finished()
@@ -137,35 +138,38 @@ class Flow:
         if self.fin_seq >= 0 and self.next_seq == self.fin_seq and not self._held:
             self.is_finished = True
 
-    def _take(self, data: bytes, start: int, end: int, missing: int, *, time_ns: int) -> None:
+    def _take(self, data: bytes, start: int, end: int, missing: int, stamp: Stamp) -> None:
         """Pass bytes on that are next in order."""
         self.next_seq = (self.next_seq + end - start + missing) & _MASK
         if start < end:
-            self.feed(data, start, end, time_ns)
+            self.feed(data, start, end, stamp)
         if missing:
-            self._lose(missing, time_ns, truncated=True)
+            self._lose(missing, stamp, truncated=True)
 
     def _take_rest(self, held: _Held) -> None:
         """Pass on what is new of bytes that begin before the next one."""
-        seq, data, missing, time_ns = held
+        seq, data, missing, stamp = held
         known = (self.next_seq - seq) & _MASK
         if known >= len(data) + missing:
             self._health.retransmissions += 1
+            self._health.bytes.duplicates += len(data)
             return
+        start = min(known, len(data))
         if known:
             self._health.overlaps += 1
-        start = min(known, len(data))
+            self._health.bytes.duplicates += start
         missing -= known - start
-        self._take(data, start, len(data), missing, time_ns=time_ns)
+        self._take(data, start, len(data), missing, stamp)
 
     def _hold(self, held: _Held, packet_number: int) -> None:
         """Keep bytes until those before them come."""
         next_seq = self.next_seq
         if any(held[0] == other[0] and len(held[1]) == len(other[1]) for other in self._held):
             self._health.retransmissions += 1
+            self._health.bytes.duplicates += len(held[1])
             return
         if not self._held:
-            self._hole_at, self._hole_ns = packet_number, held[3]
+            self._hole_at, self._hole_ns = packet_number, held[3][0]
             self._acked_at, self._is_waiting = _UNKNOWN, False
         self._health.out_of_order += 1
         insort(self._held, held, key=lambda other: (other[0] - next_seq) & _MASK)
@@ -181,10 +185,10 @@ class Flow:
             self._held_bytes -= len(held[1])
             self._take_rest(held)
 
-    def _lose(self, count: int, time_ns: int, *, truncated: bool) -> None:
+    def _lose(self, count: int, stamp: Stamp, *, truncated: bool) -> None:
         self._health.gaps += 1
         self._health.missing_bytes += count
-        self.sink.skip(count, time_ns, truncated)
+        self.sink.skip(count, stamp, truncated)
 
     def heed_ack(self, ack: int, packet_number: int) -> None:
         """Learn from the other direction how far its end has received this one."""
@@ -220,12 +224,12 @@ class Flow:
     def give_up_hole(self, packet_number: int) -> None:
         """Report the first hole as lost and pass on what is behind it."""
         if self._held:
-            seq, _, _, time_ns = self._held[0]
+            seq, _, _, stamp = self._held[0]
             count = (seq - self.next_seq) & _MASK
             self.next_seq = seq
-            self._lose(count, time_ns, truncated=False)
+            self._lose(count, stamp, truncated=False)
             self._drain()
-            self._hole_at, self._hole_ns = packet_number, time_ns
+            self._hole_at, self._hole_ns = packet_number, stamp[0]
             self._acked_at, self._is_waiting = _UNKNOWN, False
             self._check_finished()
 
@@ -236,4 +240,4 @@ class Flow:
         if self.fin_seq >= 0 and not self.is_finished and self.next_seq >= 0:
             count = (self.fin_seq - self.next_seq) & _MASK
             if 0 < count < _HALF:
-                self._lose(count, 0, truncated=False)
+                self._lose(count, NO_STAMP, truncated=False)

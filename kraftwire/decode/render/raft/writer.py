@@ -59,11 +59,11 @@ class RaftWriter:
         )
         api = self._unwrap(seen)
         if frame.is_request:
-            if seen.body is not None:
+            if seen.body is not None and frame.request is not None:
                 asked = _Asked(seen.body, frame.time, api)
-                self._pending.add(frame.connection, frame.index, asked)
+                self._pending.add(frame.connection, frame.request, asked)
         elif frame.request is not None:
-            found = self._pending.take(frame.connection, frame.request.index)
+            found = self._pending.take(frame.connection, frame.request)
             self._pending.skipped()  # forget them
             if found is not None:
                 seen.request, seen.asked = found.body, found.time

@@ -103,13 +103,13 @@ class Collector:
             row.without_response += 1
             return
         asked = _Asked(row, frame.time_ns, body if frame.api_key in FETCH_APIS else None)
-        for each in self._pending.add(frame.connection, frame.index, asked):
+        for each in self._pending.add(frame.connection, frame.request, asked):
             each.row.without_response += 1
 
     def _add_response(self, frame: Frame, body: Message | None, codes: list[int]) -> None:
         asked = None
         if frame.request is not None:
-            asked = self._pending.take(frame.connection, frame.request.index)
+            asked = self._pending.take(frame.connection, frame.request)
             for each in self._pending.skipped():
                 each.row.without_response += 1
         row = asked.row if asked is not None else self._row(frame)
