@@ -97,8 +97,18 @@ class Batches:
         """The first so many of them."""
         if count >= len(self):
             return self
-        end = int(self.positions[count])
-        return Batches(self.buffer, self.positions[:count], self.header[:count], end)
+        return self._some(slice(0, count), int(self.positions[count]))
+
+    def chosen(self, mask: Any) -> Batches:
+        """Those that a mask selects."""
+        return self if mask.all() else self._some(mask, self.end)
+
+    def _some(self, which: Any, end: int) -> Batches:
+        some = Batches(self.buffer, self.positions[which], self.header[which], end)
+        # CRCs are not computed again.
+        if "is_valid" in self.__dict__:
+            some.__dict__["is_valid"] = self.is_valid[which]
+        return some
 
 
 def cut(buffer: bytes, position: int = 0, end: int | None = None) -> Batches:

@@ -133,11 +133,8 @@ def _numbered(columns: Columns, before: int) -> tuple[Any, tuple[WireError, ...]
 
 def _valid_among(batches: Batches, chosen: Any) -> Any:
     """Whether the CRC is right, for chosen batches only."""
-    some = Batches(
-        batches.buffer, batches.positions[chosen], batches.header[chosen], batches.end
-    )
     is_valid = np.zeros(len(batches), bool)
-    is_valid[chosen] = some.is_valid
+    is_valid[chosen] = batches.chosen(chosen).is_valid
     return is_valid
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from kraftwire.records.reader import Batch, read_batches
 from kraftwire.spark.columns import Batches, Columns, read_batch, read_cut
 from kraftwire.spark.logs.accounts import Accounts, bad_rows, file_row
 from kraftwire.spark.logs.batch_rows import batch_row, batch_rows
+from kraftwire.spark.logs.choice import Choice
 from kraftwire.spark.logs.meaning import meaning_of, without_secrets
 from kraftwire.spark.logs.pieces import CHUNK_BYTES, Piece, pieces_of
 from kraftwire.spark.logs.place import Place, place_of
@@ -38,13 +39,15 @@ class LogOptions:
     """What is asked of a file.
 
     Shape: `tables` are names of what is wanted, `bad_input` and `files` come always; `family`
-    overrides what the folder's name says of the records, as of `family_of_topic`.
+    overrides what the folder's name says of the records, as of `family_of_topic`; `choice` leaves
+    batches out of the tables, and never out of the sums.
     """
 
     tables: frozenset[str] = frozenset({"batches", "metadata_records"})
     show_secrets: bool = False
     family: str | None = None
     chunk_bytes: int = CHUNK_BYTES
+    choice: Choice | None = None
 
 
 def decode_tables(
@@ -64,9 +67,7 @@ def decode_tables(
     """
     options = options or LogOptions()
     if records:
-        options = LogOptions(
-            options.tables | {"records"}, options.show_secrets, options.family, options.chunk_bytes
-        )
+        options = replace(options, tables=options.tables | {"records"})
     parts = list(decode_pieces(path, options, start, end))
     names = [name for name in _NAMES if name in options.tables or name in ("bad_input", "files")]
     return {
@@ -130,7 +131,9 @@ class _Decoder:
     def _sound(self, batches: Batches, position: int) -> Iterator[Tables]:
         """Batches with right CRCs."""
         self._accounts.batch_bytes += int(batches.sizes.sum())
-        tables = {}
+        if self._options.choice is not None:
+            batches = batches.chosen(self._options.choice.mask(batches))
+        tables: Tables = {}
         if "batches" in self._options.tables:
             tables["batches"] = batch_rows(self._place, batches, position)
         header = batches.header
@@ -156,6 +159,9 @@ class _Decoder:
             # A message of an old magic whose key or value leads outside.
             if found.is_valid:
                 self._tell("batch-damaged", found.position, found.header.size, str(error))
+            return
+        choice = self._options.choice
+        if choice is not None and not choice.has(batch):
             return
         tables = {}
         if "batches" in self._options.tables:

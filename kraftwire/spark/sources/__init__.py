@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraftwire.spark.sources.log import LogSource
+
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
 
 __all__ = ["SOURCES"]
 
-SOURCES: tuple[type[DataSource], ...] = ()
+SOURCES: tuple[type[DataSource], ...] = (LogSource,)

@@ -1,0 +1,86 @@
+"""Segments and snapshots among paths, folders and patterns, with what their names say."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+from kraftwire.decode.files import walk
+from kraftwire.decode.files.names import parse_file_name, partition_of
+from kraftwire.errors import StorageError, UsageError
+
+__all__ = ["LogFile", "list_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A file that may hold batches.
+
+    Shape: `topic` and `partition` are those of its folder, None if it is no partition's;
+    `base_offset` is in its name, and `next_offset` in that of the segment after it.
+    """
+
+    path: Path
+    topic: str | None
+    partition: int | None
+    is_segment: bool
+    base_offset: int | None
+    next_offset: int | None
+
+
+def list_files(paths: Iterable[str], *, with_snapshots: bool = True) -> Iterator[LogFile]:
+    """Every segment and snapshot, each once, in a stable order.
+
+    Shape: in folders, files on their way out or in (``.deleted``, ``.swap``, ...) are passed over,
+    and so is what is neither; a file that is named is taken whatever its name. Raises: UsageError
+    for a path or pattern that leads to nothing, StorageError for a folder that cannot be read.
+    """
+    seen: set[Path] = set()
+    next_offsets = cache(_next_offsets)
+    for text in paths:
+        named = [Path(text)] if Path(text).exists() else sorted(map(Path, glob.glob(text)))
+        if not named:
+            raise UsageError(f"no file, folder or match: {text}")
+        for start in named:
+            for path in walk([start], on_error=_refuse):
+                name = parse_file_name(path.name)
+                is_named = path == start
+                if path in seen or not (is_named or _has_batches(path, with_snapshots)):
+                    continue
+                seen.add(path)
+                place = partition_of(path)
+                is_segment = name.suffix == "log" and not name.state and place is not None
+                following = next_offsets(path.parent) if is_segment else {}
+                yield LogFile(
+                    path,
+                    place.topic if place else None,
+                    place.index if place else None,
+                    is_segment,
+                    name.base_offset,
+                    following.get(name.base_offset or 0),
+                )
+
+
+def _has_batches(path: Path, with_snapshots: bool) -> bool:
+    name = parse_file_name(path.name)
+    suffixes = ("log", "checkpoint") if with_snapshots else ("log",)
+    return not name.state and name.suffix in suffixes
+
+
+def _next_offsets(folder: Path) -> dict[int, int]:
+    """The base offset of the segment after each segment of a folder."""
+    names = (parse_file_name(path.name) for path in folder.iterdir())
+    bases = sorted(
+        name.base_offset
+        for name in names
+        if name.suffix == "log" and not name.state and name.base_offset is not None
+    )
+    return dict(pairwise(bases))
+
+
+def _refuse(error: StorageError) -> None:
+    raise error

@@ -1,0 +1,105 @@
+"""What filters say about topics, partitions, offsets and times, as far as it saves reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+)
+
+from kraftwire.spark.logs.choice import Choice
+from kraftwire.spark.logs.transactions import Transactions
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
+
+__all__ = ["Bounds", "bounds_of"]
+
+_MIN, _MAX = -(2**63), 2**63 - 1
+
+
+@dataclass
+class Bounds:
+    """Values that rows may have; None where all may come.
+
+    Shape: offsets and milliseconds, both ends included.
+    """
+
+    topics: frozenset[str] | None = None
+    partitions: frozenset[int] | None = None
+    offset_min: int = _MIN
+    offset_max: int = _MAX
+    timestamp_min: int = _MIN
+
+    def choice(self, transactions: Transactions | None) -> Choice | None:
+        """Which batches are kept; None for all."""
+        choice = Choice(self.offset_min, self.offset_max, self.timestamp_min, transactions)
+        return None if choice.is_all else choice
+
+
+def bounds_of(filters: Iterable[Filter], time_column: str | None = None) -> Bounds:
+    """The bounds that all filters together set; `time_column` is ``timestamp`` by default."""
+    bounds = Bounds()
+    time_column = time_column or "timestamp"
+    for one in filters:
+        attribute: tuple[str, ...] = getattr(one, "attribute", ())
+        if len(attribute) != 1:
+            continue
+        column, values = attribute[0], _values(one)
+        if column == "topic" and values is not None:
+            bounds.topics = _narrow(bounds.topics, values)
+        elif column == "partition" and values is not None:
+            bounds.partitions = _narrow(bounds.partitions, values)
+        elif column == "offset":
+            _narrow_offsets(bounds, one, values)
+        elif column == time_column:
+            _narrow_times(bounds, one)
+    return bounds
+
+
+def _values(one: Filter) -> frozenset[Any] | None:
+    """The values that a column may have, where a filter lists them."""
+    if isinstance(one, EqualTo | EqualNullSafe):
+        return frozenset({one.value})
+    return frozenset(one.value) if isinstance(one, In) else None
+
+
+def _narrow(known: frozenset[Any] | None, values: frozenset[Any]) -> frozenset[Any]:
+    return values if known is None else known & values
+
+
+def _narrow_offsets(bounds: Bounds, one: Filter, values: frozenset[Any] | None) -> None:
+    low, high = _MIN, _MAX
+    if values is not None:
+        numbers = [value for value in values if value is not None]
+        low, high = min(numbers, default=_MAX), max(numbers, default=_MIN)
+    elif isinstance(one, GreaterThan):
+        low = one.value + 1
+    elif isinstance(one, GreaterThanOrEqual):
+        low = one.value
+    elif isinstance(one, LessThan):
+        high = one.value - 1
+    elif isinstance(one, LessThanOrEqual):
+        high = one.value
+    bounds.offset_min = max(bounds.offset_min, low)
+    bounds.offset_max = min(bounds.offset_max, high)
+
+
+def _narrow_times(bounds: Bounds, one: Filter) -> None:
+    """Only from below: a batch says its largest timestamp, not its smallest."""
+    if not isinstance(one, EqualTo | GreaterThan | GreaterThanOrEqual):
+        return
+    value = one.value
+    # A time without a zone could mean any.
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        bounds.timestamp_min = max(bounds.timestamp_min, int(value.timestamp() * 1000) - 1)
