@@ -59,9 +59,13 @@ class ExchangeRow:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """An event and where its first frame lies; `file` is empty where no frame shows it."""
+    """An event, its exact time, and where its first frame lies.
+
+    Shape: `file` is empty where no frame shows it. Units: `time_ns` nanoseconds since the epoch.
+    """
 
     event: Event
+    time_ns: int
     file: str = ""
     position: int = 0
 
@@ -97,7 +101,7 @@ class QuorumRows:
         self._timeline.see(
             Sighting(time, row.connection, row.api_key, True, body, row.correlation_id)
         )
-        self._places.note(time, row.file, row.position)
+        self._places.note(row.time_ns, row.file, row.position)
         if row.response is None or row.latency_ns is None:
             return
         position = row.position if row.response_position is None else row.response_position
@@ -117,8 +121,7 @@ class QuorumRows:
     def seen(self) -> Iterator[Seen]:
         """The events of the story, each with the place of its first frame."""
         for event in self.story().events:
-            file, position = self._places.find(event.time)
-            yield Seen(event, file, position)
+            yield self._places.find(event)
 
     def _answer_before(self, time_ns: int | None, position: int) -> None:
         waiting = self._waiting
@@ -139,32 +142,33 @@ class QuorumRows:
         )
         for batch in row.batches:
             self._timeline.see_control_records(batch.extent, batch.records, time)
-        self._places.note(time, row.file, answer.position)
+        self._places.note(answer.time_ns, row.file, answer.position)
 
 
 class _Places:
     """Where the first frame of every moment lies: 20 bytes a frame, as a capture has millions."""
 
     def __init__(self) -> None:
-        self._times = array("d")
+        self._times = array("q")
         self._positions = array("q")
         self._files = array("i")
         self._numbers: dict[str, int] = {}
 
-    def note(self, time: float, file: str, position: int) -> None:
+    def note(self, time_ns: int, file: str, position: int) -> None:
         """Note a frame. Order: by time."""
-        if self._times and self._times[-1] >= time:
+        if self._times and self._times[-1] >= time_ns:
             return
-        self._times.append(time)
+        self._times.append(time_ns)
         self._positions.append(position)
         self._files.append(self._numbers.setdefault(file, len(self._numbers)))
 
-    def find(self, time: float) -> tuple[str, int]:
-        """File and position of the frame of a moment; an empty file if there was none."""
-        index = bisect_left(self._times, time)
-        if index == len(self._times) or self._times[index] != time:
-            return "", 0
-        return list(self._numbers)[self._files[index]], self._positions[index]
+    def find(self, event: Event) -> Seen:
+        """The event with the frame of its moment, if there was one."""
+        index = bisect_left(self._times, event.time, key=lambda time_ns: time_ns / _SECOND_NS)
+        if index == len(self._times) or self._times[index] / _SECOND_NS != event.time:
+            return Seen(event, round(event.time * _SECOND_NS))
+        file = list(self._numbers)[self._files[index]]
+        return Seen(event, self._times[index], file, self._positions[index])
 
 
 def stories(rows: Iterable[ExchangeRow]) -> dict[str | None, Story]:

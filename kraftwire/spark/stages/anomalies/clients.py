@@ -1,0 +1,143 @@
+"""Clients in trouble: storms of Fetches and of retries, and writes that take long."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from kraftwire.messages.fetch_request import FetchRequest
+from kraftwire.messages.produce_request import ProduceRequest
+from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, at, found
+from kraftwire.spark.stages.keys import evidence, spells
+from kraftwire.spark.stages.stage import Tables
+
+__all__ = ["RULES"]
+
+_SECOND_NS = 1_000_000_000
+
+# A Fetch with nothing to bring waits for fetch.max.wait.ms, 500 ms; two a second are normal.
+_EMPTY_FETCHES = 50
+
+# A produce that takes this long is what users notice first; half the request timeout is an error.
+_SLOW_S = 1.0
+_VERY_SLOW_S = 15.0
+_SLOW_PAUSE_S = 10.0
+
+# retry.backoff.ms is 100 ms and doubles: nobody who waits for an election retries as often.
+_RETRIES = 20
+_RETRY_PAUSE_S = 2.0
+
+
+def _fetch_storm(tables: Tables) -> DataFrame:
+    """A client fetches again and again at once, and gets nothing."""
+    fetches = tables["partition_traffic"].where("kind <> 'produce'")
+    single = fetches.groupBy("file", "position", "time_ns", "client_id", "server").agg(
+        F.sum(F.coalesce("bytes", F.lit(0))).alias("bytes")
+    )
+    busy = (
+        single.where("bytes = 0")
+        .withColumn("second", F.expr(f"time_ns div {_SECOND_NS}"))
+        .groupBy("client_id", "server", "second")
+        .agg(
+            F.count("*").alias("count"), F.max("time_ns").alias("end_ns"), evidence(),
+            F.min("time_ns").alias("time_ns"),
+        )
+        .where(F.col("count") >= _EMPTY_FETCHES)
+    )
+    storms = (
+        spells(busy, ("client_id", "server"), 2.0)
+        .groupBy("client_id", "server", "spell")
+        .agg(
+            F.sum("count").alias("count"),
+            F.max("count").alias("most"),
+            F.max("end_ns").alias("end_ns"),
+            F.min_by("place", "time_ns").alias("place"),
+            F.min("time_ns").alias("time_ns"),
+        )
+    )
+    return found(
+        storms,
+        "fetch-storm",
+        WARNING,
+        time=at("time_ns"),
+        end_time=at("end_ns"),
+        node=_client(),
+        detail=F.format_string(
+            "%d Fetches from %s brought nothing, up to %d in a second", "count", "server", "most"
+        ),
+    )
+
+
+def _slow_produce(tables: Tables) -> DataFrame:
+    """Writes that are acknowledged late."""
+    slow = tables["exchanges"].where(
+        (F.col("api_key") == ProduceRequest.API_KEY) & (F.col("latency_ns") >= _SLOW_S * _SECOND_NS)
+    )
+    times = (
+        spells(slow, ("client_id", "server"), _SLOW_PAUSE_S)
+        .groupBy("client_id", "server", "spell")
+        .agg(
+            F.count("*").alias("count"),
+            (F.max("latency_ns") / 1e9).alias("longest"),
+            F.max(F.col("time_ns") + F.col("latency_ns")).alias("end_ns"),
+            F.max_by(F.struct("file", "position"), "latency_ns").alias("place"),
+            F.min("time_ns").alias("time_ns"),
+        )
+    )
+    return found(
+        times,
+        "slow-produce",
+        F.when(F.col("longest") >= _VERY_SLOW_S, ERROR).otherwise(WARNING),
+        time=at("time_ns"),
+        end_time=at("end_ns"),
+        node=_client(),
+        detail=F.format_string(
+            "%d Produce requests to %s took a second or more, the longest %.1f s",
+            "count", "server", "longest",
+        ),
+    )
+
+
+def _retry_storm(tables: Tables) -> DataFrame:
+    """A client gets the same error again and again."""
+    refused = (
+        tables["exchanges"]
+        .where(F.size(F.coalesce("errors", F.array())) > 0)
+        .where(F.col("api_key") != FetchRequest.API_KEY)
+        .withColumn("error", F.array_join("errors", ", "))
+    )
+    keys = ("client_id", "server", "api_name", "error")
+    storms = (
+        spells(refused, keys, _RETRY_PAUSE_S)
+        .groupBy(*keys, "spell")
+        .agg(
+            F.count("*").alias("count"),
+            F.max("time_ns").alias("end_ns"),
+            evidence(),
+            F.min("time_ns").alias("time_ns"),
+        )
+        .where(F.col("count") >= _RETRIES)
+    )
+    return found(
+        storms,
+        "retry-storm",
+        WARNING,
+        time=at("time_ns"),
+        end_time=at("end_ns"),
+        node=_client(),
+        detail=F.format_string(
+            "%s to %s was refused %d times without a pause: %s",
+            "api_name", "server", "count", "error",
+        ),
+    )
+
+
+def _client() -> Column:
+    return F.coalesce("client_id", F.lit("a client without an id"))
+
+
+RULES = (
+    Rule("fetch-storm", ("partition_traffic",), _fetch_storm),
+    Rule("slow-produce", ("exchanges",), _slow_produce),
+    Rule("retry-storm", ("exchanges",), _retry_storm),
+)

@@ -1,0 +1,121 @@
+"""Leaders that should not be: two in an epoch, one that does not know of a newer epoch."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, at, found
+from kraftwire.spark.stages.keys import evidence
+from kraftwire.spark.stages.stage import Tables
+
+__all__ = ["RULES"]
+
+# An answer that was under way when a newer epoch began is no sign of a zombie.
+_UNDER_WAY_NS = 1_000_000_000
+
+
+def _two_leaders(tables: Tables) -> DataFrame:
+    """Fetch answers, DescribeQuorum or the timeline name two leaders of one epoch."""
+    seen = tables["quorum_observations"].where("leader_id >= 0 and leader_epoch >= 0")
+    named = seen.groupBy("cluster", "leader_epoch", "leader_id").agg(
+        F.min("time_ns").alias("time_ns"), F.max("time_ns").alias("end_ns"), evidence()
+    )
+    told = tables["raft_timeline"].where("kind in ('leader', 'conflict') and node is not null")
+    named = named.select(
+        "cluster",
+        F.col("leader_epoch").alias("epoch"),
+        F.col("leader_id").cast("string").alias("leader"),
+        "time_ns",
+        "end_ns",
+        "place",
+    ).unionByName(
+        told.select(
+            "cluster", "epoch", F.col("node").alias("leader"), "time_ns",
+            F.col("time_ns").alias("end_ns"), F.struct("file", "position").alias("place"),
+        )
+    )
+    leaders = named.groupBy("cluster", "epoch").agg(
+        F.sort_array(F.collect_set("leader")).alias("leaders"),
+        F.min("time_ns").alias("time_ns"),
+        F.max("end_ns").alias("end_ns"),
+        # The evidence is the first sign of the later of the two.
+        F.max_by("place", "time_ns").alias("place"),
+    )
+    return found(
+        leaders.where(F.size("leaders") > 1),
+        "two-leaders",
+        ERROR,
+        time=at("time_ns"),
+        end_time=at("end_ns"),
+        epoch=F.col("epoch"),
+        node=F.array_join("leaders", ", "),
+        detail=F.format_string(
+            "epoch %d has two leaders: %s", "epoch", F.array_join("leaders", " and ")
+        ),
+    )
+
+
+def _zombie_leader(tables: Tables) -> DataFrame:
+    """A leader goes on in its old epoch: others refuse it, or it still answers Fetches."""
+    refused = tables["raft_timeline"].where("kind = 'fenced'")
+    fenced = found(
+        refused, "zombie-leader", WARNING, time=F.col("time"), epoch=F.col("epoch"),
+        node=F.col("node"), file=F.col("file"), position=F.col("position"),
+        detail=F.concat(F.lit("node "), "node", F.lit(" "), "text"),
+    )
+    return fenced.unionByName(_answering(tables["quorum_observations"]))
+
+
+def _answering(observations: DataFrame) -> DataFrame:
+    seen = observations.where("source = 'fetch' and leader_id >= 0 and leader_epoch >= 0")
+    before = (
+        Window.partitionBy("cluster")
+        .orderBy("time_ns")
+        .rangeBetween(Window.unboundedPreceding, -_UNDER_WAY_NS)
+    )
+    late = seen.withColumn("newest", F.max("leader_epoch").over(before)).where(
+        "leader_epoch < newest"
+    )
+    zombies = late.groupBy("cluster", "leader_epoch", "leader_id").agg(
+        F.min("time_ns").alias("time_ns"),
+        F.max("time_ns").alias("end_ns"),
+        F.count("*").alias("answers"),
+        F.max("newest").alias("newest"),
+        evidence(),
+    )
+    return found(
+        zombies,
+        "zombie-leader",
+        ERROR,
+        time=at("time_ns"),
+        end_time=at("end_ns"),
+        epoch=F.col("leader_epoch"),
+        node=F.col("leader_id"),
+        detail=F.format_string(
+            "node %d answered %d times as leader of epoch %d although epoch %d had begun",
+            "leader_id", "answers", "leader_epoch", "newest",
+        ),
+    )
+
+
+def _silent_leader(tables: Tables) -> DataFrame:
+    """The leader falls silent, and its followers have to elect another one."""
+    silent = tables["raft_timeline"].where(
+        "kind = 'silence' and get_json_object(details, '$.wasLeader') = 'true'"
+    )
+    seconds = F.get_json_object("details", "$.seconds").cast("double")
+    end = F.timestamp_micros(F.unix_micros("time") + (seconds * 1_000_000).cast("bigint"))
+    return found(
+        silent, "silent-leader", WARNING, time=F.col("time"), end_time=end,
+        epoch=F.col("epoch"), node=F.col("node"), file=F.col("file"),
+        position=F.col("position"),
+        detail=F.concat(F.lit("node "), "node", F.lit(", the "), "text"),
+    )
+
+
+RULES = (
+    Rule("two-leaders", ("quorum_observations", "raft_timeline"), _two_leaders),
+    Rule("zombie-leader", ("raft_timeline", "quorum_observations"), _zombie_leader),
+    Rule("silent-leader", ("raft_timeline",), _silent_leader),
+)

@@ -1,0 +1,94 @@
+"""Logs that are damaged, and replicas whose logs differ."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from kraftwire.spark.stages.anomalies.rule import ERROR, Rule, found
+from kraftwire.spark.stages.keys import topic_key
+from kraftwire.spark.stages.stage import Tables
+
+__all__ = ["RULES"]
+
+
+def _crc_errors(tables: Tables) -> DataFrame:
+    """Batches whose CRC does not agree with their bytes."""
+    bad = tables["batches"].where("not is_valid").withColumn("name", _name())
+    files = bad.groupBy("file", "name", "partition").agg(
+        F.count("*").alias("count"),
+        F.min("position").alias("position"),
+        F.min_by("base_offset", "position").alias("offset"),
+        F.min("max_timestamp").alias("time"),
+    )
+    return found(
+        files,
+        "crc-error",
+        ERROR,
+        time=F.col("time"),
+        node=F.concat_ws("-", "name", F.col("partition").cast("string")),
+        file=F.col("file"),
+        position=F.col("position"),
+        detail=F.format_string(
+            "%d batches fail their CRC, the first at offset %d", "count", "offset"
+        ),
+    )
+
+
+def _diverging_logs(tables: Tables) -> DataFrame:
+    """Two log directories hold different batches at one offset.
+
+    Followers copy a leader's batches byte by byte. Batches that the cleaner has thinned out are
+    left out: each replica cleans at a time of its own.
+    """
+    whole = (
+        tables["batches"]
+        .where("source = 'log' and is_valid and base_offset is not null")
+        .where("count = last_offset - base_offset + 1")
+        .withColumn("name", _name())
+        .withColumn("folder", F.regexp_extract("file", "^(.*)/[^/]*$", 1))
+    )
+    offsets = whole.groupBy("name", "partition", "base_offset").agg(
+        F.count_distinct("folder").alias("folders"),
+        F.count_distinct("leader_epoch", "crc").alias("versions"),
+        F.sort_array(F.collect_set(F.struct("folder", "leader_epoch"))).alias("copies"),
+        F.max_by(F.struct("file", "position"), "leader_epoch").alias("place"),
+        F.min("max_timestamp").alias("time"),
+        F.max("leader_epoch").alias("epoch"),
+    )
+    differing = offsets.where("folders > 1 and versions > 1")
+    logs = differing.groupBy("name", "partition").agg(
+        F.min("base_offset").alias("offset"),
+        F.count("*").alias("count"),
+        F.min_by("copies", "base_offset").alias("copies"),
+        F.min_by("place", "base_offset").alias("place"),
+        F.min_by("epoch", "base_offset").alias("epoch"),
+        F.min("time").alias("time"),
+    )
+    copies = F.array_join(
+        F.transform(
+            "copies", lambda c: F.concat(c.folder, F.lit(" (epoch "), c.leader_epoch, F.lit(")"))
+        ),
+        ", ",
+    )
+    return found(
+        logs,
+        "diverging-logs",
+        ERROR,
+        time=F.col("time"),
+        epoch=F.col("epoch"),
+        node=F.concat_ws("-", "name", F.col("partition").cast("string")),
+        detail=F.format_string(
+            "replicas differ from offset %d on, in %d batches: %s", "offset", "count", copies
+        ),
+    )
+
+
+def _name() -> Column:
+    return F.coalesce(topic_key(), F.lit("unknown topic"))
+
+
+RULES = (
+    Rule("crc-error", ("batches",), _crc_errors),
+    Rule("diverging-logs", ("batches",), _diverging_logs),
+)

@@ -1,0 +1,51 @@
+"""Groups that rebalance without an end."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from kraftwire.spark.stages.anomalies.rule import WARNING, Rule, at, found
+from kraftwire.spark.stages.keys import evidence, spells
+from kraftwire.spark.stages.stage import Tables
+
+__all__ = ["RULES"]
+
+# A group that starts up may take two or three generations, session.timeout.ms apart at most.
+_GENERATIONS = 5
+_PAUSE_S = 45.0
+
+
+def _rebalance_storm(tables: Tables) -> DataFrame:
+    """A group reaches one generation after the other."""
+    rounds = tables["groups"].withColumn("time_ns", F.unix_micros("start") * 1000)
+    keys = ("group_id", "protocol")
+    storms = (
+        spells(rounds, keys, _PAUSE_S)
+        .groupBy(*keys, "spell")
+        .agg(
+            F.count("*").alias("count"),
+            F.min("generation").alias("first"),
+            F.max("generation").alias("last"),
+            F.max("end").alias("end"),
+            F.first("reason", ignorenulls=True).alias("reason"),
+            evidence(),
+            F.min("time_ns").alias("time_ns"),
+        )
+        .where(F.col("count") >= _GENERATIONS)
+    )
+    reason = F.coalesce(F.concat(F.lit(", the reason given is: "), "reason"), F.lit(""))
+    return found(
+        storms,
+        "rebalance-storm",
+        WARNING,
+        time=at("time_ns"),
+        end_time=F.col("end"),
+        node=F.col("group_id"),
+        detail=F.format_string(
+            "%d rebalances from generation %d to %d%s", "count", "first", "last", reason
+        ),
+    )
+
+
+RULES = (Rule("rebalance-storm", ("groups",), _rebalance_storm),)

@@ -1,0 +1,46 @@
+"""What a rule is, and the form in which it tells what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from kraftwire.spark.stages.stage import Tables
+from kraftwire.spark.tables import TABLES
+
+__all__ = ["Rule", "at", "found"]
+
+ERROR, WARNING, INFO = "error", "warning", "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Looks for one thing in the tables `inputs`; `find` returns rows of the table anomalies."""
+
+    id: str
+    inputs: tuple[str, ...]
+    find: Callable[[Tables], DataFrame]
+
+
+def at(column: str) -> Column:
+    """A column of nanoseconds as a timestamp."""
+    return F.timestamp_micros(F.expr(f"{column} div 1000"))
+
+
+def found(rows: DataFrame, rule: str, severity: str | Column, **columns: Column) -> DataFrame:
+    """Rows of the table anomalies; columns that are not named are null.
+
+    Shape: `place` is a struct of file and position, if `rows` has one and neither is named.
+    """
+    if "place" in rows.columns:
+        columns = {"file": F.col("place.file"), "position": F.col("place.position"), **columns}
+    columns["rule"] = F.lit(rule)
+    columns["severity"] = F.lit(severity) if isinstance(severity, str) else severity
+    schema = TABLES["anomalies"].spark
+    empty = F.lit(None)
+    return rows.select(
+        [columns.get(each.name, empty).cast(each.dataType).alias(each.name) for each in schema]
+    )

@@ -1,0 +1,95 @@
+"""High watermarks that go back: what was committed is said not to be any more."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from kraftwire.decode.body.topics import METADATA_TOPIC
+from kraftwire.spark.stages.anomalies.rule import ERROR, Rule, at, found
+from kraftwire.spark.stages.keys import answered, evidence, topic_key
+from kraftwire.spark.stages.stage import Tables
+
+__all__ = ["RULES"]
+
+# Answers on different connections overtake each other, by less than this.
+_OVERTAKING_NS = 1_000_000_000
+_LOG = ("cluster", "name", "partition")
+
+
+def _high_watermark_back(tables: Tables) -> DataFrame:
+    """A server tells a lower high watermark than it told before.
+
+    Two servers may well differ: a new leader, and any follower, learns of it later.
+    """
+    told = _of_quorum(tables["quorum_observations"]).unionByName(
+        _of_partitions(tables["partition_traffic"])
+    )
+    told = answered(told, tables["exchanges"]).withColumn("time_ns", F.col("end_ns"))
+    before = (
+        Window.partitionBy(*_LOG, "server", "epoch")
+        .orderBy("time_ns")
+        .rangeBetween(Window.unboundedPreceding, -_OVERTAKING_NS)
+    )
+    back = told.withColumn("highest", F.max("high_watermark").over(before)).where(
+        "high_watermark < highest"
+    )
+    spans = back.groupBy(*_LOG, "server", "epoch").agg(
+        F.min("time_ns").alias("time_ns"),
+        F.max("time_ns").alias("end_ns"),
+        F.min_by("highest", "time_ns").alias("from"),
+        F.min_by("high_watermark", "time_ns").alias("to"),
+        evidence(),
+    )
+    return found(
+        spans,
+        "high-watermark-back",
+        ERROR,
+        time=at("time_ns"),
+        end_time=at("end_ns"),
+        epoch=F.col("epoch"),
+        node=F.col("server"),
+        detail=F.format_string(
+            "high watermark of %s-%d goes back from %d to %d", "name", "partition", "from", "to"
+        ),
+    )
+
+
+def _of_quorum(observations: DataFrame) -> DataFrame:
+    return observations.where("source = 'fetch' and high_watermark >= 0").select(
+        "cluster",
+        F.lit(METADATA_TOPIC).alias("name"),
+        F.lit(0).alias("partition"),
+        F.concat(F.lit("node "), "leader_id").alias("server"),
+        F.col("leader_epoch").alias("epoch"),
+        "time_ns",
+        "high_watermark",
+        "file",
+        "position",
+    )
+
+
+def _of_partitions(traffic: DataFrame) -> DataFrame:
+    fetched = traffic.where("kind <> 'produce' and coalesce(error_code, 0) = 0")
+    return fetched.where("high_watermark >= 0").withColumn("name", topic_key()).where(
+        F.col("name") != METADATA_TOPIC
+    ).select(
+        F.lit(None).cast("string").alias("cluster"),
+        "name",
+        "partition",
+        "server",
+        F.col("leader_epoch").alias("epoch"),
+        "time_ns",
+        "high_watermark",
+        "file",
+        "position",
+    )
+
+
+RULES = (
+    Rule(
+        "high-watermark-back",
+        ("quorum_observations", "partition_traffic", "exchanges"),
+        _high_watermark_back,
+    ),
+)

@@ -1,0 +1,45 @@
+"""Rebalances of groups: a row for each generation that members reached.
+
+A classic group begins one with the first JoinGroup of a generation and ends it with the last
+answer to SyncGroup. The other protocols have no rounds: there it lasts from the first member that
+is told of an epoch to the last one.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from kraftwire.spark.stages.group_facts import group_facts
+from kraftwire.spark.stages.keys import evidence
+from kraftwire.spark.stages.stage import Tables
+
+__all__ = ["groups"]
+
+_KEYS = ("group_id", "protocol", "generation")
+
+
+def groups(tables: Tables) -> DataFrame:
+    """One row for each generation or epoch of a group."""
+    facts = group_facts(tables["group_exchanges"]).where(
+        "kind <> 'commit' and error_code = 0 and generation > 0"
+    )
+    # A member that tells its epoch again and again takes part once, with its first heartbeat.
+    first = facts.groupBy(*_KEYS, "member_id", "kind").agg(
+        F.min("time_ns").alias("time_ns"),
+        F.min("end_ns").alias("end_ns"),
+        F.min_by("reason", "time_ns").alias("reason"),
+        F.min_by("file", "time_ns").alias("file"),
+        F.min_by("position", "time_ns").alias("position"),
+    )
+    rounds = first.groupBy(*_KEYS).agg(
+        F.timestamp_micros(F.expr("min(time_ns) div 1000")).alias("start"),
+        F.timestamp_micros(F.expr("max(end_ns) div 1000")).alias("end"),
+        F.count_distinct("member_id").cast("int").alias("members"),
+        F.min_by("reason", F.when(F.col("reason").isNotNull(), F.col("time_ns"))).alias("reason"),
+        evidence(),
+    )
+    return rounds.select(
+        "group_id", "protocol", "generation", "start", "end", "members", "reason",
+        "place.file", "place.position",
+    )

@@ -1,0 +1,52 @@
+"""What several stages group by."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+__all__ = ["answered", "evidence", "spells", "topic_key"]
+
+_SECOND_NS = 1_000_000_000
+
+
+def topic_key() -> Column:
+    """What tells topics apart, as `name`: the name, or the id where nobody has told the name.
+
+    Some requests carry names only and others ids only, so neither column alone will do.
+    """
+    return F.coalesce("topic", "topic_id").alias("name")
+
+
+def evidence() -> Column:
+    """File and position of the first row of a group, by `time_ns`, as the struct `place`."""
+    return F.min_by(F.struct("file", "position"), "time_ns").alias("place")
+
+
+def answered(rows: DataFrame, exchanges: DataFrame) -> DataFrame:
+    """Add `end_ns`, the time of the answer that a row was read from; of the request without one.
+
+    A Fetch may wait for half a second or more, and what its answer says was not known before.
+    """
+    latencies = exchanges.groupBy("file", "position").agg(F.max("latency_ns").alias("latency_ns"))
+    took = F.coalesce("latency_ns", F.lit(0))
+    return (
+        rows.join(latencies, ["file", "position"], "left")
+        .withColumn("end_ns", F.col("time_ns") + took)
+        .drop("latency_ns")
+    )
+
+
+def spells(rows: DataFrame, keys: tuple[str, ...], pause_s: float) -> DataFrame:
+    """Number the spells of the rows of each key: a spell ends where `time_ns` pauses.
+
+    Shape: adds the column `spell`, equal for rows without a pause of more than `pause_s` seconds
+    between them.
+    """
+    order = Window.partitionBy(*keys).orderBy("time_ns")
+    pause = F.col("time_ns") - F.lag("time_ns").over(order)
+    starts = F.when(pause > int(pause_s * _SECOND_NS), 1).otherwise(0)
+    past = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    return rows.withColumn("_starts", starts).withColumn(
+        "spell", F.sum("_starts").over(past)
+    ).drop("_starts")

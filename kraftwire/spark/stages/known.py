@@ -1,0 +1,46 @@
+"""The stages that a run goes through, in an order in which every input is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from kraftwire.spark.stages.anomalies import INPUTS as ANOMALY_INPUTS
+from kraftwire.spark.stages.anomalies import anomalies
+from kraftwire.spark.stages.groups import groups
+from kraftwire.spark.stages.lag_of_groups import group_lag
+from kraftwire.spark.stages.lag_of_replicas import replica_lag
+from kraftwire.spark.stages.partitions import partitions
+from kraftwire.spark.stages.stage import Stage
+from kraftwire.spark.stages.timeline import raft_timeline
+
+__all__ = ["STAGES", "register"]
+
+_LAG_INPUTS = ("quorum_observations", "partition_traffic", "exchanges")
+
+_OURS = (
+    Stage("raft_timeline", ("raft_exchanges", "batches", "metadata_records"), raft_timeline),
+    Stage("replica_lag", _LAG_INPUTS, replica_lag),
+    Stage("groups", ("group_exchanges",), groups),
+    Stage("group_lag", ("group_exchanges", "partition_traffic"), group_lag),
+    Stage("partitions", ("partition_traffic", "batches"), partitions),
+    Stage("anomalies", ANOMALY_INPUTS, anomalies),
+)
+
+_known: dict[str, Stage] = {stage.name: stage for stage in _OURS}
+
+# By name, in the order of their run: a stage comes after those that make its inputs.
+STAGES: Mapping[str, Stage] = MappingProxyType(_known)
+
+
+def register(stage: Stage) -> None:
+    """Let every later run of this process make one more table.
+
+    Raises: ValueError if a stage makes a table of this name already, or if its name is no name of
+    a folder.
+    """
+    if not stage.name.isidentifier():
+        raise ValueError(f"a stage needs a name like my_table, not {stage.name!r}")
+    if stage.name in _known:
+        raise ValueError(f"a stage makes the table {stage.name} already")
+    _known[stage.name] = stage

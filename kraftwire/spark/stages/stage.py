@@ -1,0 +1,25 @@
+"""What a stage is: a pure function from tables to a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+__all__ = ["Stage", "Tables"]
+
+Tables = Mapping[str, DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Makes the table `name` out of the tables `inputs`.
+
+    Shape: `make` gets a DataFrame for every input, without rows where nothing was found, and
+    returns one. It acts on none of them: no count, no collect, no write.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    make: Callable[[Tables], DataFrame]

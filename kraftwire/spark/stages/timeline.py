@@ -1,0 +1,195 @@
+"""The Raft timeline of every cluster: the decode tool's own story, fed by rows.
+
+Owns which rows belong to which cluster, and their order. SQL cannot tell this story: how an epoch
+ended depends on all that came before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType
+
+from kraftwire import messages
+from kraftwire.decode.body.topics import METADATA_TOPIC
+from kraftwire.decode.render.raft.metadata_log import Extent
+from kraftwire.decode.render.raft.rows import BatchRow, ExchangeRow, QuorumRows, Seen
+from kraftwire.records.decoded import Decoded
+from kraftwire.spark.stages.stage import Tables
+from kraftwire.spark.tables import TABLES, Table
+
+__all__ = ["raft_timeline"]
+
+# Control records that the story knows; the names of their schemas.
+_CONTROLS = ("LeaderChangeMessage", "VotersRecord", "KRaftVersionRecord")
+
+_COLUMNS = (
+    "cluster",
+    "time_ns",
+    "position",
+    "file",
+    "response_position",
+    "connection",
+    "api_key",
+    "api_version",
+    "correlation_id",
+    "latency_ns",
+    "request",
+    "response",
+    "extents",
+    "controls",
+)
+_SECOND_NS = 1_000_000_000
+
+# What is told of one cluster.
+_EVENTS = Table(
+    "events",
+    "An event.",
+    tuple(
+        each for each in TABLES["raft_timeline"].columns if each.name not in ("time", "cluster")
+    ),
+)
+
+
+def raft_timeline(tables: Tables) -> DataFrame:
+    """Events of every quorum, from its exchanges and the batches of its log."""
+    exchanges = _with_cluster(tables["raft_exchanges"].where("request is not null"))
+    extents, controls = _extents(tables["batches"]), _controls(tables["metadata_records"])
+    place = ["file", "position"]
+    found = extents.join(controls, place, "left")
+    on_wire = (
+        found.where("source = 'wire'")
+        .select("file", F.col("position").alias("response_position"), "extents", "controls")
+    )
+    spoken = exchanges.join(on_wire, ["file", "response_position"], "left")
+    written = found.where("source <> 'wire'").crossJoin(_only_cluster(exchanges))
+    rows = spoken.select(*_COLUMNS).unionByName(
+        written.select("cluster", "time_ns", *place, "extents", "controls"),
+        allowMissingColumns=True,
+    )
+    # The order survives the grouping, which asks for no other one than by cluster.
+    ordered = rows.repartition("cluster").sortWithinPartitions("cluster", "time_ns", "position")
+    told = ordered.groupBy("cluster").agg(_tell(*_COLUMNS).alias("events"))
+    events = told.select("cluster", F.inline("events"))
+    time = F.timestamp_micros(F.expr("time_ns div 1000"))
+    return events.withColumn("time", time).select(TABLES["raft_timeline"].arrow.names)
+
+
+def _with_cluster(exchanges: DataFrame) -> DataFrame:
+    """Exchanges that name no cluster belong to the one that others with this server name."""
+    server = F.substring_index("connection", "-", -1)
+    named = (
+        exchanges.where("cluster is not null")
+        .groupBy(server.alias("server"))
+        .agg(F.max("cluster").alias("cluster_of_server"))
+    )
+    joined = exchanges.withColumn("server", server).join(F.broadcast(named), "server", "left")
+    return joined.withColumn("cluster", F.coalesce("cluster", "cluster_of_server")).drop(
+        "server", "cluster_of_server"
+    )
+
+
+def _only_cluster(exchanges: DataFrame) -> DataFrame:
+    """The cluster that files belong to: the only one on the wire, or none that has a name."""
+    only = F.when(F.min("cluster") == F.max("cluster"), F.min("cluster"))
+    return exchanges.agg(only.alias("cluster"))
+
+
+def _extents(batches: DataFrame) -> DataFrame:
+    """The batches of the metadata log at every place; those of a frame share one."""
+    extent = F.struct("base_offset", "last_offset", "leader_epoch")
+    return (
+        batches.where((F.col("topic") == METADATA_TOPIC) & F.col("is_valid"))
+        .where("source in ('wire', 'log')")
+        .groupBy("file", "position", "source")
+        .agg(
+            F.max(_nanoseconds("max_timestamp")).alias("time_ns"),
+            F.sort_array(F.collect_list(extent)).alias("extents"),
+        )
+    )
+
+
+def _controls(records: DataFrame) -> DataFrame:
+    record = F.struct("offset", _nanoseconds("time").alias("time_ns"), "type", "version", "data")
+    return (
+        records.where(F.col("type").isin(*_CONTROLS))
+        .groupBy("file", "position")
+        .agg(F.sort_array(F.collect_list(record)).alias("controls"))
+    )
+
+
+def _nanoseconds(column: str) -> Column:
+    return F.unix_micros(column) * 1000
+
+
+@F.arrow_udf(returnType=ArrayType(_EVENTS.spark))
+def _tell(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
+    """The events of one cluster, told batch by batch of its rows."""
+    quorum, latest = QuorumRows(), 0
+    for arrays in batches:
+        for row in pa.RecordBatch.from_arrays(list(arrays), list(_COLUMNS)).to_pylist():
+            time_ns = row["time_ns"] or 0
+            if time_ns < latest:
+                raise RuntimeError(f"rows of cluster {row['cluster']} are not in order of time")
+            latest = time_ns
+            if row["request"] is None:
+                for each in _batch_rows(row):
+                    quorum.see_batch(each)
+            else:
+                quorum.see(_exchange_row(row))
+    events = [_event_row(seen) for seen in quorum.seen()]
+    return pa.scalar(events, pa.list_(pa.struct(list(_EVENTS.arrow))))
+
+
+def _exchange_row(row: dict[str, Any]) -> ExchangeRow:
+    return ExchangeRow(
+        row["time_ns"],
+        row["connection"],
+        row["api_key"],
+        row["api_version"],
+        row["correlation_id"],
+        row["request"],
+        row["response"],
+        row["latency_ns"],
+        row["file"],
+        row["position"],
+        row["response_position"],
+        row["cluster"],
+        tuple(_batch_rows(row)),
+    )
+
+
+def _batch_rows(row: dict[str, Any]) -> Iterator[BatchRow]:
+    records = [
+        (_decoded(each), each["offset"], each["time_ns"] / _SECOND_NS)
+        for each in row["controls"] or ()
+    ]
+    for each in row["extents"] or ():
+        extent = Extent(each["base_offset"], each["last_offset"], each["leader_epoch"])
+        inside = (r for r in records if extent.base_offset <= r[1] <= extent.last_offset)
+        yield BatchRow(extent, tuple(inside))
+
+
+def _decoded(record: dict[str, Any]) -> Decoded:
+    name, version = record["type"], record["version"]
+    message = messages.find(name).from_json(json.loads(record["data"]), version)
+    return Decoded(name, version, message)
+
+
+def _event_row(seen: Seen) -> dict[str, Any]:
+    event = seen.event
+    return {
+        "time_ns": seen.time_ns,
+        "kind": event.kind,
+        "epoch": event.epoch,
+        "node": None if event.node is None else str(event.node),
+        "text": event.text,
+        "details": json.dumps(event.details),
+        "file": seen.file or None,
+        "position": seen.position if seen.file else None,
+    }

@@ -1,0 +1,1 @@
+"""Stages: what each one makes of tables that a test writes down."""
