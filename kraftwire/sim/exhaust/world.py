@@ -24,8 +24,8 @@ __all__ = ["Happening", "State", "World"]
 class State(NamedTuple):
     """A cluster. Shape: `replicas` are numbers of local states; `askers` have for every replica
     and every request that is open there which replica waits, as `packets.asker` has it; `left` is
-    as in `Bounds.budget`; `woken` counts the replicas that have taken a step; `packets` are numbers,
-    ascending."""
+    as in `Bounds.budget`; `woken` counts the replicas that have taken a step; `packets` are
+    numbers, ascending."""
 
     replicas: tuple[int, ...]
     askers: tuple[tuple[int, ...], ...]

@@ -71,7 +71,8 @@ def test_a_late_answer_is_no_zombie(spark: SparkSession) -> None:
 def test_a_leader_that_is_told_of_a_newer_epoch(spark: SparkSession) -> None:
     """The timeline's own word for it."""
     [row] = find(spark, "zombie-leader", raft_timeline=[event(1, "fenced", 5, "1")])
-    assert (row["severity"], row["node"], row["detail"]) == ("warning", "1", "node 1 does something")
+    assert (row["severity"], row["node"]) == ("warning", "1")
+    assert row["detail"] == "node 1 does something"
 
 
 @pytest.mark.parametrize(("was_leader", "count"), [(True, 1), (False, 0)])

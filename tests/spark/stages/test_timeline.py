@@ -92,12 +92,15 @@ def test_the_five_scripted_events(timeline: list[dict[str, Any]]) -> None:
     assert leaders == [(1, "2"), (2, "3"), (3, "1"), (4, "3")]
     times = [row["time"].timestamp() for row in timeline if row["kind"] == "leader"]
     gaps = [row["text"] for row in timeline if "no leader for" in row["text"]]
-    assert [text.rpartition("no leader for ")[2] for text in gaps] == ["1.98 s)", "231 ms)", "2.97 s)"]
+    told = [text.rpartition("no leader for ")[2] for text in gaps]
+    assert told == ["1.98 s)", "231 ms)", "2.97 s)"]
     for harm, elected in zip((KILLED, TERMINATED, HALTED), times[1:], strict=True):
         assert 0 < elected - harm < 5
     voters = [row["text"][:30] for row in timeline if row["kind"] == "voters"]
     assert voters == [
-        "voters are 1, 2, 3 (VotersReco", "voters are 1, 2, 3, 4 (4 joine", "voters are 1, 2, 3 (4 left, Vo",
+        "voters are 1, 2, 3 (VotersReco",
+        "voters are 1, 2, 3, 4 (4 joine",
+        "voters are 1, 2, 3 (4 left, Vo",
     ]
     assert {row["cluster"] for row in timeline} != {None}
     assert all(row["file"] for row in timeline)
