@@ -26,6 +26,7 @@ def story(plan: Plan, lines: int = LINES_MAX) -> list[str]:
     at_odds = frozenset(node for node in (*named, timeline.last) if 0 < node <= plan.nodes)
     nodes: list[str] = []
     odds = list(outcome.odds)
+    # Before any node has taken a step there is nothing to tell of them.
     if timeline.stage is not None and timeline.last >= 0:
         nodes = standing(timeline.stage, at_odds)
         by_votes = is_of_elections(outcome.invariant)
