@@ -11,14 +11,14 @@ __all__ = ["end_of", "ends", "micros", "start_of", "uuid_text"]
 _ZERO = bytes(16)
 
 
-def start_of(frame: Frame) -> int | None:
+def start_of(frame: Frame) -> int:
     """Position of the packet that holds the frame's first byte."""
-    return getattr(frame, "position", None)
+    return frame.position
 
 
-def end_of(frame: Frame) -> int | None:
+def end_of(frame: Frame) -> int:
     """Position after the packet that completed the frame."""
-    return getattr(frame, "end_position", None)
+    return frame.end_position
 
 
 def micros(time_ns: int | None) -> int | None:

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from kraftwire.spark.tables.columns import Table
 
-__all__ = ["Rows"]
+__all__ = ["CHUNK_ROWS", "Rows"]
 
 # Enough for a good compression of each column, few enough to stay small.
-_CHUNK_ROWS = 65_536
+CHUNK_ROWS = 65_536
 
 
 class Rows:
@@ -28,7 +28,7 @@ class Rows:
         self._chunks: list[pa.RecordBatch] = []
         self.add: Callable[[tuple[Any, ...]], None] = self._rows.append
 
-    def pack(self, *, at_least: int = _CHUNK_ROWS) -> None:
+    def pack(self, *, at_least: int = CHUNK_ROWS) -> None:
         """Turn the rows into Arrow if there are enough of them."""
         if len(self._rows) < max(at_least, 1):
             return
@@ -39,7 +39,6 @@ class Rows:
         self._chunks.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
     def take(self) -> list[pa.RecordBatch]:
-        """Everything since the last call, in batches."""
-        self.pack(at_least=1)
+        """What was packed since the last call."""
         taken, self._chunks = self._chunks, []
         return taken

@@ -277,12 +277,12 @@ _FILES = Table(
         Column("file", "string", "path"),
         Column("size", "bigint", "bytes, unpacked"),
         Column("kind", "string", "capture, log, snapshot or another kind of file"),
-        Column("kafka_bytes", "bigint", "payload that frames or batches account for"),
+        Column("kafka_bytes", "bigint", "payload of frames with their length prefixes, or batches"),
         Column("tls_bytes", "bigint", "payload of encrypted connections"),
         Column("other_bytes", "bigint", "payload of other protocols"),
         Column("duplicate_bytes", "bigint", "payload that came again"),
-        Column("header_bytes", "bigint", "headers of files, packets and lengths of frames"),
-        Column("bad_bytes", "bigint", "what bad_input has"),
+        Column("header_bytes", "bigint", "headers of files, links, IP and TCP, other packets"),
+        Column("bad_bytes", "bigint", "what bad_input has of the stages file, packet and stream"),
     ),
 )
 

@@ -1,0 +1,72 @@
+"""What is told of a connection as a whole: the table connections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftwire.decode.framing.health import Health
+from kraftwire.decode.pairing.recognise import end_name
+from kraftwire.spark.captures.index import Talk
+from kraftwire.spark.captures.place import ends, micros
+
+__all__ = ["Connection", "connection_cells"]
+
+
+class Connection:
+    """A connection, as its packets and its frames tell it.
+
+    Shape: `protocol` is kafka, tls or other. Units: `kafka`, `tls`, `other`, `duplicates` and
+    `undecoded` are bytes of payload, each in one of these places; `gap_bytes` were never captured.
+    """
+
+    def __init__(self, number: int, talk: Talk) -> None:
+        self.number = number
+        self.talk = talk
+        self.name = _name(talk)
+        self.protocol = "other"
+        self.frames = 0
+        self.software: str | None = None
+        self.tls_name: str | None = None
+        self.closed_by: str | None = None
+        self.kafka = self.tls = self.other = self.duplicates = self.undecoded = 0
+        self.gap_bytes = 0
+
+    def finish(self, health: Health) -> None:
+        """Take the totals of its decoding."""
+        counts = health.bytes
+        self.kafka, self.tls, self.other = counts.frames, counts.tls, counts.other
+        self.duplicates, self.undecoded = counts.duplicates, counts.undecoded
+        self.gap_bytes = health.missing_bytes
+        if health.kafka_connections:
+            self.protocol = "kafka"
+        elif health.tls_connections:
+            self.protocol = "tls"
+            self.name = health.tls[0].connection
+            self.tls_name = next((tls.server_name for tls in health.tls if tls.server_name), None)
+
+
+def _name(talk: Talk) -> str:
+    """Client and server by who opened it; by the larger port where nobody did."""
+    key = talk.key
+    size = (len(key) - 4) // 2
+    first = end_name(key[:size], key[-4:-2])
+    second = end_name(key[size : 2 * size], key[-2:])
+    is_first = talk.is_first_client
+    if is_first is None:
+        is_first = key[-4:-2] >= key[-2:]
+    return f"{first}-{second}" if is_first else f"{second}-{first}"
+
+
+def connection_cells(about: Connection, path: str, position: int) -> tuple[Any, ...]:
+    """The row of a connection; the file is that of its first packet."""
+    talk = about.talk
+    client, server = ends(about.name)
+    key = talk.key
+    size = (len(key) - 4) // 2
+    is_first_client = end_name(key[:size], key[-4:-2]) == client
+    sent, answered = talk.payload if is_first_client else talk.payload[::-1]
+    return (
+        path, position, about.name, client, server, micros(talk.first_ns), micros(talk.last_ns),
+        about.protocol, sent, answered, about.frames, talk.packets, about.duplicates,
+        about.gap_bytes, talk.round_trip_ns, about.tls_name, about.software, about.closed_by,
+    )  # fmt: skip

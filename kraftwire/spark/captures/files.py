@@ -1,0 +1,36 @@
+"""What is told of files as a whole: the table files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kraftwire.spark.captures.pieces import Series
+from kraftwire.spark.captures.sums import FileSums
+
+__all__ = ["file_rows"]
+
+
+def file_rows(
+    series: Series, sums: Mapping[str, FileSums]
+) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """The rows of a recording's files, and of what could not be read of them, with their tables.
+
+    Shape: `bad_bytes` are undecoded payload and what follows the last packet of a file that is
+    cut or damaged.
+    """
+    for file in series.files:
+        counts = sums.get(file.path, FileSums())
+        rest = file.size - file.end
+        headers = file.end - file.payload
+        bad = counts.undecoded + rest
+        if file.problem:
+            id = "file-damaged" if file.is_damaged else "file-cut"
+            yield "bad_input", (file.path, file.end, rest, "file", id, file.problem, None)
+        yield (
+            "files",
+            (
+                file.path, file.size, "capture", counts.kafka, counts.tls, counts.other,
+                counts.duplicates, headers, bad,
+            ),
+        )  # fmt: skip

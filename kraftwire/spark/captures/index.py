@@ -1,0 +1,214 @@
+"""Which packets of a capture belong to which connection, found by their headers alone.
+
+Owns the first of two passes. Nothing is reassembled here: the second pass reads the packets of a
+connection again, by their positions.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from dataclasses import dataclass, field, replace
+
+from kraftwire.decode.capture.links import (
+    FAST,
+    FAST_MASK,
+    FAST_MIX,
+    FAST_STARTS,
+    SYN,
+    SegmentReader,
+)
+from kraftwire.decode.capture.pcap import read_packets
+from kraftwire.decode.capture.pcapng import SECTION_MAGIC
+from kraftwire.decode.capture.source import CaptureSource
+from kraftwire.decode.framing.health import Health
+from kraftwire.decode.pairing.connection import reverse_key
+from kraftwire.spark.captures.memory import Gatherer, Memory, Way
+
+__all__ = ["FileIndex", "Talk", "index_capture"]
+
+_PCAP_HEADER_SIZE = 24
+_ETHERNET = 1
+_IPV4 = b"\x08\x00"
+_ACK = 16
+
+# The number of what belongs to all connections: headers of files, blocks that are no packets.
+SHARED = 0
+
+
+@dataclass(slots=True)
+class Talk:
+    """What an index knows of a connection.
+
+    Shape: `key` are addresses and ports of the first packet and its direction; `payload` counts
+    the captured bytes of that direction and the other, copies included; `is_first_client` is None
+    where nobody opened the connection. Units: times in nanoseconds, `size` bytes in the file.
+    """
+
+    key: bytes
+    position: int
+    packets: int = 0
+    size: int = 0
+    payload: tuple[int, int] = (0, 0)
+    first_ns: int = -1
+    last_ns: int = -1
+    is_first_client: bool | None = None
+    round_trip_ns: int | None = None
+
+
+@dataclass(slots=True)
+class FileIndex:
+    """The packets of one file.
+
+    Shape: run i of bytes is of the connection `numbers[i]`, begins at `starts[i]` and has
+    `sizes[i]` bytes; number n > 0 is that of `talks[n - 1]`, 0 marks what all connections need.
+    `size` counts all bytes of the file, unpacked, `end` those up to the last packet; `payload`
+    those that TCP carries; `head` is the header of a pcap file. `has_fragments` tells that
+    packets cannot be told apart by connection.
+    """
+
+    path: str
+    size: int = 0
+    end: int = 0
+    payload: int = 0
+    packets: int = 0
+    problem: str = ""
+    is_damaged: bool = False
+    has_fragments: bool = False
+    head: bytes = b""
+    numbers: array[int] = field(default_factory=lambda: array("I"))
+    starts: array[int] = field(default_factory=lambda: array("Q"))
+    sizes: array[int] = field(default_factory=lambda: array("I"))
+    talks: list[Talk] = field(default_factory=list)
+    memory: Memory = field(default_factory=Memory)
+
+    def without_runs(self) -> FileIndex:
+        """The same without the places of packets, which are most of it."""
+        empty = array("I"), array("Q"), array("I")
+        return replace(self, numbers=empty[0], starts=empty[1], sizes=empty[2])
+
+
+def index_capture(path: str | os.PathLike[str]) -> FileIndex:
+    """Walk the packets of a capture. Raises: StorageError if it cannot be opened or is none."""
+    return _Walk(os.fspath(path)).index()
+
+
+class _Walk:
+    """One pass over the headers of a file."""
+
+    def __init__(self, path: str) -> None:
+        self._index = FileIndex(path)
+        self._ways: dict[bytes, Way] = {}
+        self._pairs: list[tuple[Way, Way]] = []
+        self._gatherer = Gatherer()
+        self._health = Health()
+        self._run = -1  # the number of the run that the next packet may extend
+
+    def index(self) -> FileIndex:
+        """Walk, and sum up."""
+        index = self._index
+        with CaptureSource(index.path) as source:
+            head = source.read_exactly(_PCAP_HEADER_SIZE)
+        if not head.startswith(SECTION_MAGIC):
+            index.head = head
+        with CaptureSource(index.path) as source:
+            self._walk(source)
+            source.read_on()
+        index.size = source.size
+        if index.end < index.size and not source.problem:
+            self._note(SHARED, index.end, index.size - index.end)
+            index.end = index.size
+        index.problem, index.is_damaged = source.problem, source.is_damaged
+        index.packets = self._health.packets
+        index.has_fragments = self._health.fragments > 0
+        index.memory = self._gatherer.memory
+        for talk, (first, second) in zip(index.talks, self._pairs, strict=True):
+            talk.packets = first.packets + second.packets
+            talk.payload = first.payload, second.payload
+            talk.last_ns = max(first.last_ns, second.last_ns)
+            talk.size = first.size + second.size
+            index.payload += sum(talk.payload)
+            if first.syn_ns >= 0 and second.syn_ns >= 0:
+                talk.round_trip_ns = abs(second.syn_ns - first.syn_ns)
+        return index
+
+    def _walk(self, source: CaptureSource) -> None:
+        way_of = self._ways.get
+        unpack, size = FAST.unpack_from, FAST.size
+        mask, mix, begin_of = FAST_MASK, FAST_MIX, FAST_STARTS.get
+        read_segment = SegmentReader(self._health).read
+        end = 0
+        for packet in read_packets(source, self._health):
+            time_ns, link, data, start, captured, _, base, at, stop = packet
+            if base + at != end:
+                self._note(SHARED, end, base + at - end)
+            end = base + stop
+            if captured >= size and link == _ETHERNET and data[start + 12 : start + 14] == _IPV4:
+                total, rest, key, seq, header = unpack(data, start)
+                way = way_of(key)
+                if (
+                    way is not None
+                    and rest & mask == mix
+                    and total <= captured - 14
+                    and (begin := begin_of(header))
+                ):
+                    begin += start
+                    stop_payload = start + 14 + total
+                    self._packet(way, time_ns, base + at, stop - at)
+                    if begin < stop_payload:
+                        self._payload(way, seq, data, begin, stop_payload)
+                    continue
+            segment = read_segment(packet)
+            if segment is not None:
+                _, key, seq, _, flags, data, start, stop_payload, _ = segment
+                way = way_of(key)
+                if way is None:
+                    way = self._meet(key, base + at, time_ns)
+                if flags & SYN:
+                    self._open(way, time_ns, is_client=not flags & _ACK)
+                self._packet(way, time_ns, base + at, stop - at)
+                if start < stop_payload:
+                    self._payload(way, seq, data, start, stop_payload)
+        self._index.end = end
+
+    def _packet(self, way: Way, time_ns: int, position: int, size: int) -> None:
+        way.packets += 1
+        way.size += size
+        way.last_ns = time_ns
+        self._note(way.number, position, size)
+
+    def _note(self, number: int, position: int, size: int) -> None:
+        """Add a run of bytes, or make the last one longer."""
+        index = self._index
+        if number == self._run and index.starts[-1] + index.sizes[-1] == position:
+            index.sizes[-1] += size
+            return
+        self._run = number
+        index.numbers.append(number)
+        index.starts.append(position)
+        index.sizes.append(size)
+
+    def _payload(self, way: Way, seq: int, data: bytes, start: int, end: int) -> None:
+        way.payload += end - start
+        if data[start + 4 : start + 8] in self._gatherer.telling:
+            self._gatherer.request(way, data, start, end)
+        if way.awaited:
+            self._gatherer.response(way, seq, data, start, end)
+
+    def _meet(self, key: bytes, position: int, time_ns: int) -> Way:
+        """Begin a connection."""
+        self._index.talks.append(Talk(key, position, first_ns=time_ns))
+        number = len(self._index.talks)
+        first, second = Way(number), Way(number)
+        first.other, second.other = second, first
+        self._pairs.append((first, second))
+        self._ways[key], self._ways[reverse_key(key)] = first, second
+        return first
+
+    def _open(self, way: Way, time_ns: int, *, is_client: bool) -> None:
+        """Take a SYN; the first one in each direction counts."""
+        if way.syn_ns < 0:
+            way.syn_ns = time_ns
+            talk = self._index.talks[way.number - 1]
+            if talk.is_first_client is None:
+                talk.is_first_client = is_client == (way is self._pairs[way.number - 1][0])

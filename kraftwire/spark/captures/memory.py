@@ -1,0 +1,141 @@
+"""What connections learn from each other: names of topics by their ids, protocol types of groups.
+
+Owns finding it among packets before anything is decoded, so that every connection can be decoded
+alone, in any order, and knows the same. Requests that tell something mostly begin a packet of their
+own; of those that do not, their own connection still learns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kraftwire import messages
+from kraftwire.decode.body.bodies import decode_payload
+from kraftwire.decode.body.scan import topics
+from kraftwire.decode.body.topics import TopicNames
+
+__all__ = ["Gatherer", "Memory", "Way"]
+
+_JOIN_GROUP = 11
+# Metadata, CreateTopics, DeleteTopics and DescribeTopicPartitions tell the names of topics.
+_TOPIC_APIS = (3, 19, 20, 75)
+_HEAD_SIZE = 14
+_AWAITED_MAX = 64
+_RESPONSE_BYTES_MAX = 16 * 1024 * 1024
+_MASK = 0xFFFFFFFF
+
+
+@dataclass(slots=True)
+class Memory:
+    """Names of topics by id, protocol types by group; picklable, and larger by merging."""
+
+    topics: dict[bytes, str] = field(default_factory=dict)
+    protocols: dict[str, str] = field(default_factory=dict)
+
+    def merge(self, other: Memory) -> None:
+        """Learn what another memory knows; what is known already stays."""
+        self.topics = other.topics | self.topics
+        self.protocols = other.protocols | self.protocols
+
+    def names(self) -> TopicNames:
+        """Names for the decoding of one connection, which may add its own."""
+        return _Names(self.topics)
+
+
+class _Names(TopicNames):
+    """Names that a connection learns by itself, then those that all of them know."""
+
+    def __init__(self, known: dict[bytes, str]) -> None:
+        super().__init__()
+        self._known = known
+
+    def name(self, name: str | None, topic_id: bytes | None) -> str | None:
+        """The name itself, or the one that belongs to the id; None if nobody has told it."""
+        found = super().name(name, topic_id)
+        return self._known.get(topic_id) if found is None and topic_id is not None else found
+
+
+class Way:
+    """One direction of a connection, as packets show it.
+
+    Shape: `awaited` are correlation ids of requests in the other direction whose responses are
+    wanted, with key and version.
+    """
+
+    __slots__ = (
+        "awaited", "last_ns", "number", "other", "packets", "parts", "payload", "seq", "size",
+        "syn_ns", "wanted",
+    )  # fmt: skip
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.packets = self.payload = self.size = 0
+        self.last_ns = self.syn_ns = -1
+        self.awaited: dict[bytes, tuple[int, int]] = {}
+        self.parts: list[bytes] = []
+        self.seq = self.wanted = 0
+        self.other = self
+
+
+class Gatherer:
+    """Looks at payloads of packets; `memory` is what they told."""
+
+    def __init__(self) -> None:
+        self.memory = Memory()
+        apis = (*_TOPIC_APIS, _JOIN_GROUP)
+        # API key and version as they stand in a request.
+        self.telling = frozenset(
+            key.to_bytes(2, "big") + version.to_bytes(2, "big")
+            for key in apis
+            for version in range(messages.API_VERSIONS[key][0], messages.API_VERSIONS[key][1] + 1)
+        )
+
+    def request(self, way: Way, data: bytes, start: int, end: int) -> None:
+        """Take a packet that begins like a request that tells something."""
+        size = int.from_bytes(data[start : start + 4], "big")
+        if size < _HEAD_SIZE - 4:
+            return
+        key = int.from_bytes(data[start + 4 : start + 6], "big")
+        if key == _JOIN_GROUP:
+            if start + 4 + size <= end:
+                body = _body(data[start + 4 : start + 4 + size], None)
+                if body is not None:
+                    self.memory.protocols.setdefault(body.group_id, body.protocol_type)
+            return
+        awaited = way.other.awaited
+        if len(awaited) >= _AWAITED_MAX:
+            del awaited[next(iter(awaited))]
+        version = int.from_bytes(data[start + 6 : start + 8], "big")
+        awaited[data[start + 8 : start + 12]] = key, version
+
+    def response(self, way: Way, seq: int, data: bytes, start: int, end: int) -> None:
+        """Take a packet of a direction that has to answer such a request."""
+        if way.parts:
+            if seq != way.seq:
+                way.parts.clear()
+                return
+        elif data[start + 4 : start + 8] in way.awaited:
+            size = int.from_bytes(data[start : start + 4], "big")
+            if not 4 <= size <= _RESPONSE_BYTES_MAX:
+                return
+            way.wanted = size + 4
+        else:
+            return
+        way.parts.append(data[start:end])
+        way.seq = (seq + end - start) & _MASK
+        if sum(map(len, way.parts)) >= way.wanted:
+            payload = b"".join(way.parts)[4 : way.wanted]
+            way.parts.clear()
+            self._learn(payload, way.awaited.pop(payload[:4]))
+
+    def _learn(self, payload: bytes, api: tuple[int, int]) -> None:
+        found = decode_payload(payload, is_request=False, api=api)
+        if found.body is not None:
+            for topic in topics(found.body, found.body_version):
+                if topic.name and topic.id:
+                    self.memory.topics[topic.id] = topic.name
+
+
+def _body(data: bytes, api: tuple[int, int] | None) -> Any:
+    return decode_payload(data, is_request=api is None, api=api).body

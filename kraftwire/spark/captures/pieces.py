@@ -1,0 +1,213 @@
+"""The packets of connections, read again by their positions.
+
+Owns bins (connections that are decoded in one go, about equal in size) and the way from the runs of
+an index to pieces of a file. The files of a rotated series count as one: a position in it is that
+in a file plus the sizes of all files before.
+"""
+
+from __future__ import annotations
+
+import io
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kraftwire.decode.capture.source import CaptureSource
+from kraftwire.spark.captures.connections import Connection
+from kraftwire.spark.captures.index import SHARED, FileIndex, Talk
+from kraftwire.spark.captures.memory import Memory
+from kraftwire.spark.captures.sums import FileSums
+
+__all__ = ["Piece", "Series", "bins"]
+
+Piece = tuple[int, bytes]
+
+# Reads of runs that lie closer than this are one read.
+_BLOCK_BYTES = 4 * 1024 * 1024
+_PACKED = (b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
+
+
+@dataclass(slots=True)
+class Series:
+    """Files that are one recording, with the index of each, in the order of time.
+
+    Shape: `talks` are the connections of all files, `offsets` where each file begins; `memory` is
+    what they learn from each other.
+    """
+
+    files: Sequence[FileIndex]
+    talks: list[Talk] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    memory: Memory = field(default_factory=Memory)
+    numbers: list[list[int]] = field(default_factory=list)
+    shares: list[list[tuple[int, int]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Make the connections of all files one list."""
+        known: dict[bytes, int] = {}
+        at = 0
+        for which, file in enumerate(self.files):
+            self.offsets.append(at)
+            self.memory.merge(file.memory)
+            numbers = [self._number(known, talk, at) for talk in file.talks]
+            self.numbers.append([SHARED, *numbers])
+            for number, talk in zip(numbers, file.talks, strict=True):
+                self.shares[number - 1].append((which, sum(talk.payload)))
+            at += file.size
+
+    def _number(self, known: dict[bytes, int], talk: Talk, at: int) -> int:
+        """The number of a file's connection in the series."""
+        size = (len(talk.key) - 4) // 2
+        first = talk.key[:size] + talk.key[-4:-2]
+        ends = sorted((first, talk.key[size : 2 * size] + talk.key[-2:]))
+        number = known.setdefault(b"".join(ends), len(self.talks) + 1)
+        if number > len(self.talks):
+            self.talks.append(_moved(talk, at))
+            self.shares.append([])
+        else:
+            _join(self.talks[number - 1], talk)
+        return number
+
+    def share(self, number: int, about: Connection, sums: dict[str, FileSums]) -> None:
+        """Add the bytes of a connection to the files that hold them.
+
+        Shape: what kind of bytes stand in which of several files is told by their order: what was
+        skipped first, then copies, then the rest.
+        """
+        places = [
+            ("undecoded", about.undecoded), ("duplicates", about.duplicates), ("tls", about.tls),
+            ("other", about.other), ("kafka", about.kafka),
+        ]  # fmt: skip
+        for which, payload in self.shares[number - 1]:
+            left = payload if which != self.shares[number - 1][-1][0] else None
+            into = sums.setdefault(self.files[which].path, FileSums())
+            for at, (name, count) in enumerate(places):
+                part = count if left is None else min(count, left)
+                setattr(into, name, getattr(into, name) + part)
+                places[at] = name, count - part
+                left = None if left is None else left - part
+
+    def place(self, position: int) -> tuple[FileIndex, int]:
+        """The file of a position in the series, and the position in it."""
+        which = bisect_right(self.offsets, position) - 1
+        return self.files[which], position - self.offsets[which]
+
+    def read(self, wanted: Sequence[int]) -> dict[int, list[Piece]]:
+        """The pieces of connections, by their numbers; each begins with the headers of a file."""
+        found: dict[int, list[Piece]] = {number: [] for number in wanted}
+        for which, (file, offset) in enumerate(zip(self.files, self.offsets, strict=True)):
+            local = self.numbers[which]
+            for number, position, data in _runs(file, {SHARED, *(
+                mine for mine, ours in enumerate(local) if ours in found
+            )}):
+                piece = offset + position, data
+                if number != SHARED:
+                    found[local[number]].append(piece)
+                elif which == 0 or not file.head:
+                    for pieces in found.values():
+                        pieces.append(piece)
+        return found
+
+
+def _moved(talk: Talk, at: int) -> Talk:
+    return Talk(
+        talk.key, at + talk.position, talk.packets, talk.size, talk.payload, talk.first_ns,
+        talk.last_ns, talk.is_first_client, talk.round_trip_ns,
+    )  # fmt: skip
+
+
+def _join(talk: Talk, later: Talk) -> None:
+    """Add what a later file has of the same connection."""
+    first, second = later.payload if later.key == talk.key else later.payload[::-1]
+    talk.payload = talk.payload[0] + first, talk.payload[1] + second
+    talk.packets += later.packets
+    talk.size += later.size
+    talk.last_ns = max(talk.last_ns, later.last_ns)
+    if talk.round_trip_ns is None:
+        talk.round_trip_ns = later.round_trip_ns
+
+
+def bins(talks: Sequence[Talk], size_max: int) -> list[list[int]]:
+    """Numbers of connections, in bins of at most so many bytes where a connection allows it.
+
+    Shape: the longest first, each into the bin that has least; the number of bins is that of full
+    bins.
+    """
+    total = sum(talk.size for talk in talks)
+    count = max(1, min(len(talks), -(-total // size_max)))
+    chosen: list[list[int]] = [[] for _ in range(count)]
+    loads = [0] * count
+    order = sorted(range(len(talks)), key=lambda at: -talks[at].size)
+    for at in order:
+        which = loads.index(min(loads))
+        loads[which] += talks[at].size
+        chosen[which].append(at + 1)
+    return [sorted(each) for each in chosen if each]
+
+
+def _runs(file: FileIndex, wanted: set[int]) -> Iterator[tuple[int, int, bytes]]:
+    """Number, position and bytes of the runs of some connections, in order."""
+    runs = [
+        run for run in zip(file.numbers, file.starts, file.sizes, strict=True) if run[0] in wanted
+    ]
+    with _Blocks(file.path) as blocks:
+        first = 0
+        while first < len(runs):
+            _, begin, size = runs[first]
+            last, end = first + 1, begin + size
+            while last < len(runs) and runs[last][1] + runs[last][2] - begin <= _BLOCK_BYTES:
+                end = runs[last][1] + runs[last][2]
+                last += 1
+            block = blocks.read(begin, end)
+            for number, start, size in runs[first:last]:
+                yield number, start, block[start - begin : start - begin + size]
+            first = last
+
+
+class _Blocks:
+    """Reads ranges of a file in order; a packed file is unpacked once on the way."""
+
+    def __init__(self, path: str) -> None:
+        self._plain: io.FileIO | None = io.FileIO(path)
+        self._packed: CaptureSource | None = None
+        if self._plain.read(6).startswith(_PACKED):
+            self._plain.close()
+            self._plain = None
+            self._packed = CaptureSource(path)
+        self._rest = b""
+        self._position = 0
+
+    def __enter__(self) -> _Blocks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the file back."""
+        if self._plain is not None:
+            self._plain.close()
+        if self._packed is not None:
+            self._packed.__exit__()
+
+    def read(self, begin: int, end: int) -> bytes:
+        """The bytes of a range, fewer where the file has become shorter."""
+        if self._plain is not None:
+            self._plain.seek(begin)
+            return _read_all(self._plain, end - begin)
+        assert self._packed is not None
+        while self._position + len(self._rest) <= begin:
+            self._position += len(self._rest)
+            self._rest = self._packed.read()
+            if not self._rest:
+                return b""
+        data = self._rest[begin - self._position :]
+        if len(data) < end - begin:
+            data += self._packed.read(end - begin - len(data))
+        self._position, self._rest = begin, data
+        return data[: end - begin]
+
+
+def _read_all(file: io.FileIO, size: int) -> bytes:
+    """So many bytes; a system call may give fewer."""
+    data = file.read(size)
+    while len(data) < size and (more := file.read(size - len(data))):
+        data += more
+    return data

@@ -1,0 +1,42 @@
+"""Which frames of captures are wanted in tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kraftwire.decode.framing.frames import Frame
+
+__all__ = ["ALL", "Selection"]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Bounds of time and a choice of APIs; None for no bound.
+
+    Units: nanoseconds since the epoch, `since` included and `until` not. Shape: `apis` are keys of
+    APIs. A response is judged by the time of its request, so that exchanges stay whole.
+    """
+
+    since: int | None = None
+    until: int | None = None
+    apis: frozenset[int] | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether every frame passes."""
+        return self.since is None and self.until is None and self.apis is None
+
+    def passes(self, frame: Frame) -> bool:
+        """Whether a frame is wanted."""
+        if self.apis is not None and frame.api_key not in self.apis:
+            return False
+        request = frame.request
+        asked = request is not None and request.time_ns >= 0
+        time_ns = request.time_ns if request is not None and asked else frame.time_ns
+        return not (
+            (self.since is not None and time_ns < self.since)
+            or (self.until is not None and time_ns >= self.until)
+        )
+
+
+ALL = Selection()

@@ -1,0 +1,216 @@
+"""What becomes of a frame: it is decoded once and goes to all the tables it has a part in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from kraftwire import messages
+from kraftwire.decode.framing.frames import Frame
+from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.decode.pairing.outbox import Ending
+from kraftwire.records.reader import Batch
+from kraftwire.spark.captures.batches import FieldRecords
+from kraftwire.spark.captures.bodies import Bodies, Read
+from kraftwire.spark.captures.connections import Connection, connection_cells
+from kraftwire.spark.captures.exchange import Exchange, Exchanges, exchange_cells
+from kraftwire.spark.captures.findings import bad_rows, finding_cells
+from kraftwire.spark.captures.helpers import GROUP_APIS, RaftTalk, helper_cells
+from kraftwire.spark.captures.pieces import Piece, Series
+from kraftwire.spark.captures.place import end_of, micros, start_of, uuid_text
+from kraftwire.spark.captures.quorum import Observer
+from kraftwire.spark.captures.rows import CHUNK_ROWS, Rows
+from kraftwire.spark.captures.selection import ALL, Selection
+from kraftwire.spark.captures.sums import FileSums
+from kraftwire.spark.captures.traffic import TRAFFIC_APIS, traffic_rows
+from kraftwire.spark.tables import TABLES
+
+__all__ = ["CAPTURE_TABLES", "Tables"]
+
+_API_VERSIONS = 18
+
+# What a capture gives.
+CAPTURE_TABLES = (
+    "frames",
+    "exchanges",
+    "connections",
+    "batches",
+    "metadata_records",
+    "quorum_observations",
+    "partition_traffic",
+    "raft_exchanges",
+    "group_exchanges",
+    "bad_input",
+    "files",
+)
+
+_SKIPPED = "bytes of Kafka that belong to no frame"
+
+
+class Tables:
+    """Collects the rows of captures; `rows` has the tables that are wanted, by name.
+
+    Shape: `sums` are where the bytes of each file are, by its path.
+    """
+
+    def __init__(
+        self, wanted: Collection[str] = CAPTURE_TABLES, selection: Selection = ALL
+    ) -> None:
+        self.selection = selection
+        self.rows = {name: Rows(TABLES[name]) for name in CAPTURE_TABLES if name in wanted}
+        self.sums: dict[str, FileSums] = {}
+
+    def bin(self, series: Series, numbers: Sequence[int]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Decode connections of a recording, one after the other.
+
+        Shape: yields batches of rows with the names of their tables as soon as there are enough;
+        `take` has the rest.
+        """
+        found = series.read(numbers)
+        for number in numbers:
+            _Pass(self, series, number).run(found.pop(number))
+            yield from self.take(at_least=CHUNK_ROWS)
+
+    def take(self, *, at_least: int = 1) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The rows of all tables that have at least so many."""
+        for name, rows in self.rows.items():
+            rows.pack(at_least=at_least)
+            for batch in rows.take():
+                yield name, batch
+
+    def add(self, name: str, cells: tuple[Any, ...]) -> None:
+        """Add a row to a table, if it is wanted."""
+        rows = self.rows.get(name)
+        if rows is not None:
+            rows.add(cells)
+
+
+class _Pass:
+    """One connection: what its frames tell of later ones, and of it."""
+
+    def __init__(self, tables: Tables, series: Series, number: int) -> None:
+        self._tables = tables
+        self._add: Callable[[str, tuple[Any, ...]], None] = tables.add
+        self._rows = tables.rows
+        self._series = series
+        self._about = Connection(number, series.talks[number - 1])
+        self._bodies = Bodies(series.memory.names())
+        self._exchanges = Exchanges()
+        self._raft = RaftTalk()
+        self._observer = Observer()
+
+    def run(self, pieces: list[Piece]) -> None:
+        """Take all frames of the connection, and what is left when it ends."""
+        capture = Capture(pieces, name=self._series.files[0].path, on_ending=self._end)
+        selection = self._tables.selection
+        for frame in capture:
+            if selection.is_all or selection.passes(frame):
+                self._frame(self._bodies.read(self._placed(frame)))
+        for exchange in self._exchanges.rest():
+            self._exchange(exchange)
+        about = self._about
+        about.finish(capture.health)
+        file, position = self._series.place(about.talk.position)
+        self._add("connections", connection_cells(about, file.path, position))
+        if about.undecoded:
+            cells = (file.path, position, about.undecoded, "stream", "skipped", _SKIPPED, None)
+            self._add("bad_input", cells)
+        self._series.share(about.number, about, self._tables.sums)
+
+    def _placed(self, frame: Frame) -> Frame:
+        """The frame with file and positions in it, instead of those in the series."""
+        if len(self._series.files) > 1:
+            file, frame.position = self._series.place(frame.position)
+            frame.end_position = self._series.place(frame.end_position - 1)[1] + 1
+            frame.file = file.path
+        return frame
+
+    def _end(self, ending: Ending) -> None:
+        if self._about.closed_by is None:
+            self._about.closed_by = "client" if ending.is_by_client else "server"
+
+    def _frame(self, read: Read) -> None:
+        frame = read.frame
+        about = self._about
+        about.frames += 1
+        about.name = frame.connection
+        if frame.api_key == _API_VERSIONS and frame.is_request and read.body is not None:
+            name = f"{read.body.client_software_name} {read.body.client_software_version}"
+            about.software = name.strip() or about.software
+        request = frame.request
+        self._add(
+            "frames",
+            (
+                frame.file, start_of(frame), end_of(frame), frame.connection, frame.direction,
+                micros(frame.time_ns), frame.time_ns, frame.api_key, _api_name(frame.api_key),
+                frame.api_version, frame.correlation_id, request.client_id if request else None,
+                frame.size, read.remaining, finding_cells(read),
+            ),
+        )  # fmt: skip
+        for cells in bad_rows(read):
+            self._add("bad_input", cells)
+        for field in read.fields:
+            self._field(read, field)
+        for exchange in self._exchanges.add(read):
+            self._exchange(exchange)
+
+    def _field(self, read: Read, field: FieldRecords) -> None:
+        frame, where = read.frame, field.where
+        place = (frame.file, start_of(frame), field.topic, uuid_text(where.topic_id))
+        for batch in field.batches:
+            is_valid = True if read.decoded is None else batch.is_valid
+            cells = _batch_cells(batch, is_valid)
+            self._add("batches", (*place, field.partition, field.source, *cells))
+        for batch_json in field.own or ():
+            for record in batch_json["records"] or ():
+                told = _record_cells(batch_json, record)
+                if told is not None:
+                    self._add("metadata_records", (*place, field.partition, *told))
+
+    def _exchange(self, exchange: Exchange) -> None:
+        key = exchange.first.frame.api_key
+        if "exchanges" in self._rows:
+            self._add("exchanges", exchange_cells(exchange, self._bodies, _api_name(key)))
+        if key in TRAFFIC_APIS and "partition_traffic" in self._rows:
+            for cells in traffic_rows(exchange, self._bodies):
+                self._add("partition_traffic", cells)
+        if key in GROUP_APIS:
+            self._add("group_exchanges", helper_cells(exchange))
+        for each in self._raft.add(exchange):
+            cluster = self._raft.cluster(each)
+            self._add("raft_exchanges", helper_cells(each, cluster))
+            for cells in self._observer.rows(each, cluster):
+                self._add("quorum_observations", cells)
+
+
+def _api_name(key: int | None) -> str | None:
+    return None if key is None else messages.API_NAMES.get(key)
+
+
+def _batch_cells(batch: Batch, is_valid: bool) -> tuple[Any, ...]:
+    time = batch.max_timestamp
+    return (
+        batch.base_offset, batch.last_offset, batch.partition_leader_epoch, batch.count,
+        batch.size, batch.compression, batch.crc, is_valid, batch.is_control,
+        batch.is_transactional, batch.producer_id, batch.producer_epoch, batch.base_sequence,
+        None if time is None or time < 0 else time * 1000,
+    )  # fmt: skip
+
+
+def _record_cells(batch: dict[str, Any], record: dict[str, Any]) -> tuple[Any, ...] | None:
+    """A record that Kafka itself wrote; None if it is none or could not be decoded."""
+    decoded = record["decoded"]
+    if decoded is None:
+        return None
+    time = record["timestamp"]
+    return (
+        record["offset"],
+        batch["partitionLeaderEpoch"],
+        None if time is None or time < 0 else time * 1000,
+        decoded["type"],
+        decoded["version"],
+        json.dumps(decoded["data"], separators=(",", ":")),
+    )
