@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from kraftwire.decode.render.raft.sighting import QUORUM_APIS
 from kraftwire.decode.render.raft.timeline import Timeline
 from kraftwire.decode.render.raft.writer import RaftWriter
 from kraftwire.messages.fetch_response import FetchResponse
+from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.messages.leader_change_message import LeaderChangeMessage
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.versions import response_header_version
@@ -59,6 +61,7 @@ def _rows(frames: list[Frame]) -> list[ExchangeRow]:
                 frame.correlation_id or 0, bytes(frame.data), response,
                 None if answer is None else answer.time_ns - frame.time_ns,
                 "here", frame.index, None if answer is None else answer.index, "c", batches,
+                None if answer is None else answer.size,
             )
         )
     return rows
@@ -67,11 +70,17 @@ def _rows(frames: list[Frame]) -> list[ExchangeRow]:
 def _cut(answer: Frame | None) -> tuple[bytes | None, tuple[BatchRow, ...]]:
     if answer is None:
         return None, ()
-    if answer.api_key != FetchResponse.API_KEY or answer.api_version is None:
+    key, version = answer.api_key, answer.api_version
+    if key not in (FetchResponse.API_KEY, FetchSnapshotResponse.API_KEY) or version is None:
         return bytes(answer.data), ()
-    version = answer.api_version
-    header_version = response_header_version(FetchResponse.API_KEY, version)
+    header_version = response_header_version(key, version)
     header, start = ResponseHeader.decode(answer.data, header_version)
+    body: Any
+    if key == FetchSnapshotResponse.API_KEY:
+        body, _ = FetchSnapshotResponse.decode(answer.data, version, start)
+        for partition in (p for topic in body.topics for p in topic.partitions):
+            partition.unaligned_records = memoryview(b"")
+        return header.encode(header_version) + body.encode(version), ()
     body, _ = FetchResponse.decode(answer.data, version, start)
     batches = []
     for partition in (p for topic in body.responses for p in topic.partitions):

@@ -17,8 +17,10 @@ from kraftwire.decode.render.raft.metadata_log import Extent
 from kraftwire.decode.render.raft.model import Event, Story
 from kraftwire.decode.render.raft.sighting import QUORUM_APIS, Sighting
 from kraftwire.decode.render.raft.timeline import Timeline
+from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.records.decoded import Decoded
 from kraftwire.wire.message import Message
+from kraftwire.wire.varint import uvarint_size
 
 __all__ = ["BatchRow", "ExchangeRow", "QuorumRows", "Seen", "stories"]
 
@@ -38,8 +40,10 @@ class ExchangeRow:
     """A request with its response, None if that was not captured.
 
     Shape: `request` and `response` are header and body without the length; `batches` are those in
-    the response, where their bytes were cut away. Units: `time_ns` nanoseconds since the epoch of
-    the request, `latency_ns` from there to the response.
+    the response, where their bytes were cut away; `position` is None where nobody knows it.
+    `response_size` is how long the response was before, None if nothing was cut away.
+    Units: `time_ns` nanoseconds since the epoch of the request, `latency_ns` from there to the
+    response.
     """
 
     time_ns: int
@@ -51,10 +55,11 @@ class ExchangeRow:
     response: bytes | None = None
     latency_ns: int | None = None
     file: str = ""
-    position: int = 0
+    position: int | None = None
     response_position: int | None = None
     cluster: str | None = None
     batches: tuple[BatchRow, ...] = ()
+    response_size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,6 @@ class _Answer:
     row: ExchangeRow
     request: Message | None
     time_ns: int
-    position: int
 
 
 class QuorumRows:
@@ -95,17 +99,20 @@ class QuorumRows:
 
     def see(self, row: ExchangeRow) -> None:
         """Take note of an exchange."""
-        self._answer_before(row.time_ns, row.position)
+        position = row.position or 0
+        self._answer_before(row.time_ns, position)
         time = row.time_ns / _SECOND_NS
         body = _body(row.request, row) if row.api_key in QUORUM_APIS else None
         self._timeline.see(
             Sighting(time, row.connection, row.api_key, True, body, row.correlation_id)
         )
-        self._places.note(row.time_ns, row.file, row.position)
+        if row.position is not None:
+            self._places.note(row.time_ns, row.file, row.position)
         if row.response is None or row.latency_ns is None:
             return
-        position = row.position if row.response_position is None else row.response_position
-        answer = _Answer(row, body, row.time_ns + row.latency_ns, position)
+        if row.response_position is not None:
+            position = row.response_position
+        answer = _Answer(row, body, row.time_ns + row.latency_ns)
         self._count += 1
         heappush(self._waiting, (answer.time_ns, position, self._count, answer))
 
@@ -133,6 +140,8 @@ class QuorumRows:
         if row.response is None:
             return
         body = _body(row.response, row, is_request=False) if row.api_key in QUORUM_APIS else None
+        if isinstance(body, FetchSnapshotResponse) and row.response_size is not None:
+            _restore_slice(body, row.response_size - len(row.response))
         asked = None if answer.request is None else row.time_ns / _SECOND_NS
         self._timeline.see(
             Sighting(
@@ -142,7 +151,8 @@ class QuorumRows:
         )
         for batch in row.batches:
             self._timeline.see_control_records(batch.extent, batch.records, time)
-        self._places.note(answer.time_ns, row.file, answer.position)
+        if row.response_position is not None:
+            self._places.note(answer.time_ns, row.file, row.response_position)
 
 
 class _Places:
@@ -177,6 +187,18 @@ def stories(rows: Iterable[ExchangeRow]) -> dict[str | None, Story]:
     for row in rows:
         quorums.setdefault(row.cluster, QuorumRows()).see(row)
     return {cluster: quorum.story() for cluster, quorum in quorums.items()}
+
+
+def _restore_slice(body: FetchSnapshotResponse, missing: int) -> None:
+    """Put zeros in place of the bytes of a snapshot, whose number is part of the story.
+
+    Shape: `missing` counts these bytes, and by how much their length took more than one byte.
+    """
+    for partition in (p for topic in body.topics for p in topic.partitions):
+        size = missing
+        while size > 0 and size + uvarint_size(size + 1) - 1 > missing:
+            size -= 1
+        partition.unaligned_records = memoryview(bytes(size))
 
 
 def _body(data: bytes, row: ExchangeRow, *, is_request: bool = True) -> Message | None:
