@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from kraftwire.decode.render.raft.sighting import QUORUM_APIS
 from kraftwire.decode.render.raft.timeline import Timeline
 from kraftwire.decode.render.raft.writer import RaftWriter
 from kraftwire.messages.fetch_response import FetchResponse
+from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.messages.leader_change_message import LeaderChangeMessage
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.versions import response_header_version
@@ -43,7 +45,7 @@ def _frames(path: Path) -> list[Frame]:
 def _rows(frames: list[Frame]) -> list[ExchangeRow]:
     """A row for every request, as the table has them; answers have their record bytes cut off."""
     answers = {
-        (frame.connection, frame.request.position): frame
+        id(frame.request): frame
         for frame in frames
         if not frame.is_request and frame.request is not None
     }
@@ -51,7 +53,7 @@ def _rows(frames: list[Frame]) -> list[ExchangeRow]:
     for frame in frames:
         if not frame.is_request:
             continue
-        answer = answers.get((frame.connection, frame.position))
+        answer = answers.get(id(frame.request))
         response, batches = _cut(answer)
         rows.append(
             ExchangeRow(
@@ -59,6 +61,7 @@ def _rows(frames: list[Frame]) -> list[ExchangeRow]:
                 frame.correlation_id or 0, bytes(frame.data), response,
                 None if answer is None else answer.time_ns - frame.time_ns,
                 "here", frame.position, None if answer is None else answer.position, "c", batches,
+                None if answer is None else answer.size,
             )
         )
     return rows
@@ -67,11 +70,17 @@ def _rows(frames: list[Frame]) -> list[ExchangeRow]:
 def _cut(answer: Frame | None) -> tuple[bytes | None, tuple[BatchRow, ...]]:
     if answer is None:
         return None, ()
-    if answer.api_key != FetchResponse.API_KEY or answer.api_version is None:
+    key, version = answer.api_key, answer.api_version
+    if key not in (FetchResponse.API_KEY, FetchSnapshotResponse.API_KEY) or version is None:
         return bytes(answer.data), ()
-    version = answer.api_version
-    header_version = response_header_version(FetchResponse.API_KEY, version)
+    header_version = response_header_version(key, version)
     header, start = ResponseHeader.decode(answer.data, header_version)
+    body: Any
+    if key == FetchSnapshotResponse.API_KEY:
+        body, _ = FetchSnapshotResponse.decode(answer.data, version, start)
+        for partition in (p for topic in body.topics for p in topic.partitions):
+            partition.unaligned_records = memoryview(b"")
+        return header.encode(header_version) + body.encode(version), ()
     body, _ = FetchResponse.decode(answer.data, version, start)
     batches = []
     for partition in (p for topic in body.responses for p in topic.partitions):
@@ -137,6 +146,19 @@ def test_events_lead_to_their_frames(capture: Path) -> None:
     assert unplaced <= {"LeaderChange"}
     for each in (each for each in seen if each.file):
         assert times[each.position] == each.event.time
+
+
+def test_a_leader_says_how_its_epoch_ended(capture: Path) -> None:
+    """As the table of leaders does, which rows do not have."""
+    rows = _rows(_frames(capture))
+    quorum = QuorumRows()
+    for row in rows:
+        quorum.see(row)
+    told = [each.details for each in quorum.seen() if each.event.kind == "leader"]
+    leaders = stories(rows)["c"].leaders
+    assert [(each["end"], each["ending"]) for each in told] == [
+        (each.end, each.ending or None) for each in sorted(leaders, key=lambda one: one.time)
+    ]
 
 
 def test_every_cluster_has_its_own_story() -> None:

@@ -16,10 +16,11 @@ from kraftwire.spark.stages.timeline import raft_timeline
 
 __all__ = ["STAGES", "register"]
 
+_TIMELINE_INPUTS = ("raft_exchanges", "batches", "metadata_records", "exchanges")
 _LAG_INPUTS = ("quorum_observations", "partition_traffic", "exchanges")
 
 _OURS = (
-    Stage("raft_timeline", ("raft_exchanges", "batches", "metadata_records"), raft_timeline),
+    Stage("raft_timeline", _TIMELINE_INPUTS, raft_timeline),
     Stage("replica_lag", _LAG_INPUTS, replica_lag),
     Stage("groups", ("group_exchanges",), groups),
     Stage("group_lag", ("group_exchanges", "partition_traffic"), group_lag),

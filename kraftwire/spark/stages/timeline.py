@@ -19,6 +19,7 @@ from kraftwire import messages
 from kraftwire.decode.body.topics import METADATA_TOPIC
 from kraftwire.decode.render.raft.metadata_log import Extent
 from kraftwire.decode.render.raft.rows import BatchRow, ExchangeRow, QuorumRows, Seen
+from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.records.decoded import Decoded
 from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables import TABLES, Table
@@ -43,6 +44,7 @@ _COLUMNS = (
     "response",
     "extents",
     "controls",
+    "response_size",
 )
 _SECOND_NS = 1_000_000_000
 
@@ -66,7 +68,9 @@ def raft_timeline(tables: Tables) -> DataFrame:
         found.where("source = 'wire'")
         .select("file", F.col("position").alias("response_position"), "extents", "controls")
     )
-    spoken = exchanges.join(on_wire, ["file", "response_position"], "left")
+    spoken = exchanges.join(on_wire, ["file", "response_position"], "left").join(
+        F.broadcast(_sizes(tables["exchanges"])), place, "left"
+    )
     written = found.where("source <> 'wire'").crossJoin(_only_cluster(exchanges))
     rows = spoken.select(*_COLUMNS).unionByName(
         written.select("cluster", "time_ns", *place, "extents", "controls"),
@@ -92,6 +96,12 @@ def _with_cluster(exchanges: DataFrame) -> DataFrame:
     return joined.withColumn("cluster", F.coalesce("cluster", "cluster_of_server")).drop(
         "server", "cluster_of_server"
     )
+
+
+def _sizes(exchanges: DataFrame) -> DataFrame:
+    """How long answers with a slice of a snapshot were before its bytes were cut away."""
+    slices = exchanges.where(F.col("api_key") == FetchSnapshotResponse.API_KEY)
+    return slices.groupBy("file", "position").agg(F.max("response_size").alias("response_size"))
 
 
 def _only_cluster(exchanges: DataFrame) -> DataFrame:
@@ -161,6 +171,7 @@ def _exchange_row(row: dict[str, Any]) -> ExchangeRow:
         row["response_position"],
         row["cluster"],
         tuple(_batch_rows(row)),
+        row["response_size"],
     )
 
 
@@ -189,7 +200,7 @@ def _event_row(seen: Seen) -> dict[str, Any]:
         "epoch": event.epoch,
         "node": None if event.node is None else str(event.node),
         "text": event.text,
-        "details": json.dumps(event.details),
+        "details": json.dumps(seen.details),
         "file": seen.file or None,
         "position": seen.position if seen.file else None,
     }

@@ -11,14 +11,17 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import Any
 
 from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.render.raft.metadata_log import Extent
 from kraftwire.decode.render.raft.model import Event, Story
 from kraftwire.decode.render.raft.sighting import QUORUM_APIS, Sighting
 from kraftwire.decode.render.raft.timeline import Timeline
+from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.records.decoded import Decoded
 from kraftwire.wire.message import Message
+from kraftwire.wire.varint import uvarint_size
 
 __all__ = ["BatchRow", "ExchangeRow", "QuorumRows", "Seen", "stories"]
 
@@ -38,8 +41,10 @@ class ExchangeRow:
     """A request with its response, None if that was not captured.
 
     Shape: `request` and `response` are header and body without the length; `batches` are those in
-    the response, where their bytes were cut away. Units: `time_ns` nanoseconds since the epoch of
-    the request, `latency_ns` from there to the response.
+    the response, where their bytes were cut away; `position` is None where nobody knows it.
+    `response_size` is how long the response was before, None if nothing was cut away.
+    Units: `time_ns` nanoseconds since the epoch of the request, `latency_ns` from there to the
+    response.
     """
 
     time_ns: int
@@ -51,21 +56,24 @@ class ExchangeRow:
     response: bytes | None = None
     latency_ns: int | None = None
     file: str = ""
-    position: int = 0
+    position: int | None = None
     response_position: int | None = None
     cluster: str | None = None
     batches: tuple[BatchRow, ...] = ()
+    response_size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """An event, its exact time, and where its first frame lies.
 
-    Shape: `file` is empty where no frame shows it. Units: `time_ns` nanoseconds since the epoch.
+    Shape: `file` is empty where no frame shows it; `details` are the event's, and of a leader also
+    when and how its epoch ended. Units: `time_ns` nanoseconds since the epoch.
     """
 
     event: Event
     time_ns: int
+    details: dict[str, Any]
     file: str = ""
     position: int = 0
 
@@ -77,7 +85,6 @@ class _Answer:
     row: ExchangeRow
     request: Message | None
     time_ns: int
-    position: int
 
 
 class QuorumRows:
@@ -95,17 +102,20 @@ class QuorumRows:
 
     def see(self, row: ExchangeRow) -> None:
         """Take note of an exchange."""
-        self._answer_before(row.time_ns, row.position)
+        position = row.position or 0
+        self._answer_before(row.time_ns, position)
         time = row.time_ns / _SECOND_NS
         body = _body(row.request, row) if row.api_key in QUORUM_APIS else None
         self._timeline.see(
             Sighting(time, row.connection, row.api_key, True, body, row.correlation_id)
         )
-        self._places.note(row.time_ns, row.file, row.position)
+        if row.position is not None:
+            self._places.note(row.time_ns, row.file, row.position)
         if row.response is None or row.latency_ns is None:
             return
-        position = row.position if row.response_position is None else row.response_position
-        answer = _Answer(row, body, row.time_ns + row.latency_ns, position)
+        if row.response_position is not None:
+            position = row.response_position
+        answer = _Answer(row, body, row.time_ns + row.latency_ns)
         self._count += 1
         heappush(self._waiting, (answer.time_ns, position, self._count, answer))
 
@@ -120,8 +130,15 @@ class QuorumRows:
 
     def seen(self) -> Iterator[Seen]:
         """The events of the story, each with the place of its first frame."""
-        for event in self.story().events:
-            yield self._places.find(event)
+        story = self.story()
+        leaders = {(each.epoch, each.leader): each for each in story.leaders}
+        for event in story.events:
+            details = event.details
+            if event.kind == "leader":
+                leader = leaders[event.epoch or 0, event.node]
+                details = {**details, "end": leader.end, "ending": leader.ending or None}
+            time_ns, file, position = self._places.find(event.time)
+            yield Seen(event, time_ns, details, file, position)
 
     def _answer_before(self, time_ns: int | None, position: int) -> None:
         waiting = self._waiting
@@ -133,6 +150,8 @@ class QuorumRows:
         if row.response is None:
             return
         body = _body(row.response, row, is_request=False) if row.api_key in QUORUM_APIS else None
+        if isinstance(body, FetchSnapshotResponse) and row.response_size is not None:
+            _restore_slice(body, row.response_size - len(row.response))
         asked = None if answer.request is None else row.time_ns / _SECOND_NS
         self._timeline.see(
             Sighting(
@@ -142,7 +161,8 @@ class QuorumRows:
         )
         for batch in row.batches:
             self._timeline.see_control_records(batch.extent, batch.records, time)
-        self._places.note(answer.time_ns, row.file, answer.position)
+        if row.response_position is not None:
+            self._places.note(answer.time_ns, row.file, row.response_position)
 
 
 class _Places:
@@ -162,13 +182,13 @@ class _Places:
         self._positions.append(position)
         self._files.append(self._numbers.setdefault(file, len(self._numbers)))
 
-    def find(self, event: Event) -> Seen:
-        """The event with the frame of its moment, if there was one."""
-        index = bisect_left(self._times, event.time, key=lambda time_ns: time_ns / _SECOND_NS)
-        if index == len(self._times) or self._times[index] / _SECOND_NS != event.time:
-            return Seen(event, round(event.time * _SECOND_NS))
+    def find(self, time: float) -> tuple[int, str, int]:
+        """A moment in nanoseconds, with file and position of its frame, if there was one."""
+        index = bisect_left(self._times, time, key=lambda time_ns: time_ns / _SECOND_NS)
+        if index == len(self._times) or self._times[index] / _SECOND_NS != time:
+            return round(time * _SECOND_NS), "", 0
         file = list(self._numbers)[self._files[index]]
-        return Seen(event, self._times[index], file, self._positions[index])
+        return self._times[index], file, self._positions[index]
 
 
 def stories(rows: Iterable[ExchangeRow]) -> dict[str | None, Story]:
@@ -177,6 +197,18 @@ def stories(rows: Iterable[ExchangeRow]) -> dict[str | None, Story]:
     for row in rows:
         quorums.setdefault(row.cluster, QuorumRows()).see(row)
     return {cluster: quorum.story() for cluster, quorum in quorums.items()}
+
+
+def _restore_slice(body: FetchSnapshotResponse, missing: int) -> None:
+    """Put zeros in place of the bytes of a snapshot, whose number is part of the story.
+
+    Shape: `missing` counts these bytes, and by how much their length took more than one byte.
+    """
+    for partition in (p for topic in body.topics for p in topic.partitions):
+        size = missing
+        while size > 0 and size + uvarint_size(size + 1) - 1 > missing:
+            size -= 1
+        partition.unaligned_records = memoryview(bytes(size))
 
 
 def _body(data: bytes, row: ExchangeRow, *, is_request: bool = True) -> Message | None:
