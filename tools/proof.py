@@ -24,7 +24,7 @@ _MARKS_FROM_S = 800
 _MARKS = 20
 
 # What one slow processor manages, and how many are enough.
-_IMAGES_PER_SECOND = 100
+_IMAGES_PER_SECOND = 250
 _IMAGES_MAX = 50_000
 
 
@@ -47,21 +47,21 @@ class Part:
 PARTS = (
     Part(
         "simulation",
-        0.37,
+        0.45,
         ("kraftwire", "sim", "run", "--seeds", "{seeds}", "--jobs", "{jobs}", "--within",
          "{seconds}", "--json"),
         in_full=("--require-marks", str(_MARKS)),
     ),
     Part(
         "timeless",
-        0.21,
+        0.22,
         ("kraftwire", "sim", "timeless", "--seeds", "{seeds}", "--jobs", "{jobs}", "--within",
          "{seconds}", "--json"),
     ),
-    Part("crash images", 0.16, ("tests.crash", "--images", "{images}")),
+    Part("crash images", 0.08, ("tests.crash", "--images", "{images}")),
     Part(
         "exhaustive",
-        0.14,
+        0.09,
         ("kraftwire", "sim", "exhaust", "--within", "{seconds}", "--json"),
     ),
     Part("nemesis", 0.09, ("tests.nemesis", "--seconds", "{seconds}")),

@@ -134,7 +134,7 @@ class QuorumRows:
         leaders = {(each.epoch, each.leader): each for each in story.leaders}
         for event in story.events:
             details = event.details
-            if event.kind == "leader":
+            if event.kind == "leader" and event.node is not None:
                 leader = leaders[event.epoch or 0, event.node]
                 details = {**details, "end": leader.end, "ending": leader.ending or None}
             time_ns, file, position = self._places.find(event.time)
