@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
+from kraftwire.decode.exchanges.wait import wait_ms
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.stats import Collector, StatsJsonWriter, StatsWriter
 from kraftwire.decode.render.stats.exchanges import Row, RowKey
-from kraftwire.decode.render.stats.fetch_wait import wait_ms
 from kraftwire.decode.render.stats.histogram import ERROR, Histogram
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse

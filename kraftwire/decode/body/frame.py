@@ -8,6 +8,7 @@ on `DecodedFrame` alone.
 from __future__ import annotations
 
 from base64 import b64encode
+from dataclasses import replace
 from typing import Any
 
 from kraftwire import messages
@@ -15,6 +16,8 @@ from kraftwire.decode.body.bodies import Header, Payload, decode_payload
 from kraftwire.decode.body.clues import Clues, needs_learning
 from kraftwire.decode.body.findings import Finding
 from kraftwire.decode.body.lazy import lazy
+from kraftwire.decode.body.memory import Memory
+from kraftwire.decode.body.quick import quick_body, quick_errors
 from kraftwire.decode.body.ranges import ByteRange, hidden_ranges
 from kraftwire.decode.body.records import FieldBatches, Settings
 from kraftwire.decode.body.redact import REDACTED
@@ -89,8 +92,6 @@ class DecodedFrame:
             self._clue = self._clues.of_request(connection, self.payload)
             return
         self._clue = self._clues.of_response(connection, self.payload)
-        if self.body is not None:
-            self.settings.topics.learn(self.body, self.body_version)
 
     @property
     def header(self) -> Header | None:
@@ -101,6 +102,24 @@ class DecodedFrame:
     def body(self) -> Message | None:
         """The body, None if it could not be decoded as a whole."""
         return None if self.is_token else self.payload.body
+
+    @lazy
+    def _quick_body(self) -> Message | None:
+        return None if "payload" in self.__dict__ else quick_body(self.frame)
+
+    @property
+    def quick_body(self) -> Message | None:
+        """The body, by the short way if the frame is ordinary: unknown tags are passed over."""
+        body = self._quick_body
+        return self.body if body is None else body
+
+    @property
+    def quick_error_codes(self) -> list[int]:
+        """The error codes in a response, by the short way if the frame is ordinary."""
+        body = self._quick_body
+        if body is None:
+            return self.error_codes
+        return quick_errors(body, self.frame.api_version or 0)
 
     @property
     def body_version(self) -> int:
@@ -223,11 +242,16 @@ class DecodedFrame:
 
 
 class FrameDecoder:
-    """Decodes the frames of a run, in order."""
+    """Decodes the frames of a run, in order.
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self._clues = Clues()
+    Shape: `memory` is what it starts from and learns more in; its topics take the place of those in
+    the settings.
+    """
+
+    def __init__(self, settings: Settings, memory: Memory | None = None) -> None:
+        self.memory = Memory(settings.topics) if memory is None else memory
+        self.settings = replace(settings, topics=self.memory.topics)
+        self._clues = Clues(self.memory)
         self._next_number = 0
 
     def decode(self, frame: Frame, number: int | None = None) -> DecodedFrame:

@@ -34,6 +34,19 @@ class TopicNames:
                 if topic.name and topic.id:
                     self._names[topic.id] = topic.name
 
+    def merge(self, other: TopicNames) -> None:
+        """Learn the names that another one knows; those that are known here stay."""
+        self._names = other._names | self._names
+
+    def by_id(self) -> dict[bytes, str]:
+        """All names by the ids of their topics, those of the metadata log among them."""
+        return dict(self._names)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TopicNames) and self._names == other._names
+
+    __hash__ = None  # type: ignore[assignment]
+
     def name(self, name: str | None, topic_id: bytes | None) -> str | None:
         """The name itself, or the one that belongs to the id; None if nobody has told it."""
         if name or topic_id is None:

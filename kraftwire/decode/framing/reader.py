@@ -301,13 +301,21 @@ class FrameReader:
     ) -> Frame:
         """A frame of this direction, with what was noted for it."""
         conversation = self.conversation
+        outbox = conversation.outbox
         frame = Frame()
         frame.connection = conversation.name
         frame.direction = self.DIRECTION
         frame.kind = "rpc"
         frame.data = data
         frame.size = size
-        frame.time_ns = stamp[0]
+        frame.time_ns, begin, end = stamp
+        offset = outbox.offset
+        if begin >= offset:
+            frame.file = frame.end_file = outbox.file
+            frame.position = begin - offset
+            frame.end_position = end - offset
+        else:
+            outbox.place(frame, stamp)
         frame.request = request
         frame.latency_ms = None
         frame.missing = missing
@@ -319,5 +327,6 @@ class FrameReader:
         self._bytes.frames += 4 + size
         if missing:
             self._bytes.frames -= sum(each[1] for each in missing)
-        conversation.outbox.add(frame, stamp)
+        outbox.count += 1
+        outbox.frames.append(frame)
         return frame

@@ -73,19 +73,11 @@ class Outbox:
         self.offset = offset
         self._files.append((offset, file))
 
-    def add(self, frame: Frame, stamp: Stamp) -> None:
-        """Say where a frame comes from, and hand it out."""
+    def place(self, frame: Frame, stamp: Stamp) -> None:
+        """Say in which files a frame begins and ends that began in an earlier one."""
         _, begin, end = stamp
-        offset = self.offset
-        if begin >= offset:
-            frame.file = frame.end_file = self.file
-            frame.position = begin - offset
-            frame.end_position = end - offset
-        else:
-            frame.file, frame.position = self._locate(begin)
-            frame.end_file, frame.end_position = self._locate(end - 1, 1)
-        self.count += 1
-        self.frames.append(frame)
+        frame.file, frame.position = self._locate(begin)
+        frame.end_file, frame.end_position = self._locate(end - 1, 1)
 
     def _locate(self, at: int, beyond: int = 0) -> tuple[str, int]:
         """File and position of a byte that may be in an earlier file."""

@@ -1,6 +1,6 @@
 """Writers that show a request together with its response: what the tree and the byte view share.
 
-Owns the waiting: a request is held back until its response comes, or it is clear that none will.
+Owns the block that stands for an exchange; what is shown of a frame is up to subclasses.
 """
 
 from __future__ import annotations
@@ -10,52 +10,36 @@ from typing import TextIO
 
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.exchanges.paired import WholePaired
 from kraftwire.decode.files.report import FileLine
-from kraftwire.decode.render.pending import Pending
 from kraftwire.decode.render.text import BOLD, RED, YELLOW, paint, utc_text
-from kraftwire.limits import RENDER_PENDING_BYTES_MAX
 from kraftwire.protocol.error_codes import error_name
 
 __all__ = ["ExchangeWriter"]
 
-# What a decoded request occupies beside its bytes.
-_OBJECT_BYTES = 2000
 _NS_PER_MS = 1_000_000
 
 
-class ExchangeWriter:
+class ExchangeWriter(WholePaired):
     """Writes a block per exchange; what stands below the block's head is up to subclasses."""
-
-    shows_exchanges = True
 
     def __init__(
         self, stream: TextIO, *, topics: TopicNames, is_coloured: bool = False,
         is_full: bool = False, is_live: bool = False, **_options: object,
     ) -> None:
         """Write to a stream. Shape: `is_full` cuts nothing off, `is_live` flushes each block."""
+        super().__init__()
         self._stream = stream
         self._topics = topics
         self._is_coloured = is_coloured
         self._is_full = is_full
         self._is_live = is_live
-        self._pending: Pending[DecodedFrame] = Pending(RENDER_PENDING_BYTES_MAX)
 
-    def frame(self, decoded: DecodedFrame) -> None:
-        """Hold a request back; write a response with its request."""
-        frame = decoded.frame
-        if not frame.is_request:
-            asked: DecodedFrame | None = None
-            if frame.request is not None:
-                asked = self._pending.take(frame.connection, frame.request)
-            for each in self._pending.skipped():
-                self._write(each, None)
-            self._write(asked, decoded)
-        elif frame.request is None or not frame.request.has_response:
-            self._write(decoded, None)
-        else:
-            weight = frame.size + _OBJECT_BYTES
-            for each in self._pending.add(frame.connection, frame.request, decoded, weight):
-                self._write(each, None)
+    def exchange(
+        self, asked: DecodedFrame | None, answered: DecodedFrame | None, _is_awaited: bool, /
+    ) -> None:
+        """Write a block."""
+        self._write(asked, answered)
 
     def file_line(self, line: FileLine) -> None:
         """Write a line of a file."""
@@ -65,8 +49,7 @@ class ExchangeWriter:
 
     def finish(self) -> None:
         """Write the requests that never got an answer."""
-        for each in self._pending.rest():
-            self._write(each, None)
+        super().finish()
         self._stream.flush()
 
     def frame_lines(self, decoded: DecodedFrame) -> Iterator[str]:

@@ -10,13 +10,13 @@ from typing import TextIO
 
 from kraftwire import messages
 from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.quick import quick_errors
 from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.exchanges.paired import QuickPaired
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.facts import request_facts, response_facts
 from kraftwire.decode.render.line_files import FileLines
-from kraftwire.decode.render.line_quick import quick_body, quick_errors
-from kraftwire.decode.render.pending import Pending
 from kraftwire.decode.render.text import BOLD, DIM, RED, YELLOW, paint, utc_text
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.wire.message import Message
@@ -45,10 +45,8 @@ _LINES_TOGETHER = 256
 _Asked = tuple[int, str, int, str, str]
 
 
-class LineWriter:
+class LineWriter(QuickPaired[_Asked]):
     """Writes lines to a stream; a request waits for its response to share one."""
-
-    shows_exchanges = True
 
     def __init__(
         self, stream: TextIO, *, topics: TopicNames, is_coloured: bool = False,
@@ -58,10 +56,10 @@ class LineWriter:
 
         Shape: `is_live` holds nothing back; lines have no use for other writers' options.
         """
+        super().__init__()
         self._stream = stream
         self._topics = topics
         self._is_coloured = is_coloured
-        self._pending: Pending[_Asked] = Pending()
         self._file_lines = FileLines()
         self._lines: list[str] = []
         self._is_live = is_live or stream.isatty()
@@ -71,29 +69,6 @@ class LineWriter:
         self._places: dict[tuple[str, int | None, int | None], str] = {}
         self._errors: dict[tuple[int, ...], str] = {}
 
-    def quick(self, frame: Frame) -> bool:
-        """Take a frame before anybody has decoded it; returns whether that was possible.
-
-        Shape: an ordinary frame, whose unknown tags and records nobody asks for, goes the short
-        way; all others have to come again through `frame`.
-        """
-        body = quick_body(frame)
-        if body is None:
-            return False
-        if frame.direction == "request":
-            self._ask(frame, body, "")
-        else:
-            self._answer(frame, body, quick_errors(body, frame.api_version or 0), "")
-        return True
-
-    def frame(self, decoded: DecodedFrame) -> None:
-        """Take note of a request, or write the line of a response and its request."""
-        findings = self._findings(decoded)
-        if decoded.frame.direction == "request":
-            self._ask(decoded.frame, decoded.body, findings)
-        else:
-            self._answer(decoded.frame, decoded.body, decoded.error_codes, findings)
-
     def file_line(self, line: FileLine) -> None:
         """Write a line of a file."""
         for each in self._file_lines.lines(line):
@@ -101,29 +76,32 @@ class LineWriter:
 
     def finish(self) -> None:
         """Write the requests that never got an answer, and all that is still held back."""
-        for each in self._pending.rest():
-            self._unanswered(each)
+        super().finish()
         self._flush()
 
-    def _ask(self, frame: Frame, body: Message | None, findings: str) -> None:
+    def ask(
+        self, frame: Frame, body: Message | None, decoded: DecodedFrame | None, /
+    ) -> _Asked:
+        """Take note of a request."""
+        findings = "" if decoded is None else self._findings(decoded)
         facts = findings
         if body is not None:
             facts = request_facts(body.API_KEY, body, self._topics) + findings
-        asked = (frame.time_ns, self._place(frame), frame.size, facts, frame.connection)
-        if frame.request is None or not frame.request.has_response:
-            self._write_request(asked, "")
-            return
-        for each in self._pending.add(frame.connection, frame.request, asked):
-            self._unanswered(each)
+        return frame.time_ns, self._place(frame), frame.size, facts, frame.connection
 
-    def _answer(
-        self, frame: Frame, body: Message | None, codes: list[int], findings: str
+    def answer(
+        self,
+        asked: _Asked | None,
+        frame: Frame,
+        body: Message | None,
+        decoded: DecodedFrame | None,
+        /,
     ) -> None:
-        asked = None
-        if frame.request is not None:
-            asked = self._pending.take(frame.connection, frame.request)
-            for each in self._pending.skipped():
-                self._unanswered(each)
+        """Write the line of a response and its request."""
+        if decoded is None:
+            codes, findings = quick_errors(body, frame.api_version or 0), ""
+        else:
+            codes, findings = decoded.error_codes, self._findings(decoded)
         facts = findings
         if body is not None:
             facts = response_facts(body.API_KEY, body, self._topics) + findings
@@ -142,8 +120,9 @@ class LineWriter:
         )
         self._put(f"{line} {facts}" if facts else line)
 
-    def _unanswered(self, asked: _Asked) -> None:
-        self._write_request(asked, " [no response]" if asked[-1] else "")
+    def unanswered(self, asked: _Asked, is_awaited: bool, /) -> None:
+        """Write the line of a request that stays alone."""
+        self._write_request(asked, " [no response]" if is_awaited and asked[-1] else "")
 
     def _write_request(self, asked: _Asked, remark: str) -> None:
         time_ns, place, size, facts, _ = asked

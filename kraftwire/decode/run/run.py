@@ -14,19 +14,14 @@ from typing import Protocol
 from kraftwire.decode.body.findings import LOSSES
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.records import Settings
+from kraftwire.decode.exchanges.paired import WholePaired
 from kraftwire.decode.files.report import ExitCode, FileLine, FileReport
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.framing.health import Health
 from kraftwire.decode.pairing.outbox import Ending
-from kraftwire.decode.render.pending import Pending
 from kraftwire.decode.run.filters import FrameFilter
-from kraftwire.limits import RENDER_PENDING_BYTES_MAX
 
 __all__ = ["Run", "Sink", "Totals"]
-
-
-# What a decoded frame occupies beside its bytes.
-_FRAME_BYTES = 2000
 
 
 class Sink(Protocol):
@@ -122,27 +117,15 @@ class Run:
 
     def _show_exchanges(self, frames: Iterable[Frame]) -> None:
         """Hold requests back: whether an exchange is wanted may depend on its response."""
-        held: Pending[DecodedFrame] = Pending(RENDER_PENDING_BYTES_MAX)
+        held = _Held(self._show_alone, self._show_exchange)
         for frame in frames:
-            decoded = self._decode(frame)
-            request = frame.request
-            if request is None or not request.has_response:
-                self._show_alone(decoded)
-            elif frame.is_request:
-                weight = frame.size + _FRAME_BYTES
-                for each in held.add(frame.connection, request, decoded, weight):
-                    self._show_alone(each)
-            else:
-                asked = held.take(frame.connection, request)
-                for each in held.skipped():
-                    self._show_alone(each)
-                if asked is None:
-                    self._show_alone(decoded)
-                elif self._filter.passes_exchange(asked, decoded):
-                    self._show(asked)
-                    self._show(decoded)
-        for each in held.rest():
-            self._show_alone(each)
+            held.frame(self._decode(frame))
+        held.finish()
+
+    def _show_exchange(self, asked: DecodedFrame, answered: DecodedFrame) -> None:
+        if self._filter.passes_exchange(asked, answered):
+            self._show(asked)
+            self._show(answered)
 
     def _decode(self, frame: Frame) -> DecodedFrame:
         number = self.totals.frames
@@ -168,3 +151,24 @@ class Run:
     def finish(self) -> None:
         """End the output. Order: once, whatever ended the run."""
         self._sink.finish()
+
+
+class _Held(WholePaired):
+    """Requests that wait until it is clear whether they are shown."""
+
+    def __init__(
+        self,
+        alone: Callable[[DecodedFrame], None],
+        both: Callable[[DecodedFrame, DecodedFrame], None],
+    ) -> None:
+        super().__init__()
+        self._alone = alone
+        self._both = both
+
+    def exchange(
+        self, asked: DecodedFrame | None, answered: DecodedFrame | None, _is_awaited: bool, /
+    ) -> None:
+        if asked is not None and answered is not None:
+            self._both(asked, answered)
+        elif (one := asked or answered) is not None:
+            self._alone(one)

@@ -12,11 +12,11 @@ from typing import Any
 
 from kraftwire.decode.body.findings import Finding
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.quick import quick_body
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.body.scan import records_fields, unknown_tags
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.render.line_quick import quick_body
 from kraftwire.records.decoded import family_of_topic
 from kraftwire.spark.captures.batches import FieldRecords, is_plain, read_records
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kraftwire.decode.body.quick import quick_errors
 from kraftwire.decode.body.scan import topics
+from kraftwire.decode.exchanges.wait import FETCH_APIS, wait_ms
 from kraftwire.decode.framing.frames import Request
-from kraftwire.decode.render.line_quick import quick_errors
-from kraftwire.decode.render.stats.fetch_wait import FETCH_APIS, wait_ms
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.spark.captures.bodies import Bodies, Read
 from kraftwire.spark.captures.findings import finding_cells

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.exchanges.paired import Paired
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine
+from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.pairing.outbox import Ending
-from kraftwire.decode.render.pending import Pending
 from kraftwire.decode.render.raft.forwarded import Api, request_inside, response_inside
 from kraftwire.decode.render.raft.json_form import story_to_json
 from kraftwire.decode.render.raft.sighting import QUORUM_APIS, Sighting
@@ -34,42 +35,52 @@ class _Asked:
     api: Api | None
 
 
-class RaftWriter:
+class RaftWriter(Paired[_Asked]):
     """Writes the story of a quorum as text."""
-
-    shows_exchanges = True
 
     def __init__(
         self, stream: TextIO, *, show_secrets: bool = False, **_options: object
     ) -> None:
         """Write to a stream. Shape: a story has no use for other writers' options."""
+        super().__init__()
         self._stream = stream
         self.timeline = Timeline(show_secrets=show_secrets)
-        self._pending: Pending[_Asked] = Pending()
 
     def frame(self, decoded: DecodedFrame) -> None:
-        """Take note of a frame."""
+        """Take note of a frame; bodies of other APIs are not decoded."""
         frame = decoded.frame
-        if frame.api_key is None or frame.correlation_id is None:
-            return
-        body = decoded.body if frame.api_key in QUORUM_APIS else None
-        seen = Sighting(
-            frame.time, frame.connection, frame.api_key, frame.is_request, body,
-            frame.correlation_id,
-        )
+        if frame.api_key is not None and frame.correlation_id is not None:
+            body = decoded.body if frame.api_key in QUORUM_APIS else None
+            self.take(frame, body, decoded)
+
+    def ask(
+        self, frame: Frame, body: Message | None, _decoded: DecodedFrame | None, /
+    ) -> _Asked | None:
+        """Take note of a request."""
+        seen = _sighting(frame, body)
         api = self._unwrap(seen)
-        if frame.is_request:
-            if seen.body is not None and frame.request is not None:
-                asked = _Asked(seen.body, frame.time, api)
-                self._pending.add(frame.connection, frame.request, asked)
-        elif frame.request is not None:
-            found = self._pending.take(frame.connection, frame.request)
-            self._pending.skipped()  # forget them
-            if found is not None:
-                seen.request, seen.asked = found.body, found.time
-                if isinstance(body, EnvelopeResponse) and found.api is not None:
-                    seen.body = response_inside(body, found.api)
         self.timeline.see(seen)
+        return None if seen.body is None else _Asked(seen.body, frame.time, api)
+
+    def answer(
+        self,
+        asked: _Asked | None,
+        frame: Frame,
+        body: Message | None,
+        _decoded: DecodedFrame | None,
+        /,
+    ) -> None:
+        """Take note of a response, and of its request again."""
+        seen = _sighting(frame, body)
+        self._unwrap(seen)
+        if asked is not None:
+            seen.request, seen.asked = asked.body, asked.time
+            if isinstance(body, EnvelopeResponse) and asked.api is not None:
+                seen.body = response_inside(body, asked.api)
+        self.timeline.see(seen)
+
+    def unanswered(self, asked: _Asked, _is_awaited: bool, /) -> None:
+        """A request without a response has told what it had to tell."""
 
     def _unwrap(self, seen: Sighting) -> Api | None:
         """Put what is in an envelope in its place; returns what that is."""
@@ -101,6 +112,13 @@ class RaftWriter:
         """Write the story."""
         write_story(self.timeline.story(), self._stream)
         self._stream.flush()
+
+
+def _sighting(frame: Frame, body: Message | None) -> Sighting:
+    return Sighting(
+        frame.time, frame.connection, frame.api_key or 0, frame.is_request, body,
+        frame.correlation_id or 0,
+    )
 
 
 class RaftJsonWriter(RaftWriter):

@@ -1,0 +1,151 @@
+"""The bodies of ordinary frames, decoded without a detour.
+
+Owns the short way from a frame to its body: whole frames of APIs and versions that the schemas
+know, with headers free of tagged fields. For everything else it has no answer, and the decoder that
+takes its time, remembers and explains is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from crc32c import crc32c
+
+from kraftwire import messages
+from kraftwire.decode.body.clues import needs_learning
+from kraftwire.decode.body.scan import error_codes
+from kraftwire.decode.framing.frames import Frame
+from kraftwire.errors import WireError
+from kraftwire.protocol.versions import (
+    API_VERSIONS_KEY,
+    request_header_version,
+    response_header_version,
+)
+from kraftwire.records.header import LENGTH_MIN, LOG_OVERHEAD, MAGIC, fields
+from kraftwire.wire.message import Message
+
+__all__ = ["quick_body", "quick_errors"]
+
+# Length, magic and CRC of a batch, whose CRC covers what follows.
+_BATCH = fields("batch_length", "magic", "crc")
+
+# Responses with records that only the long way looks into.
+_LONG_WAY = frozenset({"FetchSnapshotResponse", "ShareFetchResponse"})
+
+_CLIENT_ID = 8
+_NULL = 0xFFFF
+
+# (API key, version) -> class and whether the header ends with tagged fields; None: not this way.
+_Ways = dict[tuple[int | None, int | None], tuple[type[Message], bool] | None]
+_request_ways: _Ways = {}
+_response_ways: _Ways = {}
+
+
+def quick_body(frame: Frame) -> Message | None:
+    """The body of a frame; None if the frame is not ordinary."""
+    is_request = frame.direction == "request"
+    ways = _request_ways if is_request else _response_ways
+    key = frame.api_key, frame.api_version
+    if key in ways:
+        way = ways[key]
+    else:
+        way = ways[key] = _find_way(is_request, *key)
+    if way is None or frame.findings or frame.missing:
+        return None
+    cls, has_tags = way
+    data = frame.data
+    position = 4
+    try:
+        if is_request:
+            position = _CLIENT_ID + 2
+            size = data[_CLIENT_ID] << 8 | data[_CLIENT_ID + 1]
+            if size != _NULL:
+                position += size
+        if has_tags:
+            if data[position]:
+                return None
+            position += 1
+        body, end = cls.decode(data, frame.api_version or 0, position)
+    except (WireError, IndexError):
+        return None
+    if end != frame.size:
+        return None
+    records = _RECORDS.get(body.NAME)
+    return body if records is None or all(map(_is_sound, records(body))) else None
+
+
+def _is_sound(data: memoryview | bytes | None) -> bool:
+    """Whether records are batches of magic 2 with right CRCs, the last of them perhaps cut."""
+    position, end = 0, len(data or b"")
+    while data and end - position >= _BATCH.size:
+        length, magic, crc = _BATCH.unpack_from(data, position)
+        position, start = position + LOG_OVERHEAD + length, position + _BATCH.size
+        if magic != MAGIC or length < LENGTH_MIN:
+            return False
+        if position <= end and crc32c(data[start:position]) != crc:
+            return False
+    return True
+
+
+def _find_way(
+    is_request: bool, key: int | None, version: int | None
+) -> tuple[type[Message], bool] | None:
+    """Where to go; frames that tell something about others do not come this way."""
+    if key is None or version is None or needs_learning(key) or key == API_VERSIONS_KEY:
+        return None
+    low, high = messages.API_VERSIONS.get(key, (0, -1))
+    if not low <= version <= high:
+        return None
+    if not is_request:
+        if messages.response_class(key).NAME in _LONG_WAY:
+            return None
+        return messages.response_class(key), response_header_version(key, version) == 1
+    header_version = request_header_version(key, version)
+    return (messages.request_class(key), header_version == 2) if header_version else None
+
+
+def quick_errors(body: Any, version: int) -> list[int]:
+    """The error codes in a response other than 0, each once."""
+    special = _ERRORS.get(body.NAME)
+    return error_codes(body, version) if special is None else special(body)
+
+
+def _fetch_errors(body: Any) -> list[int]:
+    codes = [body.error_code] if body.error_code else []
+    for topic in body.responses:
+        for partition in topic.partitions:
+            if partition.error_code and partition.error_code not in codes:
+                codes.append(partition.error_code)
+    return codes
+
+
+def _produce_errors(body: Any) -> list[int]:
+    codes: list[int] = []
+    for topic in body.responses:
+        for partition in topic.partition_responses:
+            if partition.error_code and partition.error_code not in codes:
+                codes.append(partition.error_code)
+    return codes
+
+
+# The two APIs that most frames belong to.
+_ERRORS: dict[str, Callable[[Any], list[int]]] = {
+    "FetchResponse": _fetch_errors,
+    "ProduceResponse": _produce_errors,
+}
+
+
+def _fetched(body: Any) -> Iterator[memoryview | bytes | None]:
+    return (p.records for topic in body.responses for p in topic.partitions)
+
+
+def _produced(body: Any) -> Iterator[memoryview | bytes | None]:
+    return (p.records for topic in body.topic_data for p in topic.partition_data)
+
+
+# Where the records of a body are.
+_RECORDS: dict[str, Callable[[Any], Iterator[memoryview | bytes | None]]] = {
+    "FetchResponse": _fetched,
+    "ProduceRequest": _produced,
+}

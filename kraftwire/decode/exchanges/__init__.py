@@ -1,0 +1,1 @@
+"""Requests together with their responses; see README.md."""

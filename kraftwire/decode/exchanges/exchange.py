@@ -1,0 +1,153 @@
+"""Exchanges of captures: a request with its response, and what follows from both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.records import Settings
+from kraftwire.decode.exchanges.paired import WholePaired
+from kraftwire.decode.exchanges.wait import FETCH_APIS, wait_ms
+from kraftwire.decode.framing.frames import Frame
+from kraftwire.protocol.error_codes import error_name
+from kraftwire.wire.message import Message
+
+__all__ = ["Exchange", "exchanges"]
+
+_NS_PER_MS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request with its response; one of the two may be missing.
+
+    Shape: `is_awaited` tells that a response should have come. Bodies are read the short way where
+    that is possible, and on first use.
+    """
+
+    request: DecodedFrame | None
+    response: DecodedFrame | None
+    is_awaited: bool = True
+
+    @property
+    def first(self) -> DecodedFrame:
+        """The request, or the response of one that is not in the capture."""
+        first = self.request or self.response
+        assert first is not None
+        return first
+
+    @property
+    def connection(self) -> str:
+        """Both ends: "client:port-server:port"."""
+        return self.first.frame.connection
+
+    @property
+    def api_key(self) -> int | None:
+        """Key of the API; None if it is not known."""
+        return self.first.frame.api_key
+
+    @property
+    def api_name(self) -> str | None:
+        """Name of the API without Request or Response; None if it is not known."""
+        return self.first.api_name
+
+    @property
+    def api_version(self) -> int | None:
+        """Version of the request; None if it is not known."""
+        return self.first.frame.api_version
+
+    @property
+    def correlation_id(self) -> int | None:
+        """The id that both carry; None for bare SASL tokens."""
+        return self.first.frame.correlation_id
+
+    @property
+    def client_id(self) -> str | None:
+        """The client id of the request."""
+        return self.first.client_id
+
+    @property
+    def request_body(self) -> Message | None:
+        """The body of the request, None if it could not be decoded as a whole."""
+        return None if self.request is None else self.request.quick_body
+
+    @property
+    def response_body(self) -> Message | None:
+        """The body of the response, None if it could not be decoded as a whole."""
+        return None if self.response is None else self.response.quick_body
+
+    @property
+    def latency_ms(self) -> float | None:
+        """Milliseconds between the last packets of both; None unless both are whole."""
+        return None if self.response is None else self.response.frame.latency_ms
+
+    @property
+    def wait_ms(self) -> float | None:
+        """Milliseconds of the latency for which a Fetch waited for records; 0 for other requests.
+
+        Shape: None where it is not known.
+        """
+        return self._split()[0]
+
+    @property
+    def service_ms(self) -> float | None:
+        """Milliseconds of the latency that were the server's work; None where it is not known."""
+        return self._split()[1]
+
+    def _split(self) -> tuple[float | None, float | None]:
+        latency = self.latency_ms
+        if latency is None or self.request is None:
+            return None, None
+        latency = max(latency, 0.0)
+        if self.api_key not in FETCH_APIS:
+            return 0.0, latency
+        asked, answered = self.request_body, self.response_body
+        if asked is None or answered is None:
+            return None, None
+        asked_ms = self.request.frame.time_ns / _NS_PER_MS
+        wait, is_known = wait_ms(asked, answered, asked_ms=asked_ms, latency_ms=latency)
+        return wait, latency - wait if is_known else None
+
+    @property
+    def error_codes(self) -> list[int]:
+        """Error codes in the response other than 0, each once."""
+        return [] if self.response is None else self.response.quick_error_codes
+
+    @property
+    def error_names(self) -> list[str]:
+        """The names of the error codes."""
+        return [error_name(code) for code in self.error_codes]
+
+
+def exchanges(
+    frames: Iterable[Frame | DecodedFrame], decoder: FrameDecoder | None = None
+) -> Iterator[Exchange]:
+    """The exchanges of frames, in the order in which they are complete.
+
+    Shape: frames come in the order of a capture. `decoder` decodes those that nobody has decoded
+    yet, by default with records in full and secrets hidden. Requests that wait for responses share
+    a budget of memory; whatever waits longest is handed out alone when it is used up.
+    """
+    decode = (decoder or FrameDecoder(Settings())).decode
+    pairs = _Pairs()
+    for frame in frames:
+        pairs.frame(decode(frame) if isinstance(frame, Frame) else frame)
+        if pairs.found:
+            yield from pairs.found
+            pairs.found.clear()
+    pairs.finish()
+    yield from pairs.found
+
+
+class _Pairs(WholePaired):
+    """Collects exchanges in `found`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Exchange] = []
+
+    def exchange(
+        self, asked: DecodedFrame | None, answered: DecodedFrame | None, is_awaited: bool, /
+    ) -> None:
+        self.found.append(Exchange(asked, answered, is_awaited))

@@ -1,0 +1,101 @@
+"""Requests with their responses: pairs, requests that stay alone, latency, wait and errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.records import Settings
+from kraftwire.decode.exchanges.exchange import Exchange, exchanges
+from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.messages.fetch_request import FetchRequest
+from kraftwire.messages.fetch_response import FetchResponse
+from kraftwire.messages.vote_request import VoteRequest
+from kraftwire.messages.vote_response import VoteResponse
+from tests.support.captures import GOLDEN, decoded_frames, golden
+from tests.support.frames_made import FrameMaker
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_exchanges_hold_every_frame_once(name: str) -> None:
+    """Whoever counts exchanges must not count a frame twice, or miss one."""
+    frames = list(Capture(golden(name)))
+    found = list(exchanges(frames))
+    held = [side.frame for each in found for side in (each.request, each.response) if side]
+    assert sorted(map(id, held)) == sorted(map(id, frames))
+    for each in found:
+        if each.request is not None and each.response is not None:
+            assert each.request.frame.request is each.response.frame.request
+            assert each.latency_ms == each.response.frame.latency_ms
+            span = each.response.frame.time_ns - each.request.frame.time_ns
+            assert each.latency_ms == span / 1e6
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_short_way_tells_what_the_long_one_does(name: str) -> None:
+    """Errors and bodies do not depend on how they were read."""
+    decoded = {id(each.frame): each for each in decoded_frames(golden(name))}
+    by_place = {(d.frame.connection, d.frame.direction, d.frame.position, d.frame.correlation_id): d
+                for d in decoded.values()}
+    for exchange in exchanges(Capture(golden(name))):
+        for side in (exchange.request, exchange.response):
+            if side is None:
+                continue
+            f = side.frame
+            other = by_place[f.connection, f.direction, f.position, f.correlation_id]
+            assert side.quick_body == other.body
+            if not f.is_request:
+                assert exchange.error_codes == other.error_codes
+                assert exchange.error_names == other.error_names
+
+
+def _decoded(*frames: object) -> list[DecodedFrame]:
+    decoder = FrameDecoder(Settings())
+    return [decoder.decode(frame) for frame in frames]  # type: ignore[arg-type]
+
+
+def test_a_request_before_an_answered_one_stays_alone() -> None:
+    """Servers answer in order, so nobody need wait for the end of the capture."""
+    maker = FrameMaker()
+    lost = maker.request(VoteRequest(), 2)
+    asked = maker.request(VoteRequest(), 2)
+    answered = maker.response(VoteResponse())
+    late = maker.request(VoteRequest(), 2)
+    found: list[Exchange] = list(exchanges([lost, asked, answered, late]))
+    shown = [(each.request and each.request.frame, each.response and each.response.frame)
+             for each in found]
+    assert shown == [(lost, None), (asked, answered), (late, None)]
+    assert all(each.is_awaited for each in found)
+    assert found[0].latency_ms is None
+    assert (found[0].wait_ms, found[0].service_ms) == (None, None)
+
+
+def test_a_request_that_wants_no_response_is_told_at_once() -> None:
+    """A Produce with acks 0 is complete when it is sent."""
+    maker = FrameMaker()
+    frame = maker.request(VoteRequest(), 2)
+    assert frame.request is not None
+    frame.request.has_response = False
+    (found,) = exchanges([frame])
+    assert not found.is_awaited
+    assert found.first.frame is frame
+
+
+def test_a_parked_fetch_waits_and_works_apart() -> None:
+    """Latency of a Fetch without records is patience, not work."""
+    maker = FrameMaker()
+    asked = maker.request(FetchRequest(max_wait_ms=500), 12)
+    answered = maker.response(FetchResponse(), latency_ns=500_000_000)
+    (found,) = exchanges(_decoded(asked, answered))
+    assert (found.latency_ms, found.wait_ms, found.service_ms) == (500.0, 500.0, None)
+    assert (found.api_name, found.api_version, found.client_id) == ("Fetch", 12, "tester")
+
+
+def test_other_requests_do_not_wait() -> None:
+    """All of a Vote's latency is the server's."""
+    maker = FrameMaker()
+    asked = maker.request(VoteRequest(), 2)
+    answered = maker.response(VoteResponse(error_code=41), latency_ns=3_000_000)
+    (found,) = exchanges([asked, answered])
+    assert (found.wait_ms, found.service_ms) == (0.0, 3.0)
+    assert found.error_names == ["NOT_CONTROLLER"]
