@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +25,10 @@ if TYPE_CHECKING:
 
 # A record every so often, without anybody doing anything.
 LIVELY = {"metadata.max.idle.interval.ms": 100}
-# Snapshots after a few records, and segments that are soon deleted.
+# Snapshots after a few records, and small segments.
 FORGETFUL = {
     "metadata.max.idle.interval.ms": 150,
     "metadata.log.max.record.bytes.between.snapshots": 400,
-    "metadata.max.retention.bytes": 2500,
     "internal.metadata.log.segment.bytes": 600,
 }
 PATIENCE_S = 30
@@ -46,11 +46,24 @@ def forgetful() -> Iterator[Quorum]:
     """A quorum of one whose log does not begin at 0 any more."""
     with quorum(nodes=1, properties=FORGETFUL) as nodes:
         deadline = time.monotonic() + PATIENCE_S
-        admin = nodes.admin()
-        while admin.describe_log(admin.describe_quorum()).start_offset < 2:
-            assert time.monotonic() < deadline, "the log keeps its beginning"
-            time.sleep(0.05)
+        while not covered(nodes.data_folder(1)):
+            assert time.monotonic() < deadline, "no snapshot covers a segment in time"
+            time.sleep(0.1)
+        nodes.stop(1)
+        # As retention would, which looks once a minute.
+        for segment in covered(nodes.data_folder(1)):
+            segment.unlink()
+        nodes.start(1)
         yield nodes
+
+
+def covered(folder: Path) -> list[Path]:
+    """Segments that a snapshot stands for, all but the last."""
+    (log,) = folder.rglob("__cluster_metadata-0")
+    segments = sorted(log.glob("*.log"))
+    ends = [int(path.name[:20]) for path in log.glob("*.checkpoint")]
+    pairs = pairwise(segments)
+    return [one for one, following in pairs if int(following.stem) <= max(ends, default=0)]
 
 
 def source(nodes: Quorum, **options: str) -> MetadataSource:
@@ -151,6 +164,7 @@ def test_a_snapshot_comes_before_a_log_that_lacks_its_beginning(forgetful: Quoru
     end = reached["snapshotEndOffset"]
     assert logged == list(range(end, reached["nextOffset"]))
     assert any(row["type"] == "SnapshotFooterRecord" for row in first)
+    grown(forgetful, reached["nextOffset"] + 1)
     following = reader.latestOffset(reached, ReadMaxRows(1))
     assert set(following) == {"epoch", "nextOffset"}
 
