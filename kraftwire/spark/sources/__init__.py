@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftwire.spark.sources.log import LogSource
+from kraftwire.spark.sources.metadata import MetadataSource
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
 
 __all__ = ["SOURCES"]
 
-SOURCES: tuple[type[DataSource], ...] = (LogSource,)
+SOURCES: tuple[type[DataSource], ...] = (LogSource, MetadataSource)

@@ -53,7 +53,7 @@ def expected(facts: StructFacts, data: Any, version: int) -> Any:
 
 
 def value_of(field: FieldFacts, data: dict[str, Any], version: int) -> Any:
-    """A field's value. Its JSON lacks tags at their default; a struct that it lacks is null."""
+    """A field's value; a tag at its default is not in the JSON, a struct then is null."""
     if field.name not in data and field.struct and not field.is_array:
         return None
     value = data.get(field.name, field.default)

@@ -1,0 +1,7 @@
+"""The metadata log of a live quorum, read from outside; see README.md."""
+
+from __future__ import annotations
+
+from kraftwire.spark.quorum.reader import LogMovedError, Position, QuorumReader, SnapshotId
+
+__all__ = ["LogMovedError", "Position", "QuorumReader", "SnapshotId"]

@@ -1,0 +1,199 @@
+"""`format("kraft-metadata")`: the metadata log of a live quorum, as a table and as a stream.
+
+An offset of the stream is ``{epoch, nextOffset}``: where reading goes on, and the epoch of the
+record before. That of the first batch also names the snapshot that it began with, so that the
+batch can be made again after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from kraftwire.errors import UsageError
+from kraftwire.spark.quorum.reader import LogMovedError, Position, QuorumReader, SnapshotId
+from kraftwire.spark.quorum.rows import log_rows, snapshot_rows
+from kraftwire.spark.tables import TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+__all__ = ["MetadataSource"]
+
+Offset = dict[str, int]
+
+_STARTS = ("earliest", "latest")
+
+# Keys of the first offset that is reached, where a snapshot comes before the log.
+_SNAPSHOT_END, _SNAPSHOT_EPOCH = "snapshotEndOffset", "snapshotEpoch"
+
+
+class _LogPartition(InputPartition):
+    """Records of the log, after those of a snapshot if there is one."""
+
+    def __init__(self, start: Position, end: Position, snapshot: SnapshotId | None) -> None:
+        super().__init__((start, end, snapshot))
+        self.start = start
+        self.end = end
+        self.snapshot = snapshot
+
+
+class MetadataSource(DataSource):
+    """A live metadata log; the README of this folder has the options."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name for `format`."""
+        return "kraft-metadata"
+
+    def schema(self) -> StructType:
+        """The columns of `metadata_records`."""
+        return TABLES["metadata_records"].spark
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader of what is committed now."""
+        return _BatchReader(self.options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """A reader of what is and will be committed."""
+        return _StreamReader(self.options, schema)
+
+
+class _Rows:
+    """How a task reads, for both readers; holds nothing that cannot be pickled."""
+
+    def __init__(self, options: Any, schema: StructType) -> None:
+        self._bootstrap = options.get("bootstrapControllers")
+        if not self._bootstrap:
+            raise UsageError("kraft-metadata needs the option bootstrapControllers: host:port,...")
+        self._schema = schema
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The rows of a task, as Arrow batches."""
+        assert isinstance(partition, _LogPartition)
+        target = to_arrow_schema(self._schema, timezone="UTC")
+        with QuorumReader(self._bootstrap) as reader:
+            if partition.snapshot is not None:
+                for table in snapshot_rows(reader, partition.snapshot):
+                    yield from table.select(target.names).cast(target).to_batches()
+            for table in log_rows(reader, partition.start, partition.end):
+                yield from table.select(target.names).cast(target).to_batches()
+
+
+class _BatchReader(_Rows, DataSourceReader):
+    """The newest snapshot, where the log does not begin at 0, and the log up to its end."""
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One task: a log has an order."""
+        with QuorumReader(self._bootstrap) as reader:
+            start, snapshot = reader.begin()
+            end = max(reader.high_watermark(start), start.next_offset)
+            return [_LogPartition(start, Position(reader.epoch_before(end), end), snapshot)]
+
+
+class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Follows the high watermark."""
+
+    def __init__(self, options: Any, schema: StructType) -> None:
+        super().__init__(options, schema)
+        self._start = options.get("startingOffsets", _STARTS[0])
+        if self._start not in _STARTS:
+            raise UsageError(
+                f"option startingOffsets: expected one of {', '.join(_STARTS)}, "
+                f"found {self._start!r}"
+            )
+        most = options.get("maxOffsetsPerTrigger")
+        self._offsets_max = None if most is None else int(most)
+        if self._offsets_max is not None and self._offsets_max < 1:
+            raise UsageError(f"option maxOffsetsPerTrigger: expected 1 or more, found {most}")
+        self._target: int | None = None
+
+    def initialOffset(self) -> Offset:
+        """Offset 0, or the high watermark."""
+        if self._start == "earliest":
+            return _offset(Position(0, 0))
+        with QuorumReader(self._bootstrap) as reader:
+            start, _ = reader.begin()
+            end = max(reader.high_watermark(start), start.next_offset)
+            return _offset(Position(reader.epoch_before(end), end))
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """`maxOffsetsPerTrigger`, or no limit."""
+        if self._offsets_max is None:
+            return ReadAllAvailable()
+        return ReadMaxRows(self._offsets_max)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Note where the log ends now."""
+        with QuorumReader(self._bootstrap) as reader:
+            start, _ = reader.begin()
+            self._target = max(reader.high_watermark(start), start.next_offset)
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        """The high watermark, or as far as the limit lets.
+
+        Raises: LogMovedError if the log was truncated or begins after `start` now.
+        """
+        position, snapshot = _position(start), None
+        with QuorumReader(self._bootstrap) as reader:
+            if position.next_offset == 0:
+                # Where the log does not begin at 0, its newest snapshot stands for what is gone.
+                position, snapshot = reader.begin()
+            end = reader.high_watermark(position)
+            if self._target is not None:
+                end = min(end, self._target)
+            if isinstance(limit, ReadMaxRows):
+                end = min(end, position.next_offset + limit.max_rows)
+            end = max(end, position.next_offset)
+            if end == start["nextOffset"]:
+                return start
+            reached = _offset(Position(reader.epoch_before(end), end))
+        if snapshot is not None:
+            reached |= {_SNAPSHOT_END: snapshot.end_offset, _SNAPSHOT_EPOCH: snapshot.epoch}
+        return reached
+
+    def reportLatestOffset(self) -> Offset | None:
+        """Nothing: every trigger asks anyway."""
+        return None
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """One task for what lies between two offsets."""
+        first, snapshot = _position(start), None
+        if first.next_offset == 0 and _SNAPSHOT_END in end:
+            snapshot = SnapshotId(end[_SNAPSHOT_END], end[_SNAPSHOT_EPOCH])
+            first = Position(snapshot.epoch, snapshot.end_offset)
+        last = _position(end)
+        if last.next_offset < first.next_offset:
+            raise LogMovedError(
+                f"asked to go back from offset {first.next_offset} to {last.next_offset}",
+                file="__cluster_metadata",
+            )
+        return [_LogPartition(first, last, snapshot)]
+
+    def commit(self, end: Offset) -> None:
+        """Nothing is kept for what was not read."""
+
+    def stop(self) -> None:
+        """No connection outlives a call."""
+
+
+def _offset(position: Position) -> Offset:
+    return {"epoch": position.epoch, "nextOffset": position.next_offset}
+
+
+def _position(offset: Offset) -> Position:
+    return Position(offset["epoch"], offset["nextOffset"])
