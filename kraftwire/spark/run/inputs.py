@@ -34,7 +34,7 @@ class InputFile:
 
 
 def find_inputs(
-    names: Iterable[str], tell: Callable[[str], None], avoid: Path
+    names: Iterable[str], tell: Callable[[str], None], avoid: Path | None
 ) -> Iterator[InputFile]:
     """The files under some paths, globs and folders, each once.
 
@@ -42,7 +42,7 @@ def find_inputs(
     go, are no inputs.
     """
     seen: set[str] = set()
-    shunned = avoid.resolve()
+    shunned = None if avoid is None else avoid.resolve()
     for path in walk(_expanded(names), lambda error: tell(str(error))):
         if shunned in path.resolve().parents or str(path) in seen:
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraftwire.spark.sources.capture import CaptureSource
 from kraftwire.spark.sources.log import LogSource
 
 if TYPE_CHECKING:
@@ -11,4 +12,4 @@ if TYPE_CHECKING:
 
 __all__ = ["SOURCES"]
 
-SOURCES: tuple[type[DataSource], ...] = (LogSource,)
+SOURCES: tuple[type[DataSource], ...] = (CaptureSource, LogSource)
