@@ -23,6 +23,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "kraftwire.cli.perf:perf",
         "Measure a quorum under load: the raft test server, one node or several.",
     ),
+    "pipeline": (
+        "kraftwire.cli.pipeline:pipeline",
+        "Turn captures and log directories into tables and a report, on Spark.",
+    ),
     "quorum": (
         "kraftwire.cli.quorum:quorum",
         "Describe and watch the metadata quorum, add and remove controllers.",

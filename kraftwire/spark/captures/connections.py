@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from kraftwire.decode.framing.health import Health
@@ -9,7 +10,7 @@ from kraftwire.decode.pairing.recognise import end_name
 from kraftwire.spark.captures.index import Talk
 from kraftwire.spark.captures.place import ends, micros
 
-__all__ = ["Connection", "connection_cells"]
+__all__ = ["Connection", "connection_cells", "may_be_called"]
 
 
 class Connection:
@@ -55,6 +56,14 @@ def _name(talk: Talk) -> str:
     if is_first is None:
         is_first = key[-4:-2] >= key[-2:]
     return f"{first}-{second}" if is_first else f"{second}-{first}"
+
+
+def may_be_called(talk: Talk, names: Collection[str]) -> bool:
+    """Whether a connection has one of some names, whoever of both ends is the client."""
+    size = (len(talk.key) - 4) // 2
+    first = end_name(talk.key[:size], talk.key[-4:-2])
+    second = end_name(talk.key[size : 2 * size], talk.key[-2:])
+    return f"{first}-{second}" in names or f"{second}-{first}" in names
 
 
 def connection_cells(about: Connection, path: str, position: int) -> tuple[Any, ...]:

@@ -8,9 +8,10 @@ in a file plus the sizes of all files before.
 from __future__ import annotations
 
 import io
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kraftwire.decode.capture.source import CaptureSource
 from kraftwire.spark.captures.connections import Connection
@@ -91,6 +92,21 @@ class Series:
         """The file of a position in the series, and the position in it."""
         which = bisect_right(self.offsets, position) - 1
         return self.files[which], position - self.offsets[which]
+
+    def only(self, wanted: Sequence[int]) -> tuple[FileIndex, ...]:
+        """The indexes of the files with the packets of some connections alone."""
+        chosen = set(wanted)
+        made = []
+        for which, file in enumerate(self.files):
+            local = self.numbers[which]
+            part = replace(file, numbers=array("I"), starts=array("Q"), sizes=array("I"))
+            for number, start, size in zip(file.numbers, file.starts, file.sizes, strict=True):
+                if number == SHARED or local[number] in chosen:
+                    part.numbers.append(number)
+                    part.starts.append(start)
+                    part.sizes.append(size)
+            made.append(part)
+        return tuple(made)
 
     def read(self, wanted: Sequence[int]) -> dict[int, list[Piece]]:
         """The pieces of connections, by their numbers; each begins with the headers of a file."""

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from kraftwire import messages
+from kraftwire.decode.body.clues import needs_learning
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.decode.pairing.outbox import Ending
@@ -109,6 +110,8 @@ class _Pass:
         for frame in capture:
             if selection.is_all or selection.passes(frame):
                 self._frame(self._bodies.read(self._placed(frame)))
+            elif needs_learning(frame.api_key):
+                self._bodies.read(frame)
         for exchange in self._exchanges.rest():
             self._exchange(exchange)
         about = self._about

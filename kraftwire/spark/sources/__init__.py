@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraftwire.spark.sources.capture import CaptureSource
 from kraftwire.spark.sources.log import LogSource
 from kraftwire.spark.sources.metadata import MetadataSource
 
@@ -12,4 +13,4 @@ if TYPE_CHECKING:
 
 __all__ = ["SOURCES"]
 
-SOURCES: tuple[type[DataSource], ...] = (LogSource, MetadataSource)
+SOURCES: tuple[type[DataSource], ...] = (CaptureSource, LogSource, MetadataSource)

@@ -1,0 +1,173 @@
+"""`kraftwire pipeline`: captures and log directories into tables and a report, on Spark.
+
+Owns the arguments and what is said on the way. What is done is the business of `kraftwire.spark`,
+whose libraries are loaded by the commands that need them alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kraftwire import messages
+from kraftwire.cli.tables import heading, paragraph, show, table
+from kraftwire.decode.run.filters import parse_time
+from kraftwire.errors import UsageError
+
+if TYPE_CHECKING:
+    from kraftwire.spark.run import Outcome
+
+__all__ = ["pipeline"]
+
+_CONTEXT = {"help_option_names": ["-h", "--help"]}
+_FAILED = 1
+
+
+@click.group(context_settings=_CONTEXT)
+def pipeline() -> None:
+    """Turn captures and log directories into tables and a report, on Spark.
+
+    Needs the extra kraftwire[spark] and Java 17.
+
+    \b
+      kraftwire pipeline run captures/ logs/ --out tables
+      kraftwire pipeline run captures/ --out tables --resume
+      kraftwire pipeline tables
+    """
+
+
+@pipeline.command(context_settings=_CONTEXT)
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for tables.")
+@click.option("--master", default="local[*]", show_default=True, help="Master URL of Spark.")
+@click.option("--since", metavar="TIME", help="Frames: ISO 8601 (UTC) or seconds since the epoch.")
+@click.option("--until", metavar="TIME", help="As --since; frames before this time.")
+@click.option("--api", multiple=True, metavar="NAME", help="Frames of these APIs; repeatable.")
+@click.option("--tag", multiple=True, metavar="KEY=VALUE", help="Kept in the manifest.")
+@click.option("--resume", is_flag=True, help="Go on, or add new files to the tables.")
+@click.option("--records", is_flag=True, help="The table records too, of log files.")
+@click.option("--csv", "as_csv", is_flag=True, help="Tables as CSV too, in csv/.")
+@click.option("--jsonl", "as_jsonl", is_flag=True, help="Tables as JSON lines too, in jsonl/.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
+def run(inputs: tuple[str, ...], **options: Any) -> int:
+    """Read captures and log files into the tables of a folder.
+
+    INPUT is a capture, a file of a log directory, a folder of such or a glob. Everything is
+    decoded once; a run that was killed goes on with --resume. Captures in one folder whose names
+    differ in numbers alone, and whose times follow each other, are read as one.
+
+    \b
+    Exit code: 0 if every byte is accounted for, 1 if not or if the run failed, 2 for wrong usage.
+    """
+    _check_installed()
+    from kraftwire.cli.pipeline_progress import Progress
+    from kraftwire.spark.captures.selection import Selection
+    from kraftwire.spark.run import OnSpark, RunOptions
+    from kraftwire.spark.run import run as run_pipeline
+    from kraftwire.spark.session import local_session
+
+    apis = frozenset(map(_api, options["api"])) or None
+    selection = Selection(_time(options["since"]), _time(options["until"]), apis)
+    tags = tuple(map(_tag, options["tag"]))
+    chosen = RunOptions(options["out"], selection, options["records"], tags)
+    spark = local_session(options["master"], {"spark.ui.showConsoleProgress": "false"})
+    try:
+        with Progress(chosen.folder, is_wanted=not options["quiet"]) as progress:
+            outcome = run_pipeline(
+                inputs, chosen, OnSpark(spark),
+                resume=options["resume"], tell=_say, begin=progress.begin,
+            )  # fmt: skip
+    finally:
+        spark.stop()
+    _export(chosen.folder, options)
+    if not options["quiet"]:
+        show(_summary(chosen.folder, outcome))
+    for wrong in outcome.unbalanced:
+        _say(f"bytes are not accounted for: {wrong}")
+    return _FAILED if outcome.unbalanced else 0
+
+
+@pipeline.command(context_settings=_CONTEXT)
+@click.argument("names", nargs=-1, metavar="[NAME...]")
+def tables(names: tuple[str, ...]) -> None:
+    """Say what the tables hold, column by column."""
+    if find_spec("pyarrow") is None:
+        raise click.ClickException("pyarrow is not installed: pip install 'kraftwire[spark]'")
+    from kraftwire.spark.tables import TABLES
+
+    unknown = set(names) - set(TABLES)
+    if unknown:
+        raise UsageError(f"there is no table {', '.join(sorted(unknown))}")
+    lines: list[str] = []
+    for name, each in TABLES.items():
+        if not names or name in names:
+            rows = [(column.name, column.type, column.about) for column in each.columns]
+            lines += [heading(name), *paragraph(each.about), *table(("COLUMN", "TYPE", ""), rows)]
+            lines.append("")
+    show(lines[:-1])
+
+
+def _check_installed() -> None:
+    """Raises: ClickException where Spark cannot be started, with what to do about it."""
+    missing = [name for name in ("pyspark", "pyarrow", "numpy") if find_spec(name) is None]
+    if missing:
+        names = ", ".join(missing)
+        raise click.ClickException(f"{names} not installed: pip install 'kraftwire[spark]'")
+    home = os.environ.get("JAVA_HOME")
+    has_java = (Path(home) / "bin" / "java").exists() if home else shutil.which("java")
+    if not has_java:
+        raise click.ClickException("there is no Java: install Java 17, or set JAVA_HOME")
+
+
+def _time(text: str | None) -> int | None:
+    return None if text is None else parse_time(text)
+
+
+def _api(text: str) -> int:
+    """The key of an API. Raises: UsageError if there is none."""
+    by_name = {name.lower(): key for key, name in messages.API_NAMES.items()}
+    key = int(text) if text.isdecimal() else by_name.get(text.lower())
+    if key not in messages.API_NAMES:
+        raise UsageError(f"there is no API {text!r}")
+    return int(key)
+
+
+def _tag(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not key or not sign:
+        raise UsageError(f"a tag is KEY=VALUE, not {text!r}")
+    return key, value
+
+
+def _export(folder: Path, options: dict[str, Any]) -> None:
+    from kraftwire.spark.run.export import export
+
+    for name in ("csv", "jsonl"):
+        if options[f"as_{name}"]:
+            export(folder, name)
+
+
+def _summary(folder: Path, outcome: Outcome) -> list[str]:
+    """What was read, what the tables have, and what to look at first."""
+    from kraftwire.spark.run.attention import attention
+
+    rate = outcome.size / 1e6 / max(outcome.seconds, 0.001)
+    read = f"{outcome.files:,} files, {outcome.size / 1e6:,.1f} MB in {outcome.seconds:,.1f} s"
+    known = f"; {outcome.known:,} files were known" if outcome.known else ""
+    rows = [(name, f"{count:,}", "") for name, count in outcome.rows.items()]
+    lines = [f"{read} ({rate:,.1f} MB/s){known}", ""]
+    lines += table(("TABLE", "ROWS", ""), rows, right=[1])
+    first = attention(folder)
+    lines += ["", heading("Look at first"), *(first or ["nothing stands out"])]
+    return lines
+
+
+def _say(text: object) -> None:
+    """One line on standard error."""
+    print(f"kraftwire: {text}", file=sys.stderr)

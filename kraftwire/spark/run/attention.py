@@ -1,0 +1,60 @@
+"""What a reader of the tables should look at first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+
+__all__ = ["attention"]
+
+_LINES_MAX = 10
+_SEVERITIES = ("error", "warning", "info")
+
+
+def attention(folder: Path) -> list[str]:
+    """A few lines, the worst first; none where nothing stands out."""
+    lines = [*_anomalies(folder), *_bad_input(folder), *_errors(folder)]
+    return lines[:_LINES_MAX]
+
+
+def _rows(folder: Path, table: str, columns: list[str]) -> list[dict[str, Any]]:
+    """Some columns of a table, without rows if it is not there."""
+    path = folder / table
+    if not any(path.glob("*.parquet")):
+        return []
+    rows: list[dict[str, Any]] = ds.dataset(path).to_table(columns=columns).to_pylist()
+    return rows
+
+
+def _anomalies(folder: Path) -> list[str]:
+    rows = _rows(folder, "anomalies", ["rule", "severity", "node", "detail", "time"])
+    order = {name: at for at, name in enumerate(_SEVERITIES)}
+    rows.sort(key=lambda row: (order.get(row["severity"], 9), str(row["time"])))
+    counts = Counter((row["severity"], row["rule"]) for row in rows)
+    lines = []
+    for row in rows:
+        count = counts.pop((row["severity"], row["rule"]), 0)
+        if count:
+            more = f" ({count:,} times)" if count > 1 else ""
+            lines.append(f"{row['severity']}: {row['rule']}{more}: {row['detail']}")
+    return lines
+
+
+def _bad_input(folder: Path) -> list[str]:
+    counts = Counter(row["id"] for row in _rows(folder, "bad_input", ["id"]))
+    return [f"bad input: {id}, {count:,} rows" for id, count in counts.most_common(3)]
+
+
+def _errors(folder: Path) -> list[str]:
+    import pyarrow.compute as pc
+
+    path = folder / "exchanges"
+    if not any(path.glob("*.parquet")):
+        return []
+    errors = ds.dataset(path).to_table(columns=["errors"])["errors"]
+    counts = pc.value_counts(pc.list_flatten(errors)).to_pylist()
+    counts.sort(key=lambda each: -each["counts"])
+    return [f"answers with {each['values']}: {each['counts']:,}" for each in counts[:3]]

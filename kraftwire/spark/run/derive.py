@@ -1,0 +1,57 @@
+"""The derived tables: stages over the tables in a folder, each written aside and renamed."""
+
+from __future__ import annotations
+
+import shutil
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kraftwire.spark.tables import TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["derive", "read_table"]
+
+_STAGES = "kraftwire.spark.stages"
+_ASIDE = "_tasks/stages"
+_REMOVED = "_tasks/removed"
+
+
+def derive(spark: SparkSession, folder: Path) -> None:
+    """Run all stages in their order; a table they make replaces the one of an earlier run."""
+    if find_spec(_STAGES) is None:
+        return
+    for name, stage in import_module(_STAGES).STAGES.items():
+        tables = {each: read_table(spark, folder, each) for each in stage.inputs}
+        made: Any = stage.make(tables)
+        aside = folder / _ASIDE / name
+        made.write.mode("overwrite").option("compression", "zstd").parquet(str(aside))
+        _replace(folder, aside, folder / name)
+    shutil.rmtree(folder / "_tasks", ignore_errors=True)
+
+
+def _replace(folder: Path, aside: Path, target: Path) -> None:
+    """Put a table in the place of the present one; between both steps there is none."""
+    removed = folder / _REMOVED / target.name
+    shutil.rmtree(removed, ignore_errors=True)
+    if target.exists():
+        removed.parent.mkdir(parents=True, exist_ok=True)
+        target.rename(removed)
+    aside.rename(target)
+    shutil.rmtree(removed, ignore_errors=True)
+
+
+def read_table(spark: SparkSession, folder: Path, name: str) -> DataFrame:
+    """A table of a folder, without rows if it is not there."""
+    path = folder / name
+    known = TABLES.get(name)
+    if not path.is_dir() or not any(path.glob("*.parquet")):
+        if known is None:
+            raise FileNotFoundError(f"{folder} has no table {name}")
+        return spark.createDataFrame([], known.spark)
+    if known is None:
+        return spark.read.parquet(str(path))
+    return spark.read.schema(known.spark).parquet(str(path))

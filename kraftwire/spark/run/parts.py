@@ -1,0 +1,90 @@
+"""Parquet parts: written aside by tasks, moved into their tables by whoever commits them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kraftwire.spark.run.manifest import Manifest, Part
+from kraftwire.spark.tables import TABLES
+
+__all__ = ["TASKS", "PartWriter", "commit", "sweep"]
+
+TASKS = "_tasks"
+
+# Spark names its own files in another manner, so derived tables are left alone.
+_PREFIX = "unit-"
+
+
+class PartWriter:
+    """Writes the parts of one unit of work; closed without an error, `parts` has them all."""
+
+    def __init__(self, folder: Path, unit: str, attempt: int) -> None:
+        self._folder = folder / TASKS / f"{unit}-{attempt}"
+        self._unit = unit
+        self._writers: dict[str, Any] = {}
+        self._rows: dict[str, int] = {}
+        self.parts: list[Part] = []
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def write(self, table: str, batch: pa.RecordBatch | pa.Table) -> None:
+        """Add rows to a table."""
+        if not batch.num_rows:
+            return
+        writer = self._writers.get(table)
+        if writer is None:
+            target = self._folder / table
+            target.mkdir(parents=True, exist_ok=True)
+            path = target / f"{_PREFIX}{self._unit}.parquet"
+            writer = pq.ParquetWriter(path, TABLES[table].arrow, compression="zstd")
+            self._writers[table], self._rows[table] = writer, 0
+        if isinstance(batch, pa.RecordBatch):
+            writer.write_batch(batch)
+        else:
+            writer.write_table(batch)
+        self._rows[table] += batch.num_rows
+
+    def __enter__(self) -> PartWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for table, writer in self._writers.items():
+            writer.close()
+            path = self._folder / table / f"{_PREFIX}{self._unit}.parquet"
+            if kind is None:
+                size, name = path.stat().st_size, str(path)
+                self.parts.append(Part(self._unit, table, name, self._rows[table], size))
+
+
+def commit(folder: Path, parts: Iterable[Part]) -> list[Part]:
+    """Move parts into the folders of their tables; returns them with their new paths."""
+    moved = []
+    for part in parts:
+        target = folder / part.table
+        target.mkdir(parents=True, exist_ok=True)
+        name = Path(part.path).name
+        os.replace(part.path, target / name)
+        moved.append(Part(part.unit, part.table, name, part.rows, part.bytes))
+    return moved
+
+
+def sweep(folder: Path, manifest: Manifest) -> None:
+    """Remove what a killed run left: everything that tasks wrote, parts that do not count."""
+    shutil.rmtree(folder / TASKS, ignore_errors=True)
+    known = manifest.parts()
+    for table in TABLES:
+        for path in (folder / table).glob(f"{_PREFIX}*.parquet"):
+            if (table, path.name) not in known:
+                path.unlink()

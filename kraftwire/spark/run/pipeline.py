@@ -1,0 +1,195 @@
+"""A run from inputs to tables: index, decode, commit, stages.
+
+Owns the order of things. All decoding is done by tasks, which write parts aside; what counts is
+moved and written into the manifest here, source by source, so a run can be killed at any moment.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kraftwire.errors import UsageError
+from kraftwire.spark.captures.rows import Rows
+from kraftwire.spark.run.conservation import capture_rows, log_rows, unbalanced, unreadable_rows
+from kraftwire.spark.run.inputs import InputFile, find_inputs
+from kraftwire.spark.run.manifest import Manifest, Source
+from kraftwire.spark.run.options import RunOptions
+from kraftwire.spark.run.parts import TASKS, PartWriter, commit, sweep
+from kraftwire.spark.run.plan import Planned, index_units, plan_captures, plan_logs
+from kraftwire.spark.run.runner import Runner
+from kraftwire.spark.run.sources import source_name
+from kraftwire.spark.run.tasks import Done, Job, Unit, decode_unit, index_unit
+from kraftwire.spark.tables import TABLES
+
+__all__ = ["Outcome", "run"]
+
+# Units of one job: few enough to lose little by a kill, enough to keep all cores busy.
+_WAVE_UNITS_PER_CORE = 4
+
+Tell = Callable[[str], None]
+# Hears of a phase and of how many bytes it will read.
+Begin = Callable[[str, int], None]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run has done.
+
+    Shape: `rows` are those of all tables in the folder, by name; `unbalanced` says of files that
+    bytes are in no place or in two; `size` counts the bytes read by this run, `known` the files
+    that an earlier one had read.
+    """
+
+    rows: dict[str, int] = field(default_factory=dict)
+    unbalanced: list[str] = field(default_factory=list)
+    files: int = 0
+    known: int = 0
+    size: int = 0
+    seconds: float = 0.0
+
+
+def run(
+    inputs: Sequence[str],
+    options: RunOptions,
+    runner: Runner,
+    *,
+    resume: bool = False,
+    tell: Tell = print,
+    begin: Begin = lambda _name, _size: None,
+) -> Outcome:
+    """Read inputs into the tables of a folder.
+
+    Raises: UsageError if there is nothing to read, or if the folder holds tables of another run
+    and `resume` is false or the choice of frames differs.
+    """
+    return _Run(options, runner, tell, begin).run(inputs, resume=resume)
+
+
+class _Run:
+    """The steps of one run."""
+
+    def __init__(self, options: RunOptions, runner: Runner, tell: Tell, begin: Begin) -> None:
+        self._options = options
+        self._folder = options.folder.absolute()
+        self._runner = runner
+        self._tell = tell
+        self._begin = begin
+        self._manifest = Manifest()
+        self._outcome = Outcome()
+        self._job = Job(str(self._folder), options.selection, options.with_records)
+
+    def run(self, inputs: Sequence[str], *, resume: bool) -> Outcome:
+        """All of them."""
+        began = time.monotonic()
+        self._open(resume=resume)
+        files = list(find_inputs(inputs, self._tell, self._folder))
+        if not files:
+            raise UsageError(f"{', '.join(inputs)}: there is no file to read")
+        self._manifest.forget_changed(files)
+        self._manifest.save(self._folder)
+        sweep(self._folder, self._manifest)
+        known = self._manifest.known()
+        fresh = [file for file in files if file.identity not in known]
+        self._outcome.files, self._outcome.known = len(fresh), len(files) - len(fresh)
+        self._outcome.size = sum(file.size for file in fresh)
+        self._decode(fresh)
+        shutil.rmtree(self._folder / TASKS, ignore_errors=True)
+        if fresh or not resume:
+            self._begin("stages", 0)
+            self._runner.derive(self._folder)
+        self._outcome.rows = self._count()
+        self._outcome.seconds = time.monotonic() - began
+        return self._outcome
+
+    def _open(self, *, resume: bool) -> None:
+        found = Manifest.load(self._folder)
+        wanted = self._options.fingerprint()
+        if found is not None and not resume:
+            raise UsageError(f"{self._folder} holds tables already; --resume adds to them")
+        if found is not None and found.options != wanted:
+            raise UsageError(f"{self._folder} holds tables made with other options")
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._manifest = found or Manifest(wanted)
+        self._manifest.tags |= dict(self._options.tags)
+
+    def _decode(self, files: Sequence[InputFile]) -> None:
+        captures = [file for file in files if file.is_capture]
+        problems = self._index(captures)
+        for file in captures:
+            if file.path in problems:
+                rows = unreadable_rows(file, problems[file.path])
+                self._commit(Source(source_name([file]), [file.identity]), [], rows)
+        cores = self._runner.cores
+        planned = plan_captures(self._folder, captures, problems, cores)
+        planned += plan_logs(file for file in files if not file.is_capture)
+        self._begin("decode", sum(each.size for each in planned))
+        for wave in _waves(planned, _WAVE_UNITS_PER_CORE * cores):
+            units = sorted((unit for each in wave for unit in each.units), key=lambda u: -u.size)
+            done = {each.unit: each for each in self._map(decode_unit, units)}
+            for each in wave:
+                self._finish(each, [done[unit.name] for unit in each.units])
+
+    def _index(self, captures: Sequence[InputFile]) -> dict[str, str]:
+        """Index captures aside; returns why that was not possible, by path."""
+        units = index_units(captures)
+        self._begin("index", sum(unit.size for unit in units))
+        said = self._map(index_unit, units)
+        return {unit.path: problem for unit, problem in zip(units, said, strict=True) if problem}
+
+    def _map(self, task: Callable[[Any], Any], units: Sequence[Unit]) -> list[Any]:
+        """Run a task for each unit, wherever the runner does that."""
+        return self._runner.map(task, [(self._job, unit) for unit in units]) if units else []
+
+    def _finish(self, planned: Planned, done: list[Done]) -> None:
+        is_capture = planned.series is not None
+        rows = capture_rows(planned, done) if is_capture else log_rows(done)
+        self._commit(planned.source, done, rows)
+
+    def _commit(
+        self, source: Source, done: Iterable[Done], rows: Iterable[tuple[str, tuple[Any, ...]]]
+    ) -> None:
+        """Let a source count: its parts, and what is told of its files."""
+        own = {name: Rows(TABLES[name]) for name in ("files", "bad_input")}
+        for table, cells in rows:
+            own[table].add(cells)
+            if table == "files" and (wrong := unbalanced(cells)):
+                self._outcome.unbalanced.append(wrong)
+        with PartWriter(self._folder, f"{source.name}-files", 0) as writer:
+            for table, each in own.items():
+                each.pack(at_least=1)
+                for batch in each.take():
+                    writer.write(table, batch)
+        parts = [part for each in done for part in each.parts] + writer.parts
+        source.parts = commit(self._folder, parts)
+        self._manifest.sources[source.name] = source
+        self._manifest.save(self._folder)
+
+    def _count(self) -> dict[str, int]:
+        """The rows of all tables in the folder."""
+        import pyarrow.parquet as pq
+
+        counts = {}
+        for table in self._folder.iterdir():
+            if table.is_dir() and not table.name.startswith("_"):
+                paths = list(table.glob("*.parquet"))
+                if paths:
+                    counts[table.name] = sum(pq.read_metadata(path).num_rows for path in paths)
+        return dict(sorted(counts.items()))
+
+
+def _waves(planned: Sequence[Planned], units_max: int) -> Iterator[list[Planned]]:
+    """Sources in groups that are decoded by one job each; a large source is one of its own."""
+    wave: list[Planned] = []
+    count = 0
+    for each in planned:
+        if wave and count + len(each.units) > units_max:
+            yield wave
+            wave, count = [], 0
+        wave.append(each)
+        count += len(each.units)
+    if wave:
+        yield wave

@@ -1,0 +1,56 @@
+"""Where the tasks of a run are done: in Spark's workers, or in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kraftwire.spark.run.derive import derive
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["InProcess", "OnSpark", "Runner"]
+
+
+class Runner(Protocol):
+    """Does the work of a run. Shape: `cores` tells how many tasks are done at the same time."""
+
+    cores: int
+
+    def map(self, task: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
+        """What a task returns for each piece of work, in their order."""
+
+    def derive(self, folder: Path) -> None:
+        """Make the derived tables of a folder."""
+
+
+class OnSpark:
+    """One task of a Spark job for each piece of work."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self.cores = int(spark.sparkContext.defaultParallelism)
+
+    def map(self, task: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
+        """What the tasks return; only that comes to the driver."""
+        return list(self._spark.sparkContext.parallelize(work, len(work)).map(task).collect())
+
+    def derive(self, folder: Path) -> None:
+        """Run all stages."""
+        derive(self._spark, folder)
+
+
+class InProcess:
+    """One piece of work after the other, without Spark, and thus without derived tables."""
+
+    def __init__(self, cores: int = 1) -> None:
+        self.cores = cores
+
+    def map(self, task: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
+        """Do it here."""
+        return [task(each) for each in work]
+
+    def derive(self, folder: Path) -> None:
+        """Stages need Spark."""

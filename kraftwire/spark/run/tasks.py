@@ -1,0 +1,157 @@
+"""What tasks do, in the processes of Spark's workers: index a capture, decode a unit of work.
+
+Shape: plain functions of picklable values. A task writes its own parts and returns where they are.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from kraftwire.errors import StorageError
+from kraftwire.spark.captures.decode import BIN_BYTES
+from kraftwire.spark.captures.index import FileIndex, index_capture
+from kraftwire.spark.captures.pieces import Series
+from kraftwire.spark.captures.selection import Selection
+from kraftwire.spark.captures.sums import FileSums
+from kraftwire.spark.captures.tables import Tables
+from kraftwire.spark.run.manifest import Part
+from kraftwire.spark.run.parts import TASKS, PartWriter
+
+__all__ = ["Done", "Job", "Unit", "Work", "decode_unit", "index_unit", "load_index"]
+
+_INDEXES = "indexes"
+_DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all units of a run have in common."""
+
+    folder: str
+    selection: Selection
+    with_records: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit of work.
+
+    Shape: of a capture the names of its files' indexes and the connections to decode; of another
+    file its path and a range of it. `size` is about how many bytes are read.
+    """
+
+    name: str
+    size: int
+    indexes: tuple[str, ...] = ()
+    connections: tuple[int, ...] = ()
+    path: str = ""
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(slots=True)
+class Done:
+    """What came of a unit: parts, and the sums of bytes or the rows of `files` that it knows."""
+
+    unit: str
+    parts: list[Part] = field(default_factory=list)
+    sums: dict[str, FileSums] = field(default_factory=dict)
+    files: list[dict[str, Any]] = field(default_factory=list)
+
+
+Work = tuple[Job, Unit]
+
+
+def index_unit(work: Work) -> str:
+    """Index a capture and keep the index aside; returns why that was not possible, or nothing."""
+    job, unit = work
+    try:
+        index = index_capture(unit.path)
+    except StorageError as error:
+        return str(error)
+    target = Path(job.folder) / TASKS / _INDEXES
+    target.mkdir(parents=True, exist_ok=True)
+    fresh = target / f"{unit.name}.new"
+    with open(fresh, "wb") as file:
+        pickle.dump(index.without_runs(), file)
+        pickle.dump((index.numbers, index.starts, index.sizes), file)
+    fresh.replace(target / unit.name)
+    return ""
+
+
+def load_index(folder: Path, name: str, *, with_runs: bool) -> FileIndex:
+    """An index that was kept aside, with or without the places of packets."""
+    with open(folder / TASKS / _INDEXES / name, "rb") as file:
+        index: FileIndex = pickle.load(file)
+        if with_runs:
+            index.numbers, index.starts, index.sizes = pickle.load(file)
+    return index
+
+
+def decode_unit(work: Work) -> Done:
+    """Decode a unit and write its parts aside."""
+    job, unit = work
+    done = Done(unit.name)
+    with PartWriter(Path(job.folder), unit.name, _attempt()) as writer:
+        if unit.indexes:
+            _decode_capture(job, unit, writer, done)
+        else:
+            _decode_log(job, unit, writer, done)
+    done.parts = writer.parts
+    marks = Path(job.folder) / TASKS / _DONE
+    marks.mkdir(parents=True, exist_ok=True)
+    (marks / f"{unit.name}.{unit.size}").touch()
+    return done
+
+
+def _attempt() -> int:
+    """The number of Spark's attempt, so that two of them never write to one file."""
+    pyspark = sys.modules.get("pyspark")
+    context = pyspark.TaskContext.get() if pyspark is not None else None
+    return 0 if context is None else int(context.taskAttemptId())
+
+
+def _decode_capture(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:
+    folder = Path(job.folder)
+    series = Series([load_index(folder, name, with_runs=True) for name in unit.indexes])
+    tables = Tables(selection=job.selection)
+    for numbers in _portions(series, unit.connections):
+        for table, batch in tables.bin(series, numbers):
+            writer.write(table, batch)
+    for table, batch in tables.take():
+        writer.write(table, batch)
+    done.sums = tables.sums
+
+
+def _portions(series: Series, numbers: tuple[int, ...]) -> Iterator[list[int]]:
+    """Connections that fit into memory together."""
+    portion: list[int] = []
+    size = 0
+    for number in numbers:
+        if portion and size + series.talks[number - 1].size > BIN_BYTES:
+            yield portion
+            portion, size = [], 0
+        portion.append(number)
+        size += series.talks[number - 1].size
+    yield portion
+
+
+def _decode_log(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:
+    from kraftwire.spark.logs import LogOptions, decode_pieces
+
+    wanted = {"batches", "metadata_records"} | ({"records"} if job.with_records else set())
+    options = LogOptions(frozenset(wanted))
+    for tables in decode_pieces(unit.path, options, unit.start, unit.end or None):
+        for table, rows in tables.items():
+            made = rows if isinstance(rows, pa.Table) else pa.table(rows)
+            if table == "files":
+                done.files += made.to_pylist()
+            else:
+                writer.write(table, made)

@@ -1,0 +1,208 @@
+"""`format("kafka-capture")`: captures as a table.
+
+Planning finds files, chains rotated ones and indexes those that are worth more than one task; a
+task decodes connections to Arrow batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from kraftwire.errors import StorageError, UsageError
+from kraftwire.spark.captures import BIN_BYTES, CAPTURE_TABLES, Series, Tables, bins
+from kraftwire.spark.captures.connections import may_be_called
+from kraftwire.spark.captures.files import file_rows
+from kraftwire.spark.captures.index import FileIndex, Talk, index_capture
+from kraftwire.spark.captures.selection import Selection
+from kraftwire.spark.run.inputs import InputFile, find_inputs
+from kraftwire.spark.run.sources import chains, families
+from kraftwire.spark.sources.capture_filters import CaptureBounds, capture_bounds
+from kraftwire.spark.tables import TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
+    from pyspark.sql.types import StructType
+
+__all__ = ["CaptureSource"]
+
+_SPLIT_BYTES = 64 * 1024 * 1024
+
+# Tables whose rows are about one API each: leaving the other frames out changes none of them.
+_BY_API = frozenset({"frames", "exchanges", "group_exchanges"})
+
+# Tables that tell of whole files, and of connections that a filter on rows says nothing about.
+_OF_FILES = frozenset({"files", "bad_input"})
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Files of one recording, by path or with their indexes, and the connections to decode.
+
+    Shape: of files without an index all connections are decoded; `is_first` is true for the task
+    that tells of the files themselves.
+    """
+
+    paths: tuple[str, ...]
+    indexes: tuple[FileIndex, ...] = ()
+    connections: tuple[int, ...] = ()
+    is_first: bool = True
+
+
+class _CapturePartition(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, tasks: tuple[_Task, ...]) -> None:
+        super().__init__(tasks)
+        self.tasks = tasks
+
+
+class CaptureSource(DataSource):
+    """Captures as a table; the README of this folder has the options."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name for `format`."""
+        return "kafka-capture"
+
+    def schema(self) -> StructType:
+        """The columns of the table that is asked for."""
+        return TABLES[_table(self.options)].spark
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader of the columns that are asked for."""
+        return _CaptureReader(self.options, schema)
+
+
+class _CaptureReader(DataSourceReader):
+    """Plans on the driver and reads in a task."""
+
+    def __init__(self, options: Any, schema: StructType) -> None:
+        self._table = _table(options)
+        path = options.get("path")
+        if not path:
+            raise UsageError("kafka-capture needs a path: a file, a folder or a pattern")
+        self._paths = [part for part in path.split(",") if part]
+        self._split = int(options.get("splitBytes", _SPLIT_BYTES))
+        self._schema = schema
+        self._bounds = CaptureBounds()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Note what saves reading; Spark evaluates every filter all the same."""
+        self._bounds = capture_bounds(filters)
+        return filters
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Tasks of about `splitBytes`, small captures together."""
+        made: list[InputPartition] = []
+        tasks: list[_Task] = []
+        size = 0
+        for task, length in self._tasks():
+            if tasks and size + length > self._split:
+                made.append(_CapturePartition(tuple(tasks)))
+                tasks, size = [], 0
+            tasks.append(task)
+            size += length
+        # Without any partition Spark would ask for one that nobody made.
+        if tasks or not made:
+            made.append(_CapturePartition(tuple(tasks)))
+        return made
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The rows of a task, as Arrow batches that have exactly the schema."""
+        assert isinstance(partition, _CapturePartition)
+        target = to_arrow_schema(self._schema, timezone="UTC")
+        for task in partition.tasks:
+            for batch in self._batches(task):
+                yield batch.select(target.names).cast(target)
+
+    def _batches(self, task: _Task) -> Iterator[Any]:
+        try:
+            series = Series(task.indexes or [index_capture(path) for path in task.paths])
+        except StorageError as error:
+            yield from self._unreadable(task, error)
+            return
+        by_api = self._bounds.apis if self._table in _BY_API else None
+        tables = Tables((self._table,), Selection(apis=by_api))
+        numbers = task.connections or self._wanted(series)
+        chosen = [series.talks[number - 1] for number in numbers]
+        for portion in bins(chosen, BIN_BYTES) if chosen else ():
+            for _, batch in tables.bin(series, [numbers[at - 1] for at in portion]):
+                yield batch
+        if task.is_first:
+            for name, cells in file_rows(series, tables.sums):
+                tables.add(name, cells)
+        for _, batch in tables.take():
+            yield batch
+
+    def _unreadable(self, task: _Task, error: StorageError) -> Iterator[Any]:
+        """What is told of a file that looked like a capture."""
+        path = task.paths[0]
+        size = Path(path).stat().st_size
+        tables = Tables((self._table,))
+        tables.add("bad_input", (path, 0, size, "file", "file-unreadable", str(error), None))
+        tables.add("files", (path, size, "unknown", 0, 0, 0, 0, 0, size))
+        for _, batch in tables.take():
+            yield batch
+
+    def _tasks(self) -> Iterator[tuple[_Task, int]]:
+        """Every task with about how many bytes it reads."""
+        told: list[str] = []
+        found = find_inputs(self._paths, told.append, None)
+        captures = [file for file in found if file.is_capture]
+        if told and not captures:
+            raise UsageError(told[0])
+        for family in families(captures):
+            if len(family) == 1 and family[0].size <= self._split:
+                yield _Task((family[0].path,)), family[0].size
+            else:
+                yield from self._indexed(family)
+
+    def _indexed(self, family: Sequence[InputFile]) -> Iterator[tuple[_Task, int]]:
+        """The tasks of captures that are rotated or large."""
+        indexes = []
+        for file in family:
+            try:
+                indexes.append(index_capture(file.path))
+            except StorageError:
+                yield _Task((file.path,)), file.size
+        for chain in chains(indexes):
+            series = Series(chain)
+            paths = tuple(index.path for index in chain)
+            numbers = self._wanted(series)
+            chosen = [series.talks[number - 1] for number in numbers]
+            # A row of `files` sums up the whole of it.
+            is_whole = self._table == "files" or any(index.has_fragments for index in chain)
+            size_max = sum(talk.size for talk in chosen) + 1 if is_whole else self._split
+            for at, portion in enumerate(bins(chosen, size_max) if chosen else [[]]):
+                mine = tuple(numbers[each - 1] for each in portion)
+                size = sum(series.talks[number - 1].size for number in mine)
+                if mine or self._table in _OF_FILES:
+                    yield _Task(paths, series.only(mine), mine, at == 0), size
+
+    def _wanted(self, series: Series) -> list[int]:
+        """The connections that may have rows that pass the filters."""
+        numbers = range(1, len(series.talks) + 1)
+        if self._table in _OF_FILES:
+            return list(numbers)
+        return [number for number in numbers if self._may_pass(series.talks[number - 1])]
+
+    def _may_pass(self, talk: Talk) -> bool:
+        bounds = self._bounds
+        if bounds.connections is not None and not may_be_called(talk, bounds.connections):
+            return False
+        is_timed = "time" in TABLES[self._table].arrow.names
+        return not is_timed or bounds.overlaps(talk.first_ns, talk.last_ns)
+
+
+def _table(options: Any) -> str:
+    value = str(options.get("table", "exchanges"))
+    if value not in CAPTURE_TABLES:
+        wanted = ", ".join(CAPTURE_TABLES)
+        raise UsageError(f"option table: expected one of {wanted}, found {value!r}")
+    return value

@@ -1,0 +1,97 @@
+"""What filters say about times, APIs and connections, as far as it saves reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
+
+__all__ = ["CaptureBounds", "capture_bounds"]
+
+_NS_PER_US = 1000
+
+
+@dataclass
+class CaptureBounds:
+    """Values that rows may have; None where all may come.
+
+    Units: nanoseconds since the epoch, both ends included.
+    """
+
+    since: int | None = None
+    until: int | None = None
+    apis: frozenset[int] | None = None
+    connections: frozenset[str] | None = None
+
+    def overlaps(self, first: int, last: int) -> bool:
+        """Whether a span of time has moments within the bounds."""
+        is_late = self.until is not None and first > self.until
+        is_early = self.since is not None and last < self.since
+        return not is_late and not is_early
+
+
+def capture_bounds(filters: Iterable[Filter]) -> CaptureBounds:
+    """The bounds that all filters together set."""
+    bounds = CaptureBounds()
+    for one in filters:
+        attribute: tuple[str, ...] = getattr(one, "attribute", ())
+        if len(attribute) != 1:
+            continue
+        column = attribute[0]
+        if column in ("time", "time_ns"):
+            _narrow_times(bounds, one)
+        elif column == "api_key" and (values := _values(one)) is not None:
+            bounds.apis = values if bounds.apis is None else bounds.apis & values
+        elif column == "connection" and (values := _values(one)) is not None:
+            known = bounds.connections
+            bounds.connections = values if known is None else known & values
+    return bounds
+
+
+def _values(one: Filter) -> frozenset[Any] | None:
+    """The values that a column may have, where a filter lists them; null is in no row."""
+    if isinstance(one, EqualTo):
+        return frozenset({one.value})
+    if isinstance(one, EqualNullSafe) and one.value is not None:
+        return frozenset({one.value})
+    return frozenset(one.value) if isinstance(one, In) else None
+
+
+def _narrow_times(bounds: CaptureBounds, one: Filter) -> None:
+    low = isinstance(one, EqualTo | GreaterThan | GreaterThanOrEqual)
+    high = isinstance(one, EqualTo | LessThan | LessThanOrEqual)
+    if not low and not high:
+        return
+    moment = _nanoseconds(one.value)
+    if moment is None:
+        return
+    first, last = moment
+    if low:
+        bounds.since = first if bounds.since is None else max(bounds.since, first)
+    if high:
+        bounds.until = last if bounds.until is None else min(bounds.until, last)
+
+
+def _nanoseconds(value: Any) -> tuple[int, int] | None:
+    """The first and last nanosecond of a value; None for a time that could mean any."""
+    if isinstance(value, int):
+        return value, value
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        # A double of seconds is right to a microsecond or so.
+        micros = int(value.timestamp()) * 1_000_000 + value.microsecond
+        return micros * _NS_PER_US, micros * _NS_PER_US + _NS_PER_US - 1
+    return None

@@ -1,0 +1,135 @@
+"""`format("kafka-capture")`: planning and filters without a session, and queries with one."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the extra spark is not installed")
+
+from pyspark.sql.datasource import EqualTo, GreaterThan, In, LessThanOrEqual
+from pyspark.sql.types import StructType
+
+from kraftwire.errors import UsageError
+from kraftwire.spark.captures import CAPTURE_TABLES, decode_tables, index_capture
+from kraftwire.spark.sources.capture import CaptureSource
+from tests.spark.run.folders import captures
+from tests.support.captures import golden
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Rows = list[dict[str, Any]]
+
+
+def read(path: Path | str, *filters: Any, schema: StructType | None = None, **options: str) -> Rows:
+    """Rows of a read without a session, before Spark evaluates the filters."""
+    source = CaptureSource({"path": str(path), **options})
+    reader = source.reader(schema or source.schema())
+    assert list(reader.pushFilters(list(filters))) == list(filters)
+    rows: Rows = []
+    for partition in reader.partitions():
+        for batch in reader.read(pickle.loads(pickle.dumps(partition))):
+            rows += batch.to_pylist()
+    return rows
+
+
+def _same(one: Rows, other: Rows) -> bool:
+    return sorted(map(repr, one)) == sorted(map(repr, other))
+
+
+@pytest.mark.parametrize("table", CAPTURE_TABLES)
+def test_tables_do_not_depend_on_the_split(table: str, tmp_path: Path) -> None:
+    """With one task for a file, and with many for one of them."""
+    path = captures(tmp_path, "quorum") / "quorum.pcap"
+    wanted = decode_tables(path, tables=(table,))[table].to_pylist()
+    assert _same(read(path, table=table), wanted)
+    assert _same(read(path, table=table, splitBytes="9000"), wanted)
+    packed = read(golden("quorum"), table=table, splitBytes="9000")
+    for row in packed:
+        row["file"] = str(path)
+    assert _same(packed, wanted)
+
+
+@pytest.mark.parametrize("split", ["9000", "100000000"])
+def test_filters_lose_nothing_that_passes(split: str, tmp_path: Path) -> None:
+    """Spark filters again, so too many rows are slow and too few are wrong."""
+    path = captures(tmp_path, "quorum") / "quorum.pcap"
+    rows = read(path)
+    times = sorted(row["time"] for row in rows)
+    early, late = times[len(times) // 4], times[len(times) // 2]
+    name = rows[5]["connection"]
+    found = read(path, EqualTo(("connection",), name), splitBytes=split)
+    assert _same(found, [row for row in rows if row["connection"] == name])
+    found = read(path, In(("api_key",), (52, 18)), splitBytes=split)
+    assert _same(found, [row for row in rows if row["api_key"] in (52, 18)])
+    found = read(
+        path, GreaterThan(("time",), early), LessThanOrEqual(("time",), late), splitBytes=split
+    )
+    passing = [row for row in rows if early < row["time"] <= late]
+    assert {repr(row) for row in passing} <= {repr(row) for row in found}
+    assert read(path, GreaterThan(("time",), times[-1] + timedelta(days=1)), splitBytes=split) == []
+    assert read(path, EqualTo(("connection",), "nobody"), splitBytes=split) == []
+
+
+def test_connections_outside_a_filter_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A question about one connection of a large capture must not decode all of it."""
+    from kraftwire.spark.captures import pieces
+
+    path = captures(tmp_path, "quorum") / "quorum.pcap"
+    wanted: list[int] = []
+    original = pieces.Series.read
+
+    def noting(self: pieces.Series, numbers: Any) -> Any:
+        wanted.extend(numbers)
+        return original(self, numbers)
+
+    monkeypatch.setattr(pieces.Series, "read", noting)
+    name = decode_tables(path)["connections"].to_pylist()[0]["connection"]
+    assert len(wanted) == len(index_capture(path).talks) > 1
+    wanted.clear()
+    read(path, EqualTo(("connection",), name))
+    assert len(wanted) == 1
+
+
+def test_a_schema_of_some_columns_prunes(tmp_path: Path) -> None:
+    """Spark prunes no columns of a Python source by itself."""
+    path = captures(tmp_path, "sasl") / "sasl.pcap"
+    full = CaptureSource({"path": str(path)}).schema()
+    some = StructType([full["api_name"], full["latency_ns"]])
+    rows = read(path, schema=some)
+    assert rows
+    assert all(list(row) == ["api_name", "latency_ns"] for row in rows)
+
+
+def test_wrong_options_are_refused(tmp_path: Path) -> None:
+    """Before anything is read."""
+    for options in ({}, {"path": str(tmp_path), "table": "nonsense"}):
+        source = CaptureSource(options)
+        with pytest.raises(UsageError):
+            source.reader(source.schema())
+    source = CaptureSource({"path": str(tmp_path / "nothing")})
+    with pytest.raises(UsageError, match="no such file"):
+        source.reader(source.schema()).partitions()
+    # A folder without captures has no rows, and still one partition.
+    assert read(tmp_path) == []
+
+
+def test_spark_reads_and_filters(spark: SparkSession, tmp_path: Path) -> None:
+    """The whole way: registered, planned, pushed down, read in workers."""
+    folder = captures(tmp_path)
+    frame = spark.read.format("kafka-capture").load(str(folder))
+    wanted = sum(
+        decode_tables(path)["exchanges"].num_rows for path in sorted(folder.glob("*.pcap"))
+    )
+    assert frame.count() == wanted
+    votes = frame.where("api_key = 52").select("api_name", "errors").distinct().collect()
+    assert {row["api_name"] for row in votes} == {"Vote"}
+    files = spark.read.format("kafka-capture").option("table", "files").load(str(folder))
+    assert files.where("size = kafka_bytes + header_bytes").count() == 3

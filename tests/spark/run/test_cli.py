@@ -1,0 +1,96 @@
+"""`kraftwire pipeline` as a command."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="needs the extra spark")
+
+from kraftwire.cli.main import main
+from kraftwire.spark.run import InProcess, RunOptions, export, run
+from kraftwire.spark.run.attention import attention
+from kraftwire.spark.tables import TABLES
+from tests.spark.run.folders import captures, rows_of
+
+USAGE, FAILED = 2, 1
+Captured = pytest.CaptureFixture[str]
+
+
+def test_tables_are_described_in_words(capsys: Captured) -> None:
+    """Who queries a table wants to know what a column holds without reading code."""
+    assert main(["pipeline", "tables"]) == 0
+    text = capsys.readouterr().out
+    for table in TABLES.values():
+        assert table.about in text
+        assert all(column.name in text for column in table.columns)
+    assert main(["pipeline", "tables", "files"]) == 0
+    assert TABLES["exchanges"].about not in capsys.readouterr().out
+    assert main(["pipeline", "tables", "nonsense"]) == USAGE
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [("pyspark", "pip install"), ("java", "Java 17")],
+)
+def test_what_is_not_installed_is_said_in_a_line(
+    missing: str, words: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The extra is large, so many will run the command without it once."""
+    from kraftwire.cli import pipeline
+
+    find = importlib.util.find_spec
+    monkeypatch.setattr(pipeline, "find_spec", lambda name: None if name == missing else find(name))
+    if missing == "java":
+        monkeypatch.delenv("JAVA_HOME", raising=False)
+        monkeypatch.setattr(pipeline.shutil, "which", lambda _: None)
+    assert main(["pipeline", "run", str(tmp_path), "--out", str(tmp_path / "out")]) == FAILED
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert words in lines[0]
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--api", "Nothing"], ["--since", "noon"], ["--tag", "words"], ["--tag", "=x"]]
+)
+def test_wrong_options_are_said_before_anything_starts(
+    wrong: list[str], tmp_path: Path, capsys: Captured
+) -> None:
+    """Spark takes seconds to start; a typing error should not."""
+    assert main(["pipeline", "run", str(tmp_path), "--out", str(tmp_path / "o"), *wrong]) == USAGE
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_exports_hold_every_row(tmp_path: Path) -> None:
+    """People with a spreadsheet or jq get the same rows."""
+    import csv
+
+    folder = tmp_path / "out"
+    source = captures(tmp_path / "in", "quorum")
+    run([str(source)], RunOptions(folder), InProcess(), tell=print)
+    export.export(folder, "csv")
+    export.export(folder, "jsonl")
+    for table in ("exchanges", "raft_exchanges", "files"):
+        rows = rows_of(folder, table)
+        with open(folder / "csv" / f"{table}.csv", newline="", encoding="utf-8") as file:
+            cells = list(csv.DictReader(file))
+        lines = (folder / "jsonl" / f"{table}.jsonl").read_text(encoding="utf-8").splitlines()
+        objects: list[dict[str, Any]] = list(map(json.loads, lines))
+        assert len(cells) == len(objects) == len(rows)
+        name = rows[0].keys() & {"position", "size"}
+        assert [each[next(iter(name))] for each in objects] == [r[next(iter(name))] for r in rows]
+
+
+def test_what_to_look_at_first_names_errors_and_bad_input(tmp_path: Path) -> None:
+    """Nobody reads twenty tables to find out whether something is wrong."""
+    source = captures(tmp_path / "in", "sasl")
+    path = source / "sasl.pcap"
+    path.write_bytes(path.read_bytes()[:-3])
+    run([str(source)], RunOptions(tmp_path / "out"), InProcess(), tell=print)
+    lines = attention(tmp_path / "out")
+    assert any("file-cut" in line for line in lines)
+    assert any("answers with" in line for line in lines)

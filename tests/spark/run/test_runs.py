@@ -1,0 +1,245 @@
+"""A run gives the same tables however often it is interrupted, and accounts for every byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="needs the extra spark")
+
+from kraftwire.errors import UsageError
+from kraftwire.spark.captures import Selection
+from kraftwire.spark.run import InProcess, RunOptions, pipeline, run
+from kraftwire.spark.run import manifest as manifests
+from kraftwire.spark.run import parts as parts_of
+from tests.spark.run.folders import captures, everything, rows_of, tables_of
+
+PLACES = ("kafka", "tls", "other", "duplicate", "header", "bad")
+
+
+class _Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+class _Dying(InProcess):
+    """Dies after so many pieces of work."""
+
+    def __init__(self, after: int, cores: int = 1) -> None:
+        super().__init__(cores)
+        self.left = after
+
+    def map(self, task: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
+        return [self._do(task, each) for each in work]
+
+    def _do(self, task: Callable[[Any], Any], work: Any) -> Any:
+        if not self.left:
+            raise _Killed
+        self.left -= 1
+        return task(work)
+
+
+class _Counting(InProcess):
+    """Remembers what was decoded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tasks: list[str] = []
+
+    def map(self, task: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
+        self.tasks += [task.__name__] * len(work)
+        return super().map(task, work)
+
+
+def _silent(_text: str) -> None:
+    """Say nothing."""
+
+
+def _run(source: Path, folder: Path, runner: InProcess | None = None, **more: Any) -> Any:
+    return run([str(source)], RunOptions(folder), runner or InProcess(), tell=_silent, **more)
+
+
+def test_a_folder_of_everything_is_read_and_conserved(tmp_path: Path) -> None:
+    """A run over an incident's files must not stop at the first that is broken."""
+    source = everything(tmp_path / "in")
+    outcome = _run(source, tmp_path / "out")
+    assert outcome.unbalanced == []
+    files = {Path(row["file"]).name: row for row in rows_of(tmp_path / "out", "files")}
+    assert len(files) == outcome.files == sum(path.is_file() for path in source.rglob("*"))
+    for row in files.values():
+        assert sum(row[f"{place}_bytes"] or 0 for place in PLACES) == row["size"], row
+    told = {Path(row["file"]).name: row["id"] for row in rows_of(tmp_path / "out", "bad_input")}
+    assert {"cut.pcap", "cut.pcap.xz", "wild.pcap", "00000000000000000000.log"} <= told.keys()
+    assert files["wild.pcap"]["bad_bytes"] > 0
+    assert files["packed.pcap.xz"]["kafka_bytes"] == files["clients.pcap"]["kafka_bytes"]
+
+
+@pytest.mark.parametrize("after", [0, 1, 4, 9, 12])
+def test_a_killed_run_goes_on(after: int, tmp_path: Path) -> None:
+    """Whatever had been done counts once, and nothing counts twice."""
+    source = everything(tmp_path / "in")
+    _run(source, tmp_path / "whole")
+    with pytest.raises(_Killed):
+        _run(source, tmp_path / "out", _Dying(after))
+    _run(source, tmp_path / "out", InProcess(cores=3), resume=True)
+    assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
+    assert not (tmp_path / "out" / "_tasks").exists()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("where", ["save", "replace"])
+def test_a_run_killed_between_parts_and_manifest_goes_on(
+    where: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts that were moved but are in no manifest must not be counted when it goes on."""
+    source = captures(tmp_path / "in")
+    _run(source, tmp_path / "whole")
+    left = [count]
+
+    def dying(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            left[0] -= 1
+            if not left[0]:
+                raise _Killed
+            return original(*arguments)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        if where == "save":
+            patch.setattr(manifests.Manifest, "save", dying(manifests.Manifest.save))
+        else:
+            patch.setattr(parts_of.os, "replace", dying(parts_of.os.replace))
+        try:
+            _run(source, tmp_path / "out")
+        except _Killed:
+            pass
+        else:
+            assert where == "save"
+            assert left[0] > 0
+            return
+    _run(source, tmp_path / "out", resume=True)
+    assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
+
+
+def test_new_files_are_added_without_the_old_ones(tmp_path: Path) -> None:
+    """A folder of captures that grows every hour is not decoded anew every hour."""
+    source = captures(tmp_path / "in", "clients")
+    _run(source, tmp_path / "out")
+    captures(source, "sasl")
+    counting = _Counting()
+    outcome = _run(source, tmp_path / "out", counting, resume=True)
+    assert (outcome.files, outcome.known) == (1, 1)
+    assert counting.tasks == ["index_unit", "decode_unit"]
+    _run(captures(tmp_path / "both", "clients", "sasl"), tmp_path / "whole")
+    wanted = tables_of(tmp_path / "whole")
+    assert {
+        table: [row.replace(str(tmp_path / "in"), str(tmp_path / "both")) for row in rows]
+        for table, rows in tables_of(tmp_path / "out").items()
+    } == wanted
+
+
+def test_a_file_that_has_changed_is_read_again(tmp_path: Path) -> None:
+    """A capture that was still being written is in the tables once, as it is now."""
+    source = captures(tmp_path / "in", "clients")
+    path = source / "clients.pcap"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    _run(source, tmp_path / "out")
+    path.write_bytes(whole)
+    _run(source, tmp_path / "out", resume=True)
+    _run(source, tmp_path / "whole")
+    assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
+
+
+def test_tables_do_not_depend_on_the_number_of_cores(tmp_path: Path, monkeypatch: Any) -> None:
+    """More cores mean more bins."""
+    from kraftwire.spark.run import plan
+
+    source = captures(tmp_path / "in")
+    _run(source, tmp_path / "one")
+    monkeypatch.setattr(plan, "_UNIT_BYTES_MIN", 1000)
+    counting = _Counting()
+    counting.cores = 7
+    _run(source, tmp_path / "many", counting)
+    assert counting.tasks.count("decode_unit") > 10
+    assert tables_of(tmp_path / "many") == tables_of(tmp_path / "one")
+
+
+def test_only_chosen_frames_are_in_tables(tmp_path: Path) -> None:
+    """An exchange is chosen by the time of its request, so none is torn apart."""
+    source = captures(tmp_path / "in", "quorum")
+    _run(source, tmp_path / "all")
+    exchanges = sorted(rows_of(tmp_path / "all", "exchanges"), key=lambda row: row["time_ns"])
+    since, until = exchanges[20]["time_ns"], exchanges[60]["time_ns"]
+    options = RunOptions(tmp_path / "some", Selection(since, until, frozenset({1})))
+    outcome = run([str(source)], options, InProcess(), tell=_silent)
+    assert outcome.unbalanced == []
+    wanted = [e for e in exchanges if e["api_key"] == 1 and since <= e["time_ns"] < until]
+    found = rows_of(tmp_path / "some", "exchanges")
+    assert sorted(map(repr, found)) == sorted(map(repr, wanted))
+    assert len(rows_of(tmp_path / "some", "frames")) == 2 * len(wanted)
+
+
+def test_bytes_that_are_nowhere_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A decoder that loses a packet must not pass for one that found nothing."""
+    from kraftwire.spark.captures import pieces
+
+    read = pieces.Series.read
+
+    def losing(self: pieces.Series, wanted: Sequence[int]) -> Any:
+        found = read(self, wanted)
+        for each in found.values():
+            del each[len(each) // 2]
+        return found
+
+    monkeypatch.setattr(pieces.Series, "read", losing)
+    outcome = _run(captures(tmp_path / "in", "clients"), tmp_path / "out")
+    assert len(outcome.unbalanced) == 1
+    assert "kafka" in outcome.unbalanced[0]
+
+
+def test_tables_of_another_run_are_not_overwritten(tmp_path: Path) -> None:
+    """Two runs in one folder would give tables of neither."""
+    source = captures(tmp_path / "in", "sasl")
+    _run(source, tmp_path / "out")
+    with pytest.raises(UsageError, match="--resume adds"):
+        _run(source, tmp_path / "out")
+    other = RunOptions(tmp_path / "out", Selection(apis=frozenset({3})))
+    with pytest.raises(UsageError, match="other options"):
+        run([str(source)], other, InProcess(), resume=True)
+
+
+def test_a_rotated_recording_is_one_source(tmp_path: Path) -> None:
+    """The requests at the end of a file have their responses in the next one."""
+    whole = captures(tmp_path / "whole", "quorum") / "quorum.pcap"
+    raw = whole.read_bytes()
+    folder = tmp_path / "in"
+    folder.mkdir()
+    at = 24
+    while at < len(raw) // 2:
+        at += 16 + int.from_bytes(raw[at + 8 : at + 12], "little")
+    (folder / "trace_1.pcap").write_bytes(raw[:at])
+    (folder / "trace_2.pcap").write_bytes(raw[:24] + raw[at:])
+    _run(folder, tmp_path / "out")
+    _run(whole, tmp_path / "one")
+    parts, one = (rows_of(tmp_path / name, "exchanges") for name in ("out", "one"))
+    assert len(parts) == len(one)
+    assert len(rows_of(tmp_path / "out", "files")) == 2
+
+
+def test_waves_keep_sources_whole() -> None:
+    """A source is committed as a whole, so its units belong to one job."""
+    from kraftwire.spark.run.manifest import Source
+    from kraftwire.spark.run.plan import Planned
+    from kraftwire.spark.run.tasks import Unit
+
+    planned = [
+        Planned(Source(str(n), []), [Unit(f"{n}-{k}", 1) for k in range(n)]) for n in (1, 5, 2, 1)
+    ]
+    waves = [[len(each.units) for each in wave] for wave in pipeline._waves(planned, 3)]
+    assert waves == [[1], [5], [2, 1]]
