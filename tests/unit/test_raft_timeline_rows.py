@@ -45,7 +45,7 @@ def _frames(path: Path) -> list[Frame]:
 def _rows(frames: list[Frame]) -> list[ExchangeRow]:
     """A row for every request, as the table has them; answers have their record bytes cut off."""
     answers = {
-        (frame.connection, frame.request.index): frame
+        id(frame.request): frame
         for frame in frames
         if not frame.is_request and frame.request is not None
     }
@@ -53,14 +53,14 @@ def _rows(frames: list[Frame]) -> list[ExchangeRow]:
     for frame in frames:
         if not frame.is_request:
             continue
-        answer = answers.get((frame.connection, frame.index))
+        answer = answers.get(id(frame.request))
         response, batches = _cut(answer)
         rows.append(
             ExchangeRow(
                 frame.time_ns, frame.connection, frame.api_key or 0, frame.api_version or 0,
                 frame.correlation_id or 0, bytes(frame.data), response,
                 None if answer is None else answer.time_ns - frame.time_ns,
-                "here", frame.index, None if answer is None else answer.index, "c", batches,
+                "here", frame.position, None if answer is None else answer.position, "c", batches,
                 None if answer is None else answer.size,
             )
         )
@@ -136,7 +136,7 @@ def test_rows_tell_what_frames_tell(capture: Path) -> None:
 def test_events_lead_to_their_frames(capture: Path) -> None:
     """The place of an event is that of a frame of the same moment; old records have none."""
     frames = _frames(capture)
-    times = {frame.index: frame.time for frame in frames}
+    times = {frame.position: frame.time for frame in frames}
     quorum = QuorumRows()
     for row in _rows(frames):
         quorum.see(row)
@@ -146,6 +146,19 @@ def test_events_lead_to_their_frames(capture: Path) -> None:
     assert unplaced <= {"LeaderChange"}
     for each in (each for each in seen if each.file):
         assert times[each.position] == each.event.time
+
+
+def test_a_leader_says_how_its_epoch_ended(capture: Path) -> None:
+    """As the table of leaders does, which rows do not have."""
+    rows = _rows(_frames(capture))
+    quorum = QuorumRows()
+    for row in rows:
+        quorum.see(row)
+    told = [each.details for each in quorum.seen() if each.event.kind == "leader"]
+    leaders = stories(rows)["c"].leaders
+    assert [(each["end"], each["ending"]) for each in told] == [
+        (each.end, each.ending or None) for each in sorted(leaders, key=lambda one: one.time)
+    ]
 
 
 def test_every_cluster_has_its_own_story() -> None:

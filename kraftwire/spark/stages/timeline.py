@@ -200,7 +200,7 @@ def _event_row(seen: Seen) -> dict[str, Any]:
         "epoch": event.epoch,
         "node": None if event.node is None else str(event.node),
         "text": event.text,
-        "details": json.dumps(event.details),
+        "details": json.dumps(seen.details),
         "file": seen.file or None,
         "position": seen.position if seen.file else None,
     }

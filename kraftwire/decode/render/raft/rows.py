@@ -11,11 +11,12 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import Any
 
 from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.render.raft.metadata_log import Extent
-from kraftwire.decode.render.raft.model import Event, Story
-from kraftwire.decode.render.raft.sighting import QUORUM_APIS, Sighting
+from kraftwire.decode.render.raft.model import Event, LeaderOfEpoch, Story
+from kraftwire.decode.render.raft.sighting import QUORUM_APIS, NodeId, Sighting
 from kraftwire.decode.render.raft.timeline import Timeline
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.records.decoded import Decoded
@@ -66,11 +67,13 @@ class ExchangeRow:
 class Seen:
     """An event, its exact time, and where its first frame lies.
 
-    Shape: `file` is empty where no frame shows it. Units: `time_ns` nanoseconds since the epoch.
+    Shape: `file` is empty where no frame shows it; `details` are the event's, and of a leader also
+    when and how its epoch ended. Units: `time_ns` nanoseconds since the epoch.
     """
 
     event: Event
     time_ns: int
+    details: dict[str, Any]
     file: str = ""
     position: int = 0
 
@@ -127,8 +130,17 @@ class QuorumRows:
 
     def seen(self) -> Iterator[Seen]:
         """The events of the story, each with the place of its first frame."""
-        for event in self.story().events:
-            yield self._places.find(event)
+        story = self.story()
+        leaders: dict[tuple[int | None, NodeId | None], LeaderOfEpoch] = {
+            (each.epoch, each.leader): each for each in story.leaders
+        }
+        for event in story.events:
+            details = event.details
+            if event.kind == "leader":
+                leader = leaders[event.epoch, event.node]
+                details = {**details, "end": leader.end, "ending": leader.ending or None}
+            time_ns, file, position = self._places.find(event.time)
+            yield Seen(event, time_ns, details, file, position)
 
     def _answer_before(self, time_ns: int | None, position: int) -> None:
         waiting = self._waiting
@@ -172,13 +184,13 @@ class _Places:
         self._positions.append(position)
         self._files.append(self._numbers.setdefault(file, len(self._numbers)))
 
-    def find(self, event: Event) -> Seen:
-        """The event with the frame of its moment, if there was one."""
-        index = bisect_left(self._times, event.time, key=lambda time_ns: time_ns / _SECOND_NS)
-        if index == len(self._times) or self._times[index] / _SECOND_NS != event.time:
-            return Seen(event, round(event.time * _SECOND_NS))
+    def find(self, time: float) -> tuple[int, str, int]:
+        """A moment in nanoseconds, with file and position of its frame, if there was one."""
+        index = bisect_left(self._times, time, key=lambda time_ns: time_ns / _SECOND_NS)
+        if index == len(self._times) or self._times[index] / _SECOND_NS != time:
+            return round(time * _SECOND_NS), "", 0
         file = list(self._numbers)[self._files[index]]
-        return Seen(event, self._times[index], file, self._positions[index])
+        return self._times[index], file, self._positions[index]
 
 
 def stories(rows: Iterable[ExchangeRow]) -> dict[str | None, Story]:

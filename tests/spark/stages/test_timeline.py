@@ -1,0 +1,156 @@
+"""The Raft timeline of captures is what `kraftwire decode --raft` tells of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kraftwire.spark.captures import decode_tables
+from kraftwire.spark.stages import STAGES, Tables
+from tests.spark.stages.tables import SECOND, START, given, rows_of
+
+ROOT = Path(__file__).resolve().parents[3]
+SHARED = ROOT.parent / "shared" / "captures" / "a_kraft_quorum.pcapng.xz"
+SHIPPED = ROOT / "tests" / "golden" / "captures" / "kraft_quorum.pcapng.xz"
+SMALL = ROOT / "tests" / "golden" / "captures" / "quorum.pcap.xz"
+
+KILLED, TERMINATED, HALTED = 1795206424.83, 1795206440.06, 1795206455.14
+
+
+def _tables(spark: SparkSession, path: Path) -> Tables:
+    made = decode_tables(str(path))
+    wanted = STAGES["raft_timeline"].inputs
+    return {**given(spark), **{name: spark.createDataFrame(made[name]) for name in wanted}}
+
+
+def _timeline(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
+    stage = STAGES["raft_timeline"]
+    rows = rows_of(stage.make(_tables(spark, path)), "raft_timeline")
+    return sorted(rows, key=lambda row: row["time_ns"])
+
+
+def _told(path: Path) -> list[dict[str, Any]]:
+    command = [sys.executable, "-m", "kraftwire", "decode", str(path), "--raft", "--json"]
+    # It exits with 3 where a capture has gaps.
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    events: list[dict[str, Any]] = json.loads(done.stdout)["events"]
+    return events
+
+
+# What the rows do not have: packets that end connections, the broker's heartbeats, by which its
+# silences and its kind are known.
+UNSEEN = {"disconnect"}
+
+
+def _key(time: float, kind: str, epoch: int | None, node: object, text: str) -> tuple[Any, ...]:
+    return round(time, 5), kind, epoch, None if node is None else str(node), text
+
+
+def _is_comparable(kind: str, node: object) -> bool:
+    return kind not in UNSEEN and not (kind in ("fetch", "silence") and str(node) == "10")
+
+
+@pytest.fixture(scope="module")
+def capture() -> Path:
+    """A capture of three controllers whose keepers did harm."""
+    path = SHARED if SHARED.exists() else SHIPPED
+    if not path.exists():
+        pytest.skip("the capture of a real quorum is not here")
+    return path
+
+
+@pytest.fixture(scope="module")
+def timeline(spark: SparkSession, capture: Path) -> list[dict[str, Any]]:
+    """Its timeline."""
+    return _timeline(spark, capture)
+
+
+def test_it_is_the_timeline_of_decode(timeline: list[dict[str, Any]], capture: Path) -> None:
+    """Times, kinds, epochs, nodes and words."""
+    expected = [
+        _key(each["time"], each["event"], each["epoch"], each["node"], each["text"])
+        for each in _told(capture)
+        if _is_comparable(each["event"], each["node"])
+    ]
+    found = [
+        _key(each["time_ns"] / 1e9, each["kind"], each["epoch"], each["node"], each["text"])
+        for each in timeline
+        if _is_comparable(each["kind"], each["node"])
+    ]
+    assert found == expected
+
+
+def test_the_five_scripted_events(timeline: list[dict[str, Any]]) -> None:
+    """Boot, kill, SIGTERM, pause, and a voter that comes and goes."""
+    leaders = [(row["epoch"], row["node"]) for row in timeline if row["kind"] == "leader"]
+    assert leaders == [(1, "2"), (2, "3"), (3, "1"), (4, "3")]
+    times = [row["time"].timestamp() for row in timeline if row["kind"] == "leader"]
+    gaps = [row["text"] for row in timeline if "no leader for" in row["text"]]
+    found = [text.rpartition("no leader for ")[2] for text in gaps]
+    assert found == ["1.98 s)", "231 ms)", "2.97 s)"]
+    for harm, elected in zip((KILLED, TERMINATED, HALTED), times[1:], strict=True):
+        assert 0 < elected - harm < 5
+    voters = [row["text"][:30] for row in timeline if row["kind"] == "voters"]
+    assert voters == [
+        "voters are 1, 2, 3 (VotersReco",
+        "voters are 1, 2, 3, 4 (4 joine",
+        "voters are 1, 2, 3 (4 left, Vo",
+    ]
+    assert {row["cluster"] for row in timeline} != {None}
+    assert all(row["file"] for row in timeline)
+
+
+def test_two_clusters_are_two_stories(spark: SparkSession) -> None:
+    """The same exchanges under another id and on other hosts, at the same time."""
+    talk = decode_tables(str(SMALL))["raft_exchanges"].to_pylist()
+    other = [
+        {
+            **row,
+            "cluster": row["cluster"] and "other",
+            "connection": "-".join(f"x{end}" for end in row["connection"].split("-")),
+        }
+        for row in talk
+    ]
+    rows = given(spark, raft_exchanges=talk + other)
+    found = rows_of(STAGES["raft_timeline"].make(rows), "raft_timeline")
+    clusters = {row["cluster"] for row in found}
+    assert len(clusters) == 2
+    stories = [
+        sorted((row["time_ns"], row["kind"]) for row in found if row["cluster"] == each)
+        for each in clusters
+    ]
+    assert stories[0] == stories[1]
+
+
+def test_the_log_alone_names_its_leaders(spark: SparkSession) -> None:
+    """Batches of two log directories, without any capture: each leader is told once."""
+    batches, records = [], []
+    for folder in ("a", "b"):
+        for offset, epoch in ((0, 1), (5, 2)):
+            place = {"file": f"{folder}/0.log", "position": offset}
+            time = (START + offset * SECOND) // 1000
+            batches.append(
+                {
+                    **place, "topic": "__cluster_metadata", "partition": 0, "source": "log",
+                    "base_offset": offset, "last_offset": offset + 4, "leader_epoch": epoch,
+                    "is_valid": True, "is_control": True, "max_timestamp": time,
+                }
+            )
+            data = {"version": 0, "leaderId": 7 + epoch, "voters": [], "grantingVoters": []}
+            records.append(
+                {
+                    **place, "topic": "__cluster_metadata", "partition": 0, "offset": offset,
+                    "epoch": epoch, "time": time, "type": "LeaderChangeMessage", "version": 0,
+                    "data": json.dumps(data),
+                }
+            )
+    stage = STAGES["raft_timeline"]
+    found = rows_of(stage.make(given(spark, batches=batches, metadata_records=records)), stage.name)
+    told = sorted((row["epoch"], row["node"], row["time_ns"] - START) for row in found)
+    assert told == [(1, "8", 0), (2, "9", 5 * SECOND)]
