@@ -15,8 +15,8 @@ from typing import Any
 
 from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.render.raft.metadata_log import Extent
-from kraftwire.decode.render.raft.model import Event, Story
-from kraftwire.decode.render.raft.sighting import QUORUM_APIS, Sighting
+from kraftwire.decode.render.raft.model import Event, LeaderOfEpoch, Story
+from kraftwire.decode.render.raft.sighting import QUORUM_APIS, NodeId, Sighting
 from kraftwire.decode.render.raft.timeline import Timeline
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.records.decoded import Decoded
@@ -131,11 +131,13 @@ class QuorumRows:
     def seen(self) -> Iterator[Seen]:
         """The events of the story, each with the place of its first frame."""
         story = self.story()
-        leaders = {(each.epoch, each.leader): each for each in story.leaders}
+        leaders: dict[tuple[int | None, NodeId | None], LeaderOfEpoch] = {
+            (each.epoch, each.leader): each for each in story.leaders
+        }
         for event in story.events:
             details = event.details
-            if event.kind == "leader" and event.node is not None:
-                leader = leaders[event.epoch or 0, event.node]
+            if event.kind == "leader":
+                leader = leaders[event.epoch, event.node]
                 details = {**details, "end": leader.end, "ending": leader.ending or None}
             time_ns, file, position = self._places.find(event.time)
             yield Seen(event, time_ns, details, file, position)
