@@ -48,12 +48,15 @@ class Tools:
     def add_controller(self, node_id: int) -> _Result:
         """Make a running controller a voter, again and again until it is one."""
         config = str(self._quorum.members[node_id].config)
-        return self._until_done(_ADDED, "--command-config", config, "add-controller")
+        is_new = node_id not in self._quorum.voters()
+        words = ("--command-config", config, "add-controller")
+        return self._until_done(_ADDED, *words, is_certain=is_new)
 
     def remove_controller(self, node_id: int, directory_id: str | None = None) -> _Result:
         """Take a voter out; with the directory that it has now if no other is named."""
         found = directory_id or self._quorum.members[node_id].directory_id
-        return self._until_done(_REMOVED, "remove-controller", "-i", str(node_id), "-d", found)
+        words = ("remove-controller", "-i", str(node_id), "-d", found)
+        return self._until_done(_REMOVED, *words, is_certain=False)
 
     def upgrade(self, feature: str, level: int) -> _Result:
         """Finalize a feature at a level with kafka-features."""
@@ -71,17 +74,19 @@ class Tools:
         server = ("--bootstrap-server", self._quorum.bootstrap_servers)
         return run_kafka_tool(_TOPICS, *server, *words, "--replication-factor", replicas)
 
-    def _until_done(self, done: str, *words: str) -> _Result:
+    def _until_done(self, done: str, *words: str, is_certain: bool) -> _Result:
         """Run the tool until it succeeds or says something that time does not heal.
 
         Returns the last run, which has failed in the second case. After a time-out, what says that
-        it was `done` before is success: such a change may be committed all the same.
+        it was `done` before is success: such a change may be committed all the same. So it is in
+        the first run if it `is_certain` that nobody did it before: the tool's own client asks
+        again, too.
         """
         attempts: list[_Result] = []
 
         def once() -> _Result | None:
             result = self.quorum(*words)
-            if attempts and done in result.stderr:
+            if (attempts or is_certain) and done in result.stderr:
                 result.returncode = 0
             attempts.append(result)
             is_over = result.returncode == 0 or not _AGAIN.search(result.stderr)
