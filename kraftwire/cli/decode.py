@@ -18,10 +18,10 @@ import click
 from kraftwire import messages
 from kraftwire.cli.decode_output import Output, make_sink
 from kraftwire.cli.decode_progress import Progress
-from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.decode.files.segment import FileOptions
-from kraftwire.decode.run.filters import FilterOptions, FrameFilter
+from kraftwire.decode.body.memory import Memory
+from kraftwire.decode.run.filters import FilterOptions
 from kraftwire.decode.run.inputs import InputKind, Inputs, is_live
+from kraftwire.decode.run.options import Options
 from kraftwire.decode.run.run import Run
 from kraftwire.decode.run.summary import summary
 from kraftwire.errors import UsageError
@@ -118,20 +118,20 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     damage, an unknown layout), 1 if nothing was decoded, 2 for wrong usage. Lines and --stats
     check the CRCs of batches in frames, -v and JSON lines decode their records as well.
     """
-    settings = Settings(RecordsForm(options["records"], options["show_secrets"]))
     is_bare = options["input_kind"] in ("hex", "frames")
     api = _bare_api(options) if is_bare else None
     is_full = options["verbose"] > (0 if options["with_bytes"] else 1)
     is_awaited = options["follow"] or is_live(inputs)
-    sink = make_sink(_output(options), settings, is_live=is_awaited, is_full=is_full)
-    frame_filter = _frame_filter(options, is_bare=is_bare)
-    run = Run(settings, frame_filter, sink)
+    output = _output(options)
+    wanted = _options(options, is_bare=is_bare)
+    memory = Memory()
+    sink = make_sink(output, wanted.settings(memory), is_live=is_awaited, is_full=is_full)
+    run = Run(wanted, sink, memory)
     run.totals.files.on_finding = _say
-    files = FileOptions(options["records"], options["show_secrets"], options["family"])
     gc.set_threshold(*_GC_THRESHOLDS)
     with Progress(run.totals, is_wanted=not options["quiet"]):
         try:
-            read = Inputs(run, files, _say, options["input_kind"], api)
+            read = Inputs(run, _say, options["input_kind"], api)
             read.follow(inputs, _wait) if options["follow"] else read.read(inputs)
         finally:
             run.finish()
@@ -142,7 +142,7 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     if not options["quiet"]:
         for line in totals:
             _say(line)
-        if run.totals.files.line_count and not frame_filter.passes_all:
+        if run.totals.files.line_count and not run.passes_all:
             _say("the filters are for frames; lines of files are all shown")
     return int(run.totals.exit_code)
 
@@ -179,10 +179,13 @@ def _output(options: dict[str, Any]) -> Output:
     return next((output for name, output in names.items() if name in asked), Output.LINE)
 
 
-def _frame_filter(options: dict[str, Any], *, is_bare: bool) -> FrameFilter:
-    """The filter. Raises: UsageError for a value that makes no sense."""
-    return FrameFilter(
-        FilterOptions(
+def _options(options: dict[str, Any], *, is_bare: bool) -> Options:
+    """How to decode, of the options of the command line."""
+    return Options(
+        records=options["records"],
+        show_secrets=options["show_secrets"],
+        family=options["family"],
+        filters=FilterOptions(
             # Of bare frames the option says what they are.
             api=() if is_bare else options["api"],
             api_version=options["api_version"],
@@ -195,7 +198,7 @@ def _frame_filter(options: dict[str, Any], *, is_bare: bool) -> FrameFilter:
             min_latency_ms=options["min_latency"],
             since=options["since"],
             until=options["until"],
-        )
+        ),
     )
 
 

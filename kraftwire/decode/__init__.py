@@ -1,1 +1,113 @@
-"""Captures and files of log directories, decoded; see README.md for the ways in."""
+"""Captures and log files of Kafka, decoded: frames, exchanges, batches and records.
+
+`open` gives the frames of a capture, `exchanges` its requests with their responses; `batches` and
+`records` read segments and snapshots. Errors are `StorageError` for what cannot be opened or read,
+`UsageError` for a call or an option that makes no sense, `WireError` for bytes of a message or
+batch that break its format; `KraftwireError` is above all of them. What is damaged inside a capture
+is no error: frames have findings, and `health` has the totals. Examples are in README.md.
+
+Importing this package loads none of the decoder.
+"""
+
+from __future__ import annotations
+
+# What only type checkers need is not imported, since importing must stay cheap.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from kraftwire.decode.api.captures import Exchange, Frames
+    from kraftwire.decode.api.frame import Frame
+    from kraftwire.decode.api.logs import LogBatch, LogRecord, batches, records
+    from kraftwire.decode.body.findings import Finding
+    from kraftwire.decode.body.memory import Memory
+    from kraftwire.decode.capture.inputs import CaptureInput
+    from kraftwire.decode.capture.series import in_time_order
+    from kraftwire.decode.framing.health import Health
+    from kraftwire.decode.run.filters import FilterOptions
+    from kraftwire.decode.run.options import Options
+    from kraftwire.errors import KraftwireError, StorageError, UsageError, WireError
+
+__all__ = [
+    "Exchange",
+    "FilterOptions",
+    "Finding",
+    "Frame",
+    "Frames",
+    "Health",
+    "KraftwireError",
+    "LogBatch",
+    "LogRecord",
+    "Memory",
+    "Options",
+    "StorageError",
+    "UsageError",
+    "WireError",
+    "batches",
+    "exchanges",
+    "in_time_order",
+    "open",
+    "records",
+]
+
+# Name -> module that has it.
+_HOMES = {
+    "Exchange": "kraftwire.decode.api.captures",
+    "FilterOptions": "kraftwire.decode.run.filters",
+    "Finding": "kraftwire.decode.body.findings",
+    "Frame": "kraftwire.decode.api.frame",
+    "Frames": "kraftwire.decode.api.captures",
+    "Health": "kraftwire.decode.framing.health",
+    "KraftwireError": "kraftwire.errors",
+    "LogBatch": "kraftwire.decode.api.logs",
+    "LogRecord": "kraftwire.decode.api.logs",
+    "Memory": "kraftwire.decode.body.memory",
+    "Options": "kraftwire.decode.run.options",
+    "StorageError": "kraftwire.errors",
+    "UsageError": "kraftwire.errors",
+    "WireError": "kraftwire.errors",
+    "batches": "kraftwire.decode.api.logs",
+    "in_time_order": "kraftwire.decode.capture.series",
+    "records": "kraftwire.decode.api.logs",
+}
+
+
+def open(
+    *captures: CaptureInput,
+    name: str | None = None,
+    options: Options | None = None,
+    memory: Memory | None = None,
+) -> Frames:
+    """The frames of a capture, or of several that are one recording, in order of completion.
+
+    Shape: a capture is a path (``-`` is standard input), a readable binary stream or an iterable of
+    pieces of bytes, compressed or not; `name` stands for its path. `options` choose frames and say
+    what is shown, `memory` is what earlier runs have learned.
+    Raises: StorageError if a file cannot be opened or is no capture; UsageError for options that
+    make no sense.
+    """
+    from kraftwire.decode.api.captures import Frames
+    from kraftwire.decode.run.options import Options
+
+    return Frames(captures, name, options or Options(), memory)
+
+
+def exchanges(
+    *captures: CaptureInput,
+    name: str | None = None,
+    options: Options | None = None,
+    memory: Memory | None = None,
+) -> Iterator[Exchange]:
+    """Requests with their responses, in the order in which they are complete; as `open`."""
+    return open(*captures, name=name, options=options, memory=memory).exchanges()
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(home), name)
+    return value

@@ -13,11 +13,11 @@ import pytest
 
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.decode.files.segment import FileOptions
 from kraftwire.decode.jsonl import JsonLines
 from kraftwire.decode.pairing.conversations import Capture
-from kraftwire.decode.run.filters import FilterOptions, FrameFilter
+from kraftwire.decode.run.filters import FilterOptions
 from kraftwire.decode.run.inputs import Inputs
+from kraftwire.decode.run.options import Options
 from kraftwire.decode.run.run import Run, Totals
 
 __all__ = [
@@ -54,10 +54,13 @@ def decode(*paths: Path, options: FilterOptions | None = None, **form: Any) -> D
     """Decode inputs into JSON lines; `form` as of `RecordsForm`."""
     out = io.BytesIO()
     told: list[str] = []
-    settings = Settings(RecordsForm(**form))
-    run = Run(settings, FrameFilter(options), JsonLines(out))
-    files = FileOptions(settings.records.detail, settings.show_secrets)
-    Inputs(run, files, told.append).read([str(path) for path in paths])
+    wanted = Options(
+        records=form.get("detail", "full"),
+        show_secrets=form.get("show_secrets", False),
+        filters=options or FilterOptions(),
+    )
+    run = Run(wanted, JsonLines(out))
+    Inputs(run, told.append).read([str(path) for path in paths])
     run.finish()
     return Decoded(out.getvalue(), told, run.totals)
 

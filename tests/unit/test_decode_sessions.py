@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from kraftwire.cli.main import main
-from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.body.redact import REDACTED
-from kraftwire.decode.files.segment import FileOptions
 from kraftwire.decode.jsonl import JsonLines
-from kraftwire.decode.run.filters import FilterOptions, FrameFilter
+from kraftwire.decode.run.filters import FilterOptions
 from kraftwire.decode.run.inputs import Inputs
+from kraftwire.decode.run.options import Options
 from kraftwire.decode.run.run import Run
 from kraftwire.errors import UsageError
 from kraftwire.messages.fetch_response import (
@@ -186,7 +185,7 @@ def test_a_segment_is_followed(tmp_path: Path) -> None:
     batches = [build_batch([Record(n, 0, None, b"x")]) for n in range(3)]
     path.write_bytes(batches[0])
     out = io.BytesIO()
-    run = Run(Settings(RecordsForm()), FrameFilter(), JsonLines(out, is_live=True))
+    run = Run(Options(), JsonLines(out, is_live=True))
     more = iter(batches[1:])
 
     def wait() -> bool:
@@ -197,9 +196,9 @@ def test_a_segment_is_followed(tmp_path: Path) -> None:
             file.write(batch)
         return True
 
-    Inputs(run, FileOptions(), pytest.fail).follow([str(path)], wait)
+    Inputs(run, pytest.fail).follow([str(path)], wait)
     run.finish()
     lines = out.getvalue().splitlines()
     assert [json.loads(line)["baseOffset"] for line in lines] == [0, 1, 2]
     with pytest.raises(UsageError, match="only one"):
-        Inputs(run, FileOptions(), pytest.fail).follow(["a", "b"], wait)
+        Inputs(run, pytest.fail).follow(["a", "b"], wait)

@@ -6,7 +6,7 @@ import pytest
 
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.exchanges.exchange import Exchange, exchanges
+from kraftwire.decode.exchange.exchanges import Exchange, exchanges
 from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse

@@ -6,10 +6,11 @@ import io
 
 import pytest
 
-from kraftwire.decode.body.records import Settings
+from kraftwire.decode.body.memory import Memory
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.line import LineWriter
-from kraftwire.decode.run.filters import FilterOptions, FrameFilter
+from kraftwire.decode.run.filters import FilterOptions
+from kraftwire.decode.run.options import Options
 from kraftwire.decode.run.run import Run
 from kraftwire.messages.heartbeat_request import HeartbeatRequest
 from kraftwire.messages.heartbeat_response import HeartbeatResponse
@@ -33,9 +34,10 @@ def _heartbeats() -> list[Frame]:
 
 
 def _shown(**options: tuple[str, ...]) -> list[str]:
-    stream, settings = io.StringIO(), Settings()
-    writer = LineWriter(stream, topics=settings.topics)
-    run = Run(settings, FrameFilter(FilterOptions(**options)), writer)  # type: ignore[arg-type]
+    stream, memory = io.StringIO(), Memory()
+    writer = LineWriter(stream, topics=memory.topics)
+    filters = FilterOptions(**options)  # type: ignore[arg-type]
+    run = Run(Options(filters=filters), writer, memory)
     run.frames(_heartbeats())
     run.finish()
     lines = [line for line in stream.getvalue().splitlines() if not line.startswith("#")]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.exchanges.wait import wait_ms
+from kraftwire.decode.exchange.wait import wait_ms
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.stats import Collector, StatsJsonWriter, StatsWriter

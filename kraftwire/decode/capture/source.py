@@ -134,6 +134,9 @@ class CaptureSource:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         """Give the file back."""
         self._input.close()
         if self._pipe is not None:

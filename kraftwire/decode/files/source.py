@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import IO
 
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess
-from kraftwire.decode.files.unpack import copied, peek, unpacked
+from kraftwire.decode.files.unpack import SupportsRead, copied, peek, unpacked
 from kraftwire.errors import StorageError
 from kraftwire.limits import FILE_WINDOW_BYTES
 
-__all__ = ["ByteSource", "open_source"]
+__all__ = ["ByteSource", "open_source", "open_stream"]
 
 
 class ByteSource:
@@ -100,16 +100,25 @@ def open_source(path: Path) -> Iterator[ByteSource]:
             raise StorageError(f"cannot open: {error.strerror}", file=str(path)) from error
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             file = stack.enter_context(copied(path, file))
-        source = _source(path, file)
-        if not source.kind.is_compressed:
-            yield source
-            return
-        inner = guess(path, peek(path, file, source.kind))
-        if inner.is_capture:
-            source.kind = inner
-            yield source
-            return
-        yield _source(path, stack.enter_context(unpacked(path, file, source.kind)))
+        yield _opened(path, file, stack)
+
+
+@contextmanager
+def open_stream(path: Path, stream: SupportsRead) -> Iterator[ByteSource]:
+    """As `open_source`, for a binary stream of any kind, which is copied; `path` names it."""
+    with ExitStack() as stack:
+        yield _opened(path, stack.enter_context(copied(path, stream)), stack)
+
+
+def _opened(path: Path, file: IO[bytes], stack: ExitStack) -> ByteSource:
+    source = _source(path, file)
+    if not source.kind.is_compressed:
+        return source
+    inner = guess(path, peek(path, file, source.kind))
+    if inner.is_capture:
+        source.kind = inner
+        return source
+    return _source(path, stack.enter_context(unpacked(path, file, source.kind)))
 
 
 def _source(path: Path, file: IO[bytes]) -> ByteSource:

@@ -15,17 +15,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Protocol, cast
 
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind
 from kraftwire.errors import StorageError
 from kraftwire.limits import UNPACKED_FILE_BYTES_MAX
 
-__all__ = ["copied", "peek", "unpacked"]
+__all__ = ["SupportsRead", "copied", "peek", "unpacked"]
 
 _CHUNK_SIZE = 1 << 20
 _PEEK_SIZE = 1 << 18
 _STUMBLES = (OSError, EOFError, zlib.error, lzma.LZMAError)
+
+
+class SupportsRead(Protocol):
+    """A binary stream."""
+
+    def read(self, size: int, /) -> bytes | None:
+        """The next bytes, at most so many; none at the end."""
 
 
 def peek(path: Path, file: IO[bytes], kind: FileKind) -> bytes:
@@ -58,7 +65,7 @@ def _peek_zstd(packed: bytes) -> bytes:
 
 
 @contextmanager
-def copied(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
+def copied(path: Path, file: SupportsRead) -> Iterator[IO[bytes]]:
     """A temporary copy of something that can be read only once, such as a pipe.
 
     Raises: StorageError if it is longer than the limit or cannot be read.
@@ -94,7 +101,7 @@ def _reader(file: IO[bytes], kind: FileKind) -> IO[bytes]:
     return lzma.LZMAFile(file)
 
 
-def _copy(path: Path, source: IO[bytes], target: IO[bytes]) -> None:
+def _copy(path: Path, source: SupportsRead, target: IO[bytes]) -> None:
     size = 0
     while chunk := source.read(_CHUNK_SIZE):
         size += len(chunk)

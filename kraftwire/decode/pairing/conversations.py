@@ -71,6 +71,10 @@ class Capture:
         # Connections with something open -> when they were reviewed last.
         self._troubled: dict[Connection, int] = {}
 
+    def close(self) -> None:
+        """Close the first file, if nobody iterates; an iteration closes what it has opened."""
+        self._source.close()
+
     def _files(self) -> Iterator[Iterator[Packet]]:
         """The packets of one file after the other."""
         source = self._source

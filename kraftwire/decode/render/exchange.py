@@ -10,7 +10,7 @@ from typing import TextIO
 
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.exchanges.paired import WholePaired
+from kraftwire.decode.exchange.paired import WholePaired
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.render.text import BOLD, RED, YELLOW, paint, utc_text
 from kraftwire.protocol.error_codes import error_name

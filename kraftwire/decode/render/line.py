@@ -12,7 +12,7 @@ from kraftwire import messages
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.quick import quick_errors
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.exchanges.paired import QuickPaired
+from kraftwire.decode.exchange.paired import QuickPaired
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.facts import request_facts, response_facts

@@ -16,7 +16,6 @@ from typing import BinaryIO, Literal
 
 from kraftwire.decode.files.decode import decode_source
 from kraftwire.decode.files.follow import follow
-from kraftwire.decode.files.segment import FileOptions
 from kraftwire.decode.files.source import open_source
 from kraftwire.decode.files.walk import walk
 from kraftwire.decode.pairing.conversations import Capture
@@ -41,7 +40,6 @@ class Inputs:
     """
 
     run: Run
-    files: FileOptions
     tell: Callable[[str], None]
     kind: InputKind = "auto"
     api: tuple[int, int] | None = None
@@ -64,7 +62,7 @@ class Inputs:
         if others:
             raise UsageError("only one segment can be followed")
         report = self.run.totals.files
-        self.run.file_lines(follow(Path(first), self.files, report, wait))
+        self.run.file_lines(follow(Path(first), self.run.options.files(), report, wait))
 
     def _fail(self, error: KraftwireError) -> None:
         self.run.totals.unreadable += 1
@@ -98,7 +96,7 @@ class Inputs:
                 self._read_capture(str(path))
             else:
                 report = self.run.totals.files
-                self.run.file_lines(decode_source(source, self.files, report))
+                self.run.file_lines(decode_source(source, self.run.options.files(), report))
 
     def _read_bare(self, path: str) -> None:
         frames = BareFrames(path, self._fail, self.api)

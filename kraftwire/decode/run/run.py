@@ -13,13 +13,13 @@ from typing import Protocol
 
 from kraftwire.decode.body.findings import LOSSES
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
-from kraftwire.decode.body.records import Settings
-from kraftwire.decode.exchanges.paired import WholePaired
+from kraftwire.decode.body.memory import Memory
+from kraftwire.decode.exchange.paired import WholePaired
 from kraftwire.decode.files.report import ExitCode, FileLine, FileReport
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.framing.health import Health
 from kraftwire.decode.pairing.outbox import Ending
-from kraftwire.decode.run.filters import FrameFilter
+from kraftwire.decode.run.options import Options
 
 __all__ = ["Run", "Sink", "Totals"]
 
@@ -81,12 +81,22 @@ class Totals:
 class Run:
     """Takes frames and lines of all inputs, one after the other."""
 
-    def __init__(self, settings: Settings, frame_filter: FrameFilter, sink: Sink) -> None:
-        self.settings = settings
+    def __init__(self, options: Options, sink: Sink, memory: Memory | None = None) -> None:
+        """Begin a run. Shape: `memory` is what it starts from, and what it learns more in.
+
+        Raises: UsageError for filters that make no sense.
+        """
+        self.options = options
+        self.memory = Memory() if memory is None else memory
         self.totals = Totals()
-        self._decoder = FrameDecoder(settings)
-        self._filter = frame_filter
+        self._decoder = FrameDecoder(options.settings(self.memory), self.memory)
+        self._filter = options.frame_filter()
         self._sink = sink
+
+    @property
+    def passes_all(self) -> bool:
+        """Whether no frame is left out."""
+        return self._filter.passes_all
 
     @property
     def on_ending(self) -> Callable[[Ending], None] | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kraftwire.decode.body.quick import quick_errors
 from kraftwire.decode.body.scan import topics
-from kraftwire.decode.exchanges.wait import FETCH_APIS, wait_ms
+from kraftwire.decode.exchange.wait import FETCH_APIS, wait_ms
 from kraftwire.decode.framing.frames import Request
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.spark.captures.bodies import Bodies, Read

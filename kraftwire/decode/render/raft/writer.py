@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from kraftwire.decode.body.frame import DecodedFrame
-from kraftwire.decode.exchanges.paired import Paired
+from kraftwire.decode.exchange.paired import Paired
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.framing.frames import Frame

@@ -8,8 +8,8 @@ from typing import Any
 from kraftwire import messages
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.quick import quick_errors
-from kraftwire.decode.exchanges.paired import QuickPaired
-from kraftwire.decode.exchanges.wait import FETCH_APIS, wait_ms
+from kraftwire.decode.exchange.paired import QuickPaired
+from kraftwire.decode.exchange.wait import FETCH_APIS, wait_ms
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.stats.exchanges import Exchanges, Row

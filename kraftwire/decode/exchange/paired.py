@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.quick import quick_body
-from kraftwire.decode.exchanges.pending import Pending
+from kraftwire.decode.exchange.pending import Pending
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.limits import RENDER_PENDING_BYTES_MAX, RENDER_PENDING_COUNT_MAX
 from kraftwire.wire.message import Message

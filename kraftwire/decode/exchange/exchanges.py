@@ -7,33 +7,33 @@ from dataclasses import dataclass
 
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.exchanges.paired import WholePaired
-from kraftwire.decode.exchanges.wait import FETCH_APIS, wait_ms
+from kraftwire.decode.exchange.paired import WholePaired
+from kraftwire.decode.exchange.wait import FETCH_APIS, wait_ms
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.wire.message import Message
 
-__all__ = ["Exchange", "exchanges"]
+__all__ = ["Exchange", "Facts", "exchanges"]
 
 _NS_PER_MS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
-    """A request with its response; one of the two may be missing.
+class Facts:
+    """What follows from a request and its response, one of which may be missing.
 
     Shape: `is_awaited` tells that a response should have come. Bodies are read the short way where
     that is possible, and on first use.
     """
 
-    request: DecodedFrame | None
-    response: DecodedFrame | None
+    asked: DecodedFrame | None
+    answered: DecodedFrame | None
     is_awaited: bool = True
 
     @property
     def first(self) -> DecodedFrame:
         """The request, or the response of one that is not in the capture."""
-        first = self.request or self.response
+        first = self.asked or self.answered
         assert first is not None
         return first
 
@@ -70,17 +70,17 @@ class Exchange:
     @property
     def request_body(self) -> Message | None:
         """The body of the request, None if it could not be decoded as a whole."""
-        return None if self.request is None else self.request.quick_body
+        return None if self.asked is None else self.asked.quick_body
 
     @property
     def response_body(self) -> Message | None:
         """The body of the response, None if it could not be decoded as a whole."""
-        return None if self.response is None else self.response.quick_body
+        return None if self.answered is None else self.answered.quick_body
 
     @property
     def latency_ms(self) -> float | None:
         """Milliseconds between the last packets of both; None unless both are whole."""
-        return None if self.response is None else self.response.frame.latency_ms
+        return None if self.answered is None else self.answered.frame.latency_ms
 
     @property
     def wait_ms(self) -> float | None:
@@ -97,7 +97,7 @@ class Exchange:
 
     def _split(self) -> tuple[float | None, float | None]:
         latency = self.latency_ms
-        if latency is None or self.request is None:
+        if latency is None or self.asked is None:
             return None, None
         latency = max(latency, 0.0)
         if self.api_key not in FETCH_APIS:
@@ -105,19 +105,34 @@ class Exchange:
         asked, answered = self.request_body, self.response_body
         if asked is None or answered is None:
             return None, None
-        asked_ms = self.request.frame.time_ns / _NS_PER_MS
+        asked_ms = self.asked.frame.time_ns / _NS_PER_MS
         wait, is_known = wait_ms(asked, answered, asked_ms=asked_ms, latency_ms=latency)
         return wait, latency - wait if is_known else None
 
     @property
     def error_codes(self) -> list[int]:
         """Error codes in the response other than 0, each once."""
-        return [] if self.response is None else self.response.quick_error_codes
+        return [] if self.answered is None else self.answered.quick_error_codes
 
     @property
     def error_names(self) -> list[str]:
         """The names of the error codes."""
         return [error_name(code) for code in self.error_codes]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange(Facts):
+    """A request with its response."""
+
+    @property
+    def request(self) -> DecodedFrame | None:
+        """The request, None if it is not in the capture."""
+        return self.asked
+
+    @property
+    def response(self) -> DecodedFrame | None:
+        """The response, None if none came, is in the capture, or was wanted."""
+        return self.answered
 
 
 def exchanges(

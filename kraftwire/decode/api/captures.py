@@ -1,0 +1,87 @@
+"""Captures for programs: their frames and exchanges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kraftwire.decode.api.frame import Frame
+from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.memory import Memory
+from kraftwire.decode.capture.inputs import CaptureInput
+from kraftwire.decode.exchange.exchanges import Facts, exchanges
+from kraftwire.decode.framing.health import Health
+from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.decode.run.options import Options
+
+__all__ = ["Exchange", "Frames"]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange(Facts):
+    """A request with its response; one of the two may be missing."""
+
+    @property
+    def request(self) -> Frame | None:
+        """The request, None if it is not in the capture."""
+        return None if self.asked is None else Frame(self.asked)
+
+    @property
+    def response(self) -> Frame | None:
+        """The response, None if it is not in the capture or none was wanted."""
+        return None if self.answered is None else Frame(self.answered)
+
+
+class Frames:
+    """The frames of captures that are open; iterate once, over them or over `exchanges`.
+
+    Order: files are closed at the end of the iteration, by `close`, or as a context.
+    Shape: `health` is complete at the end: packets, losses, connections, TLS, and in `health.bytes`
+    where each byte is. `memory` is what was learned so far.
+    """
+
+    def __init__(
+        self, captures: tuple[CaptureInput, ...], name: str | None, options: Options,
+        memory: Memory | None,
+    ) -> None:
+        self.options = options
+        self.memory = Memory() if memory is None else memory
+        self._filter = options.frame_filter()
+        self._capture = Capture(*captures, name=name)
+        self._decoder = FrameDecoder(options.settings(self.memory), self.memory)
+
+    def close(self) -> None:
+        """Close what is open, if the frames are not read to their end."""
+        self._capture.close()
+
+    def __enter__(self) -> Frames:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def health(self) -> Health:
+        """What happened to the capture as a whole."""
+        return self._capture.health
+
+    def __iter__(self) -> Iterator[Frame]:
+        passes = self._filter.passes
+        return (Frame(each) for each in self._decoded() if passes(each))
+
+    def exchanges(self) -> Iterator[Exchange]:
+        """Requests with their responses, in the order in which they are complete.
+
+        Shape: what the filters ask for may be in either of the two.
+        """
+        for each in exchanges(self._decoded()):
+            if self._is_wanted(each):
+                yield Exchange(each.asked, each.answered, each.is_awaited)
+
+    def _decoded(self) -> Iterator[DecodedFrame]:
+        return map(self._decoder.decode, self._capture)
+
+    def _is_wanted(self, found: Facts) -> bool:
+        if found.asked is not None and found.answered is not None:
+            return self._filter.passes_exchange(found.asked, found.answered)
+        return self._filter.passes(found.first)

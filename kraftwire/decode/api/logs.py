@@ -1,0 +1,135 @@
+"""Files of log directories for programs: batches and records of segments and snapshots."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kraftwire.decode.capture.inputs import Readable, input_name
+from kraftwire.decode.files.findings import FileFinding
+from kraftwire.decode.files.report import FileReport
+from kraftwire.decode.files.scan import FoundBatch, Scanner
+from kraftwire.decode.files.source import ByteSource, open_source, open_stream
+from kraftwire.errors import StorageError, UsageError, WireError
+from kraftwire.records.reader import Batch, read_batches
+from kraftwire.records.record import Record
+
+__all__ = ["LogBatch", "LogRecord", "batches", "records"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogBatch:
+    """A batch of a segment or snapshot.
+
+    Shape: it begins at `position` of `file`; `is_valid` tells whether its CRC is right.
+    """
+
+    file: str
+    position: int
+    batch: Batch
+    is_valid: bool
+
+    def records(self) -> list[Record]:
+        """Its records. Raises: StorageError if they cannot be read, or the CRC is wrong."""
+        try:
+            if self.is_valid:
+                return self.batch.records()
+            problem = "the CRC of a batch is wrong"
+        except WireError as error:
+            problem = str(error)
+        raise StorageError(problem, file=self.file, position=self.position)
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """A record and the batch that it is in.
+
+    Units: `timestamp` in milliseconds since the epoch.
+    """
+
+    batch: LogBatch
+    record: Record
+
+    @property
+    def offset(self) -> int:
+        """The record's offset."""
+        return self.record.offset
+
+    @property
+    def timestamp(self) -> int:
+        """When it was made, or appended if the broker stamps batches; -1 if unknown."""
+        return self.record.timestamp
+
+    @property
+    def key(self) -> bytes | None:
+        """The key."""
+        return self.record.key
+
+    @property
+    def value(self) -> bytes | None:
+        """The value."""
+        return self.record.value
+
+    @property
+    def headers(self) -> tuple[tuple[str, bytes | None], ...]:
+        """Names and values of the headers."""
+        return tuple((each[0], each[1]) for each in self.record.headers)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether Kafka wrote it to steer transactions or the quorum."""
+        return self.batch.batch.is_control
+
+
+def batches(
+    source: str | os.PathLike[str] | Readable,
+    on_finding: Callable[[FileFinding], None] | None = None,
+) -> Iterator[LogBatch]:
+    """The batches of a segment or snapshot, compressed or not, in the file's order.
+
+    Shape: what is damaged or no batch goes to `on_finding`, and reading goes on after it.
+    Raises: StorageError if the source cannot be read; UsageError if it holds no batches.
+    """
+    name = input_name(source)
+    report = FileReport(on_finding)
+    with _opened(source, name) as opened:
+        if not opened.kind.has_batches and opened.size:
+            raise UsageError(f"{name} is no segment and no snapshot ({opened.kind})")
+        sink = report.sink(name)
+        for found in Scanner(opened, sink).batches():
+            batch = _read(found)
+            if batch is None:
+                sink.add("batch-damaged", found.position, "a message leads outside its batch")
+            else:
+                yield LogBatch(name, found.position, batch, found.is_valid)
+
+
+def records(
+    source: str | os.PathLike[str] | Readable,
+    on_finding: Callable[[FileFinding], None] | None = None,
+) -> Iterator[LogRecord]:
+    """The records of a segment or snapshot, those of control batches too, in the file's order.
+
+    Raises: as `batches`; StorageError at a batch whose records cannot be read.
+    """
+    for batch in batches(source, on_finding):
+        for record in batch.records():
+            yield LogRecord(batch, record)
+
+
+def _read(found: FoundBatch) -> Batch | None:
+    try:
+        return next(read_batches(found.buffer, found.start))
+    except WireError:
+        return None
+
+
+def _opened(
+    source: str | os.PathLike[str] | Readable, name: str
+) -> AbstractContextManager[ByteSource]:
+    if isinstance(source, str | os.PathLike):
+        return open_source(Path(name))
+    return open_stream(Path(name), source)

@@ -1,0 +1,42 @@
+"""What a decode run is asked for, as one value: for the command line, Python programs and workers.
+
+Owns nothing but the choice; each part of the decoder takes from it what it needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kraftwire.decode.body.memory import Memory
+from kraftwire.decode.body.records import RecordsForm, Settings
+from kraftwire.decode.files.segment import FileOptions
+from kraftwire.decode.run.filters import FilterOptions, FrameFilter
+from kraftwire.records.json_form import Detail
+
+__all__ = ["Options"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How frames and files are decoded; picklable.
+
+    Shape: `records` says how much of records JSON shows: ``none``, ``summary`` or ``full``.
+    `family` overrides what the folder of a log file tells of its records. `filters` choose frames.
+    """
+
+    records: Detail = "full"
+    show_secrets: bool = False
+    family: str | None = None
+    filters: FilterOptions = field(default_factory=FilterOptions)
+
+    def settings(self, memory: Memory) -> Settings:
+        """What the decoding of frames needs; names of topics are those of a memory."""
+        return Settings(RecordsForm(self.records, self.show_secrets), memory.topics)
+
+    def files(self) -> FileOptions:
+        """What the decoding of log directories needs."""
+        return FileOptions(self.records, self.show_secrets, self.family)
+
+    def frame_filter(self) -> FrameFilter:
+        """What decides about frames. Raises: UsageError for a value that makes no sense."""
+        return FrameFilter(self.filters)
