@@ -79,12 +79,14 @@ class ApiError(KraftwireError):
 class StorageError(KraftwireError):
     """A file on disk is damaged or an operation on it failed; names the file and the position.
 
-    Shape: `fatal` is True after a failed sync: the process must end, and nothing be tried again.
+    Shape: `problem` is the text without file and position. `fatal` is True after a failed sync: the
+    process must end, and nothing be tried again.
     """
 
     def __init__(
         self, problem: str, *, file: str, position: int | None = None, fatal: bool = False
     ) -> None:
+        self.problem = problem
         self.file = file
         self.position = position
         self.fatal = fatal

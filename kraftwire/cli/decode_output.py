@@ -13,7 +13,7 @@ from io import TextIOWrapper
 
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.jsonl import JsonLines
-from kraftwire.decode.run.run import Sink
+from kraftwire.decode.run.sinks import Sink
 
 __all__ = ["Output", "make_sink"]
 

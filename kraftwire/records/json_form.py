@@ -16,9 +16,13 @@ from kraftwire.records.metadata import REMOTE_LOG_RECORDS, decode_metadata
 from kraftwire.records.reader import Batch
 from kraftwire.records.record import Record
 
-__all__ = ["Detail", "batch_to_json", "decode_record"]
+__all__ = ["Detail", "RecordError", "batch_to_json", "decode_record"]
 
 Detail = Literal["none", "summary", "full"]
+
+
+class RecordError(WireError):
+    """One record, of a batch that can be read, does not follow the schema of its topic."""
 
 
 def decode_record(record: Record, family: str | None, *, is_control: bool) -> Decoded | None:
@@ -145,10 +149,10 @@ def _crc_error(batch: Batch) -> WireError:
     return WireError("the CRC of a batch is wrong", offset=batch.position)
 
 
-def _at_record(error: WireError, record: Record, batch: Batch) -> WireError:
+def _at_record(error: WireError, record: Record, batch: Batch) -> RecordError:
     """The same error with the place of the batch, as offsets inside a value lead nowhere."""
     inside = "" if error.offset is None else f" (byte {error.offset} of its bytes)"
-    return WireError(
+    return RecordError(
         f"record at offset {record.offset}: {error.problem}{inside}",
         message=error.message,
         version=error.version,

@@ -25,7 +25,7 @@ from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 from kraftwire.wire.sizes import FIXED_CODES, FIXED_SIZES, fresh_default
 from kraftwire.wire.varint import read_uvarint
 
-__all__ = ["Annotation", "annotate", "read_message"]
+__all__ = ["Annotation", "PartialError", "annotate", "read_message"]
 
 _ONE_BYTE_SIZE_MAX = 127
 
@@ -65,12 +65,28 @@ def read_message(
             gc.enable()
 
 
+class PartialError(WireError):
+    """A message that breaks off; `partial` is the tree of what was read before that."""
+
+    def __init__(self, error: WireError, partial: Annotation) -> None:
+        super().__init__(
+            error.problem,
+            message=error.message,
+            version=error.version,
+            path=error.path,
+            offset=error.offset,
+            expected=error.expected,
+            found=error.found,
+        )
+        self.partial = partial
+
+
 def annotate(
     facts: MessageFacts, buf: bytes | memoryview, version: int, offset: int = 0
 ) -> tuple[Annotation, int]:
     """Decode into a tree of annotations; returns it and the position behind the message.
 
-    Raises: WireError as `read_message`; its `partial` attribute then holds the tree so far.
+    Raises: PartialError where `read_message` raises WireError, with the tree so far.
     """
     if isinstance(version, bool) or version not in facts.versions:
         raise UsageError(f"{facts.name} has versions {facts.versions}, not {version!r}")
@@ -80,8 +96,7 @@ def annotate(
         reader.struct(facts.root)
     except WireError as error:
         root.end = reader.position
-        error.partial = root  # type: ignore[attr-defined]
-        raise
+        raise PartialError(error, root) from error
     root.end = reader.position
     return root, reader.position
 

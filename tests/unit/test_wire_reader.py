@@ -181,7 +181,7 @@ def test_annotating_bad_bytes_keeps_what_was_read_so_far() -> None:
     """A damaged frame is shown up to the damage."""
     with pytest.raises(WireError) as caught:
         annotate(VoteRequest.facts(), VOTE.encode(1)[:82], 1)
-    partial: Annotation = caught.value.partial  # type: ignore[attr-defined]
+    partial: Annotation = caught.value.partial
     assert partial.children[0].value == "kraft"
     assert leaves(partial)[-1].path == "topics[0].partitions[0].lastOffset"
 

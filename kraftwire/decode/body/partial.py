@@ -15,11 +15,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kraftwire.errors import WireError
 from kraftwire.limits import PARTIAL_BYTES_MAX
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
-from kraftwire.wire.reader import Annotation, annotate
+from kraftwire.wire.reader import Annotation, PartialError, annotate
 
 __all__ = ["Part", "annotated", "partial_json"]
 
@@ -66,8 +65,8 @@ def annotated(
     missing = 0 if size is None else min(size - len(data), PARTIAL_BYTES_MAX)
     try:
         root, _ = annotate(cls.facts(), data + bytes(missing), version, offset)
-    except WireError as error:
-        root = error.partial  # type: ignore[attr-defined]
+    except PartialError as error:
+        root = error.partial
     return Part(root, len(data))
 
 

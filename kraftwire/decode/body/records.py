@@ -17,7 +17,7 @@ from kraftwire.decode.body.topics import TopicNames
 from kraftwire.errors import WireError
 from kraftwire.limits import FINDING_HEX_BYTES
 from kraftwire.records.decoded import family_of_topic
-from kraftwire.records.json_form import Detail, batch_to_json
+from kraftwire.records.json_form import Detail, RecordError, batch_to_json
 from kraftwire.records.reader import Batch, BatchReader
 from kraftwire.wire.message import Message
 
@@ -25,7 +25,6 @@ __all__ = ["FieldBatches", "RecordsForm", "Settings", "batches_in", "read_into"]
 
 _UNALIGNED = "unalignedRecords"
 _METADATA = "metadata"
-_RECORD_PROBLEM = "record at offset "
 _CRC_PATH = "crc"
 
 
@@ -141,7 +140,7 @@ def _note(
 ) -> None:
     if problem.path == _CRC_PATH:
         id = "batch-crc"
-    elif problem.problem.startswith(_RECORD_PROBLEM):
+    elif isinstance(problem, RecordError):
         id = "record-undecoded"
     else:
         id = "batch-damaged"

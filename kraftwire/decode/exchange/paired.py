@@ -26,8 +26,6 @@ class Paired(Generic[T]):
     Shape: what is kept of requests is bounded in number, or in bytes if they are `kept_whole`.
     """
 
-    shows_exchanges = True
-
     def __init__(self, *, kept_whole: bool = False) -> None:
         self._is_weighed = kept_whole
         limit = RENDER_PENDING_BYTES_MAX if kept_whole else RENDER_PENDING_COUNT_MAX

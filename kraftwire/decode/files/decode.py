@@ -33,7 +33,8 @@ def decode_file(path: Path, options: FileOptions, report: FileReport) -> Iterato
         with open_source(path) as source:
             yield from decode_source(source, options, report)
     except StorageError as error:
-        detail = str(error).removeprefix(error.file).lstrip(": ")
+        at = "" if error.position is None else f"at byte {error.position}: "
+        detail = f"{at}{error.problem}"
         sink.add("unreadable-file", error.position or 0, detail)
 
 

@@ -21,14 +21,12 @@ from kraftwire.decode.files.source import ByteSource
 from kraftwire.errors import WireError
 from kraftwire.records.control import ControlType, control_type
 from kraftwire.records.decoded import family_of_topic
-from kraftwire.records.json_form import Detail, batch_to_json
+from kraftwire.records.json_form import Detail, RecordError, batch_to_json
 from kraftwire.records.reader import Batch, read_batches
 
 __all__ = ["FileOptions", "SegmentLines", "family_of"]
 
 _METADATA = "metadata"
-# How problems begin that concern one record; the others concern the batch.
-_RECORD_PROBLEM = "record at offset "
 _KRAFT_TYPES = frozenset(ControlType) - {ControlType.ABORT, ControlType.COMMIT}
 
 
@@ -167,7 +165,7 @@ class SegmentLines:
         if first.offset is not None and 0 <= first.offset - found.start < found.header.size:
             position += first.offset - found.start
         also = f"; {more} more in this batch" if more else ""
-        is_record = first.problem.startswith(_RECORD_PROBLEM)
+        is_record = isinstance(first, RecordError)
         # Numbers, such as an unknown type, are no secrets; what else was found may be one.
         what = f": {first.found}" if first.found.isdecimal() else ""
         self._sink.add(

@@ -299,13 +299,24 @@ class FrameReader:
         stamp: Stamp,
         missing: tuple[tuple[int, int], ...],
     ) -> Frame:
-        """A frame of this direction, with what was noted for it."""
+        """A frame of this direction, with what was noted for it; the caller hands it out."""
         conversation = self.conversation
         outbox = conversation.outbox
         frame = Frame()
         frame.connection = conversation.name
         frame.direction = self.DIRECTION
-        frame.kind = "rpc"
+        if request is None:
+            frame.kind = "rpc"
+            frame.api_key = frame.api_version = None
+            frame.correlation_id = int.from_bytes(data[:4], "big", signed=True)
+        elif request.api_key >= 0:
+            frame.kind = "rpc"
+            frame.api_key = request.api_key
+            frame.api_version = request.api_version
+            frame.correlation_id = request.correlation_id
+        else:
+            frame.kind = "sasl-token"
+            frame.api_key = frame.api_version = frame.correlation_id = None
         frame.data = data
         frame.size = size
         frame.time_ns, begin, end = stamp
@@ -328,5 +339,4 @@ class FrameReader:
         if missing:
             self._bytes.frames -= sum(each[1] for each in missing)
         outbox.count += 1
-        outbox.frames.append(frame)
         return frame

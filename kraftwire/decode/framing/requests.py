@@ -149,15 +149,10 @@ class RequestReader(FrameReader):
         frame = self.new_frame(request, data, size, stamp, missing)
         request.time_ns = frame.time_ns
         request.position = frame.position
-        if request.api_key >= 0:
-            frame.api_key = request.api_key
-            frame.api_version = request.api_version
-            frame.correlation_id = request.correlation_id
-        else:
-            frame.api_key = frame.api_version = frame.correlation_id = None
-            frame.kind = "sasl-token"
-        if self.conversation.parked:
-            self.conversation.match_parked()
+        conversation = self.conversation
+        conversation.outbox.frames.append(frame)
+        if conversation.parked:
+            conversation.match_parked()
 
     def _hand_out(self, data: bytes, stamp: Stamp, missing: tuple[tuple[int, int], ...]) -> None:
         request = self._request

@@ -85,19 +85,9 @@ class ResponseReader(FrameReader):
     ) -> None:
         """Hand out a response; without its request if that is not in the capture."""
         frame = self.new_frame(request, data, size, stamp, missing)
-        if request is None:
-            frame.api_key = frame.api_version = None
-            frame.correlation_id = int.from_bytes(data[:4], "big", signed=True)
-            return
-        if request.time_ns >= 0:
+        if request is not None and request.time_ns >= 0:
             frame.latency_ms = (stamp[0] - request.time_ns) / _MILLISECOND_NS
-        if request.api_key >= 0:
-            frame.api_key = request.api_key
-            frame.api_version = request.api_version
-            frame.correlation_id = request.correlation_id
-        else:
-            frame.api_key = frame.api_version = frame.correlation_id = None
-            frame.kind = "sasl-token"
+        self.conversation.outbox.frames.append(frame)
 
     def _hand_out(self, data: bytes, stamp: Stamp, missing: tuple[tuple[int, int], ...]) -> None:
         conversation = self.conversation

@@ -1,6 +1,6 @@
 """A run of the decode tool: frames and file lines pass the filter, go to a sink, and are counted.
 
-Owns the sink's protocol and the totals that set the exit code. Where frames and lines come from is
+Owns the totals that set the exit code. Where frames and lines come from is
 the business of `inputs`.
 """
 
@@ -9,40 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from kraftwire.decode.body.findings import LOSSES
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.memory import Memory
-from kraftwire.decode.exchange.paired import WholePaired
+from kraftwire.decode.exchange.paired import Paired, QuickPaired, WholePaired
 from kraftwire.decode.files.report import ExitCode, FileLine, FileReport
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.framing.health import Health
 from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.decode.run.options import Options
+from kraftwire.decode.run.sinks import HearsEndings, Sink
 
-__all__ = ["Run", "Sink", "Totals"]
-
-
-class Sink(Protocol):
-    """Shows frames and lines: one kind of output.
-
-    Order: `frame` and `file_line` as they come, then `finish` once, also after a run that was
-    interrupted.
-    Shape: a sink may have more. `quick(frame: Frame) -> bool` takes a frame that nobody has
-    decoded and tells whether that was possible; it is asked first where all frames are wanted. A
-    sink with a true `shows_exchanges` gets a request, though it does not pass the filter, if its
-    response does, and the other way round. `ending(ending: Ending)` hears of connections that end.
-    """
-
-    def frame(self, frame: DecodedFrame) -> None:
-        """Show a frame that passed the filter."""
-
-    def file_line(self, line: FileLine) -> None:
-        """Show a batch, an index entry or a state file."""
-
-    def finish(self) -> None:
-        """Show what is left, such as statistics, and flush."""
+__all__ = ["Run", "Totals"]
 
 
 @dataclass(slots=True)
@@ -101,14 +80,13 @@ class Run:
     @property
     def on_ending(self) -> Callable[[Ending], None] | None:
         """Who wants to hear of connections that end, if anybody does."""
-        hear: Callable[[Ending], None] | None = getattr(self._sink, "ending", None)
-        return hear
+        return self._sink.ending if isinstance(self._sink, HearsEndings) else None
 
     def frames(self, frames: Iterable[Frame]) -> None:
         """Decode frames and show those that pass the filter."""
         if self._filter.passes_all:
             self._show_all(frames)
-        elif getattr(self._sink, "shows_exchanges", False):
+        elif isinstance(self._sink, Paired):
             self._show_exchanges(frames)
         else:
             for frame in frames:
@@ -116,7 +94,8 @@ class Run:
 
     def _show_all(self, frames: Iterable[Frame]) -> None:
         totals = self.totals
-        decode, quick = self._decoder.decode, getattr(self._sink, "quick", None)
+        decode = self._decoder.decode
+        quick = self._sink.quick if isinstance(self._sink, QuickPaired) else None
         for frame in frames:
             number = totals.frames
             totals.frames = number + 1

@@ -17,6 +17,7 @@ from kraftwire.decode.render.raft.json_form import story_to_json
 from kraftwire.decode.render.raft.sighting import QUORUM_APIS, Sighting
 from kraftwire.decode.render.raft.text import write_story
 from kraftwire.decode.render.raft.timeline import Timeline
+from kraftwire.decode.run.sinks import HearsEndings
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.wire.message import Message
@@ -35,7 +36,7 @@ class _Asked:
     api: Api | None
 
 
-class RaftWriter(Paired[_Asked]):
+class RaftWriter(Paired[_Asked], HearsEndings):
     """Writes the story of a quorum as text."""
 
     def __init__(
