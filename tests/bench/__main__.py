@@ -12,7 +12,10 @@ from importlib import import_module
 
 from tests.bench.report import Bar, console
 
-SECTIONS = ("codec", "records", "startup", "segments", "capture", "raft", "failover", "sim")
+SECTIONS = (
+    *("codec", "records", "startup", "segments", "capture", "pipeline"),
+    *("raft", "failover", "sim"),
+)
 
 
 def main(arguments: list[str] | None = None) -> int:

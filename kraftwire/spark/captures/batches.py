@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from kraftwire.decode.body.redact import redact_batch
 from kraftwire.decode.body.scan import RecordsField
 from kraftwire.errors import WireError
-from kraftwire.records.json_form import batch_to_json
 from kraftwire.records.reader import Batch, BatchReader
+from kraftwire.spark.captures.own_records import OwnRecord, own_records
 
 __all__ = ["FieldRecords", "is_plain", "read_records"]
 
-_METADATA = "metadata"
 _SNAPSHOT = "unalignedRecords"
 
 # Their partition stands next to the records under one of these names.
@@ -24,9 +21,9 @@ _PARTITION_NAMES = ("partition_index", "index", "partition")
 class FieldRecords:
     """The batches of one field.
 
-    Shape: `own` are the batches of Kafka's own records as JSON, secrets hidden, None for users'
-    topics. `is_cut` tells that bytes are left after the last whole batch, `has_problems` that
-    something in the field could not be read or that a CRC is wrong.
+    Shape: `own` are the records of a topic of Kafka's own, secrets hidden. `is_cut` tells that
+    bytes are left after the last whole batch, `has_problems` that something in the field could not
+    be read or that a CRC is wrong.
     """
 
     where: RecordsField
@@ -34,7 +31,7 @@ class FieldRecords:
     partition: int | None
     size: int
     batches: tuple[Batch, ...] = ()
-    own: tuple[dict[str, Any], ...] | None = None
+    own: tuple[OwnRecord, ...] = ()
     is_cut: bool = False
     has_problems: bool = False
 
@@ -72,13 +69,13 @@ def read_records(
         except WireError:
             has_problems = True
             reader.resume()
-    own: tuple[dict[str, Any], ...] | None = None
+    own: list[OwnRecord] = []
     if family is not None:
-        pairs = [batch_to_json(each, family=family) for each in batches]
-        has_problems = has_problems or any(problems for _, problems in pairs)
-        own = tuple(json for json, _ in pairs)
-        for json in own:
-            redact_batch(json, is_metadata=family == _METADATA)
+        for batch in batches:
+            records, is_damaged = own_records(batch, family)
+            own += records
+            has_problems = has_problems or is_damaged
     is_cut = bool(reader.remaining)
-    size = len(data)
-    return FieldRecords(where, topic, partition, size, tuple(batches), own, is_cut, has_problems)
+    return FieldRecords(
+        where, topic, partition, len(data), tuple(batches), tuple(own), is_cut, has_problems
+    )

@@ -19,6 +19,7 @@ from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.records.decoded import family_of_topic
 from kraftwire.spark.captures.batches import FieldRecords, is_plain, read_records
+from kraftwire.spark.captures.templates import Templates
 
 __all__ = ["Bodies", "Read"]
 
@@ -32,7 +33,8 @@ class Read:
     """A frame that was read.
 
     Shape: `body` is None where it could not be decoded as a whole. `fields` are its fields of
-    record batches, `show_bytes` whether bytes of it may stand in a table.
+    record batches, `show_bytes` whether bytes of it may stand in a table. `memo` is shared by
+    frames that differ in offsets alone.
     """
 
     frame: Frame
@@ -43,6 +45,7 @@ class Read:
     fields: Sequence[FieldRecords]
     show_bytes: bool
     decoded: DecodedFrame | None
+    memo: dict[str, Any] | None = None
 
 
 class Bodies:
@@ -52,17 +55,22 @@ class Bodies:
         # Of users' records a batch tells enough; of Kafka's own all is wanted, elsewhere.
         self._settings = Settings(RecordsForm("summary"), topics or TopicNames())
         self._decoder = FrameDecoder(self._settings)
+        self._templates = Templates()
         self.topic_name = self._settings.topics.name
 
     def read(self, frame: Frame) -> Read:
         """The next frame."""
+        version = frame.api_version or 0
+        found = self._templates.find(frame)
+        if found is not None:
+            return Read(frame, found[0], version, 0, (), (), True, None, found[1].memo)
         body = quick_body(frame)
         if body is None:
             return self._read_slowly(frame)
-        version = frame.api_version or 0
         fields = self._fields(body, version)
         if not all(map(is_plain, fields)) or unknown_tags(body, version):
             return self._read_slowly(frame)
+        self._templates.learn(frame, body, version)
         return Read(frame, body, version, 0, (), fields, True, None)
 
     def _read_slowly(self, frame: Frame) -> Read:

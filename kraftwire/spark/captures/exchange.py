@@ -124,13 +124,22 @@ def _wait_ns(exchange: Exchange, latency: int | None) -> int | None:
 def _errors(response: Read | None) -> list[int]:
     if response is None or response.body is None:
         return []
-    return quick_errors(response.body, response.version)
+    memo = response.memo
+    if memo is None:
+        return quick_errors(response.body, response.version)
+    if "errors" not in memo:
+        memo["errors"] = quick_errors(response.body, response.version)
+    codes: list[int] = memo["errors"]
+    return codes
 
 
 def _topics(request: Read | None, bodies: Bodies) -> list[tuple[Any, ...]]:
     """The partitions that a request names; a topic without partitions has a null one."""
     if request is None or request.body is None:
         return []
+    if request.memo is not None and "topics" in request.memo:
+        known: list[tuple[Any, ...]] = request.memo["topics"]
+        return known
     found: list[tuple[Any, ...]] = []
     body: Message = request.body
     for use in topics(body, request.version):
@@ -138,4 +147,6 @@ def _topics(request: Read | None, bodies: Bodies) -> list[tuple[Any, ...]]:
         found.extend((name, id, each) for each in sorted(use.partitions))
         if not use.partitions:
             found.append((name, id, None))
+    if request.memo is not None and all(name for name, _, _ in found):
+        request.memo["topics"] = found
     return found

@@ -7,6 +7,7 @@ from typing import Any
 
 from kraftwire.decode.body.topics import METADATA_TOPIC
 from kraftwire.errors import WireError
+from kraftwire.protocol.versions import response_header_version
 from kraftwire.spark.captures.bodies import Read
 from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.captures.place import micros, start_of
@@ -110,15 +111,24 @@ def _payload(read: Read) -> bytes | None:
     return data
 
 
+def _body_start(read: Read) -> int:
+    """Where the body begins in a frame; only responses have records that are cut away."""
+    if read.decoded is not None:
+        return read.decoded.payload.header_end
+    # Of those that were decoded the short way the header has no tagged fields.
+    api = read.frame.api_key or 0, read.frame.api_version or 0
+    return 5 if response_header_version(*api) else 4
+
+
 def _without_records(read: Read) -> bytes | None:
     """The same message with empty records."""
     frame = read.frame
+    start = _body_start(read)
     held = [getattr(field.where.holder, field.where.attribute) for field in read.fields]
     try:
-        whole = len(read.body.encode(read.version))
         for field in read.fields:
             setattr(field.where.holder, field.where.attribute, b"")
-        return frame.data[: len(frame.data) - whole] + read.body.encode(read.version)
+        return frame.data[:start] + read.body.encode(read.version)
     except WireError:
         return None
     finally:

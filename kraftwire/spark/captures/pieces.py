@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from kraftwire.decode.capture.source import CaptureSource
@@ -19,7 +19,7 @@ from kraftwire.spark.captures.index import SHARED, FileIndex, Talk
 from kraftwire.spark.captures.memory import Memory
 from kraftwire.spark.captures.sums import FileSums
 
-__all__ = ["Piece", "Series", "bins"]
+__all__ = ["Piece", "Places", "Series", "bins"]
 
 Piece = tuple[int, bytes]
 
@@ -141,6 +141,23 @@ def _join(talk: Talk, later: Talk) -> None:
     talk.last_ns = max(talk.last_ns, later.last_ns)
     if talk.round_trip_ns is None:
         talk.round_trip_ns = later.round_trip_ns
+
+
+class Places:
+    """Where the bytes of joined pieces stand in the recording."""
+
+    def __init__(self, pieces: Iterable[Piece]) -> None:
+        self._starts: list[int] = []
+        self._shifts: list[int] = []
+        at = 0
+        for position, data in pieces:
+            self._starts.append(at)
+            self._shifts.append(position - at)
+            at += len(data)
+
+    def find(self, at: int) -> int:
+        """The position of a byte of the joined pieces."""
+        return at + self._shifts[bisect_right(self._starts, at) - 1]
 
 
 def bins(talks: Sequence[Talk], size_max: int) -> list[list[int]]:

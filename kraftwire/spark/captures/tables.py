@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
@@ -16,11 +15,12 @@ from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.records.reader import Batch
 from kraftwire.spark.captures.batches import FieldRecords
 from kraftwire.spark.captures.bodies import Bodies, Read
+from kraftwire.spark.captures.collection import rare_collection
 from kraftwire.spark.captures.connections import Connection, connection_cells
 from kraftwire.spark.captures.exchange import Exchange, Exchanges, exchange_cells
 from kraftwire.spark.captures.findings import bad_rows, finding_cells
 from kraftwire.spark.captures.helpers import GROUP_APIS, RaftTalk, helper_cells
-from kraftwire.spark.captures.pieces import Piece, Series
+from kraftwire.spark.captures.pieces import Piece, Places, Series
 from kraftwire.spark.captures.place import end_of, micros, start_of, uuid_text
 from kraftwire.spark.captures.quorum import Observer
 from kraftwire.spark.captures.rows import CHUNK_ROWS, Rows
@@ -72,7 +72,8 @@ class Tables:
         """
         found = series.read(numbers)
         for number in numbers:
-            _Pass(self, series, number).run(found.pop(number))
+            with rare_collection():
+                _Pass(self, series, number).run(found.pop(number))
             yield from self.take(at_least=CHUNK_ROWS)
 
     def take(self, *, at_least: int = 1) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -102,10 +103,14 @@ class _Pass:
         self._exchanges = Exchanges()
         self._raft = RaftTalk()
         self._observer = Observer()
+        self._places = Places(())
 
     def run(self, pieces: list[Piece]) -> None:
         """Take all frames of the connection, and what is left when it ends."""
-        capture = Capture(pieces, name=self._series.files[0].path, on_ending=self._end)
+        self._places = Places(pieces)
+        data = b"".join(data for _, data in pieces)
+        pieces.clear()
+        capture = Capture(data, name=self._series.files[0].path, on_ending=self._end)
         selection = self._tables.selection
         for frame in capture:
             if selection.is_all or selection.passes(frame):
@@ -124,7 +129,9 @@ class _Pass:
         self._series.share(about.number, about, self._tables.sums)
 
     def _placed(self, frame: Frame) -> Frame:
-        """The frame with file and positions in it, instead of those in the series."""
+        """The frame with file and positions in it, instead of those among the packets."""
+        frame.position = self._places.find(frame.position)
+        frame.end_position = self._places.find(frame.end_position - 1) + 1
         if len(self._series.files) > 1:
             file, frame.position = self._series.place(frame.position)
             frame.end_position = self._series.place(frame.end_position - 1)[1] + 1
@@ -167,11 +174,11 @@ class _Pass:
             is_valid = True if read.decoded is None else batch.is_valid
             cells = _batch_cells(batch, is_valid)
             self._add("batches", (*place, field.partition, field.source, *cells))
-        for batch_json in field.own or ():
-            for record in batch_json["records"] or ():
-                told = _record_cells(batch_json, record)
-                if told is not None:
-                    self._add("metadata_records", (*place, field.partition, *told))
+        for record in field.own:
+            offset, epoch, time_ms, kind, version, data = record
+            time = None if time_ms is None or time_ms < 0 else time_ms * 1000
+            cells = (offset, epoch, time, kind, version, data)
+            self._add("metadata_records", (*place, field.partition, *cells))
 
     def _exchange(self, exchange: Exchange) -> None:
         key = exchange.first.frame.api_key
@@ -201,19 +208,3 @@ def _batch_cells(batch: Batch, is_valid: bool) -> tuple[Any, ...]:
         batch.is_transactional, batch.producer_id, batch.producer_epoch, batch.base_sequence,
         None if time is None or time < 0 else time * 1000,
     )  # fmt: skip
-
-
-def _record_cells(batch: dict[str, Any], record: dict[str, Any]) -> tuple[Any, ...] | None:
-    """A record that Kafka itself wrote; None if it is none or could not be decoded."""
-    decoded = record["decoded"]
-    if decoded is None:
-        return None
-    time = record["timestamp"]
-    return (
-        record["offset"],
-        batch["partitionLeaderEpoch"],
-        None if time is None or time < 0 else time * 1000,
-        decoded["type"],
-        decoded["version"],
-        json.dumps(decoded["data"], separators=(",", ":")),
-    )

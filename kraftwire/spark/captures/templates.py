@@ -1,0 +1,191 @@
+"""Messages that differ from earlier ones in a few numbers alone: the talk of an idle quorum.
+
+Owns a shortcut past the decoder. A template is a message that was decoded in the usual way, with
+the places of the numbers that change; a frame that agrees with it in all other bytes is the same
+message with other numbers. Where the places are is found out by writing the message again with
+other numbers, so nothing here knows a layout.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from kraftwire.decode.framing.frames import Frame
+from kraftwire.errors import WireError
+
+__all__ = ["Template", "Templates"]
+
+_FETCH = 1
+_OFFSET = struct.Struct(">q")
+_HEADER_SIZE = 8
+_CORRELATION_ID = slice(4, 8)
+_KEPT = 4
+
+# Of a partition, the numbers that change from one Fetch to the next.
+_ASKED = ("fetch_offset", "high_watermark")
+_ANSWERED = ("high_watermark",)
+
+
+class Template:
+    """One message and the places in its frame where numbers change.
+
+    Shape: `memo` is for whoever works something out of a message that these numbers do not change.
+    """
+
+    __slots__ = ("_body", "_parts", "_places", "_size", "memo")
+
+    def __init__(self, data: bytes, body: Any, places: list[tuple[str, int]]) -> None:
+        self._body = body
+        self._size = len(data)
+        self._places = places
+        self.memo: dict[str, Any] = {}
+        # The bytes between the places, which must be the same.
+        ends = [(0 if body.KIND == "response" else 4, 4)]
+        ends += [(at, _OFFSET.size) for _, at in sorted(places, key=lambda place: place[1])]
+        parts = []
+        begin = 0
+        for at, size in ends:
+            if at > begin:
+                parts.append((begin, at, data[begin:at]))
+            begin = at + size
+        parts.append((begin, len(data), data[begin:]))
+        self._parts = parts
+
+    def match(self, data: bytes) -> Any:
+        """The message in a frame's bytes; None if it is another one."""
+        for begin, end, part in self._parts:
+            if data[begin:end] != part:
+                return None
+        body = _copy(self._body)
+        topic = _copy(_topics(body)[0])
+        _set_topics(body, [topic])
+        partition = _copy(topic.partitions[0])
+        topic.partitions = [partition]
+        for name, at in self._places:
+            setattr(partition, name, _OFFSET.unpack_from(data, at)[0])
+        return body
+
+
+class Templates:
+    """The templates of a connection, those used last first."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[bool, int | None, int], list[Template]] = {}
+
+    def find(self, frame: Frame) -> tuple[Any, Template] | None:
+        """The body of a frame, and the template that gave it."""
+        if frame.api_key != _FETCH or frame.findings or frame.missing:
+            return None
+        data = frame.data
+        known = self._known.get((frame.direction == "request", frame.api_version, len(data)))
+        if known is None or len(data) != frame.size:
+            return None
+        for template in known:
+            body = template.match(data)
+            if body is not None:
+                if template is not known[0]:
+                    known.remove(template)
+                    known.insert(0, template)
+                return body, template
+        return None
+
+    def learn(self, frame: Frame, body: Any, version: int) -> None:
+        """Make a template of a frame without records that was decoded as a whole."""
+        if frame.api_key != _FETCH or frame.findings or frame.missing:
+            return
+        topics = _topics(body)
+        if len(topics) != 1 or len(topics[0].partitions) != 1:
+            return
+        is_request = frame.direction == "request"
+        partition = topics[0].partitions[0]
+        if not is_request and partition.records:
+            return
+        names = _ASKED if is_request else _ANSWERED
+        places = _places(frame.data, body, version, partition, names)
+        if places is None:
+            return
+        key = is_request, frame.api_version, len(frame.data)
+        known = self._known.setdefault(key, [])
+        known.insert(0, Template(frame.data, _copied(body), places))
+        del known[_KEPT:]
+
+
+def _topics(body: Any) -> list[Any]:
+    topics: list[Any] = body.topics if body.KIND == "request" else body.responses
+    return topics
+
+
+def _set_topics(body: Any, topics: list[Any]) -> None:
+    if body.KIND == "request":
+        body.topics = topics
+    else:
+        body.responses = topics
+
+
+def _copied(body: Any) -> Any:
+    """A body of its own, since those in use may be changed for a moment."""
+    made = _copy(body)
+    _set_topics(made, [_copy(topic) for topic in _topics(body)])
+    for topic in _topics(made):
+        topic.partitions = [_copy(partition) for partition in topic.partitions]
+    return made
+
+
+_COPIERS: dict[type[Any], Callable[[Any], Any]] = {}
+
+
+def _copy(struct_: Any) -> Any:
+    """A struct with the same fields; what they hold is shared."""
+    cls = struct_.__class__
+    copier = _COPIERS.get(cls)
+    if copier is None:
+        copier = _COPIERS[cls] = _copier(cls)
+    return copier(struct_)
+
+
+def _copier(cls: type[Any]) -> Callable[[Any], Any]:
+    new, slots = object.__new__, [getattr(cls, name) for name in cls.__slots__]
+    pairs = [(slot.__get__, slot.__set__) for slot in slots]
+
+    def copy(struct_: Any) -> Any:
+        made = new(cls)
+        for get, put in pairs:
+            put(made, get(struct_))
+        return made
+
+    return copy
+
+
+def _places(
+    data: bytes, body: Any, version: int, partition: Any, names: tuple[str, ...]
+) -> list[tuple[str, int]] | None:
+    """Where in a frame some numbers of a partition stand; None if that cannot be found out."""
+    places = []
+    try:
+        written = body.encode(version)
+        start = len(data) - len(written)
+        if start < _HEADER_SIZE - 4 or data[start:] != written:
+            return None
+        for name in names:
+            value = getattr(partition, name)
+            # All eight bytes differ.
+            other = _OFFSET.unpack(bytes(byte ^ 0x55 for byte in _OFFSET.pack(value)))[0]
+            try:
+                setattr(partition, name, other)
+                changed = body.encode(version)
+            finally:
+                setattr(partition, name, value)
+            if changed == written:
+                continue  # this version does not have it
+            if len(changed) != len(written):
+                continue  # left out where it has its default, so it has no place
+            at = next(at for at, byte in enumerate(written) if byte != changed[at])
+            end = at + _OFFSET.size
+            if changed[at:end] != _OFFSET.pack(other) or changed[end:] != written[end:]:
+                return None
+            places.append((name, start + at))
+    except WireError:
+        return None
+    return places

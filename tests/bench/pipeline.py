@@ -1,0 +1,135 @@
+"""Captures into tables, in CPU time: KRaft traffic, and a real Kafka under load against tshark.
+
+The KRaft capture is one of three controllers, repeated with other addresses and times. Tables are
+made in this process and by the whole job; of the job the JVM and all workers count.
+"""
+
+from __future__ import annotations
+
+import lzma
+import shutil
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.bench.capture import CAPTURE, TSHARK_FIELDS
+from tests.bench.measure import run_process
+from tests.bench.report import Bar, console, print_bars, print_table
+from tests.support.maven import CACHE
+
+__all__ = ["run"]
+
+_GOLDEN = Path(__file__).parents[1] / "golden" / "captures" / "kraft_quorum.pcapng.xz"
+_KRAFT = CACHE / "bench" / "kraft.pcap"
+_COPIES = 4
+_SHIFT_S = 600
+_FLOOR_FRAMES, _FLOOR_RATIO, _FLOOR_ALL = 43_000, 2.5, 45
+
+
+def run() -> list[Bar]:
+    """Measure, print, and return the bars that were missed."""
+    _make_kraft()
+    rows: list[tuple[str, ...]] = []
+    frames, _ = _in_process("KRaft, exchanges", _KRAFT, ("exchanges",), rows)
+    _in_process("KRaft, all tables", _KRAFT, None, rows)
+    bars = [Bar("frames/s and core, exchanges of KRaft traffic", frames, _FLOOR_FRAMES, unit="")]
+    if CAPTURE.exists():
+        _, seconds = _in_process("load, exchanges", CAPTURE, ("exchanges",), rows)
+        _, whole = _in_process("load, all tables", CAPTURE, None, rows)
+        size = CAPTURE.stat().st_size / 1e6
+        bars.append(Bar("MB/s and core, all tables of load", size / whole, _FLOOR_ALL, unit=""))
+        if (peer := _tshark()) is not None:
+            bars.append(Bar("exchanges of load / tshark -T fields", peer / seconds, _FLOOR_RATIO))
+    else:
+        console.print("load is skipped: record it with python -m tests.bench capture")
+    rows.append(_job())
+    columns = ("work", "CPU s", "MB/s", "frames/s")
+    print_table("Captures into tables", columns, rows)
+    return print_bars("Pipeline: summary (CPU time)", bars)
+
+
+def _in_process(
+    name: str, path: Path, tables: tuple[str, ...] | None, rows: list[tuple[str, ...]]
+) -> tuple[float, float]:
+    """Frames a second and seconds of the better of two rounds; adds a row."""
+    from kraftwire.spark.captures import CAPTURE_TABLES, Series, Tables, bins, index_capture
+
+    best = 0.0
+    frames = 0
+    for _ in range(2):
+        began = time.process_time()
+        series = Series([index_capture(path)])
+        made = Tables(tables or CAPTURE_TABLES)
+        count = 0
+        for numbers in bins(series.talks, 32 * 1024 * 1024):
+            for table, batch in made.bin(series, numbers):
+                count += batch.num_rows if table == "exchanges" else 0
+        for table, batch in made.take():
+            count += batch.num_rows if table == "exchanges" else 0
+        seconds = time.process_time() - began
+        best = min(best or seconds, seconds)
+        frames = 2 * count
+    size = path.stat().st_size / 1e6
+    rows.append((name, f"{best:.2f}", f"{size / best:.1f}", f"{frames / best:,.0f}"))
+    return frames / best, best
+
+
+def _job() -> tuple[str, ...]:
+    """The whole command, everything that it starts included."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "kraftwire.cli.main", "pipeline", "run", str(_KRAFT)]
+        command += ["--out", f"{folder}/out", "--master", "local[2]", "--quiet"]
+        done = run_process(command)
+    rate = _KRAFT.stat().st_size / 1e6 / done.cpu_seconds
+    name = "KRaft, whole job" if done.exit_code == 0 else f"job failed ({done.exit_code})"
+    return name, f"{done.cpu_seconds:.1f}", f"{rate:.1f}", ""
+
+
+def _tshark() -> float | None:
+    tshark = shutil.which("tshark")
+    if tshark is None:
+        console.print("tshark is skipped: it is not installed")
+        return None
+    read = [tshark, "-r", str(CAPTURE), "-d", "tcp.port==9092,kafka", "-Y", "kafka"]
+    fields = [word for name in TSHARK_FIELDS for word in ("-e", name)]
+    return run_process([*read, "-T", "fields", *fields]).cpu_seconds
+
+
+def _make_kraft() -> None:
+    """Write the repeated capture, once."""
+    if _KRAFT.exists():
+        return
+    packets = list(_packets(lzma.decompress(_GOLDEN.read_bytes())))
+    _KRAFT.parent.mkdir(parents=True, exist_ok=True)
+    fresh = _KRAFT.with_suffix(".new")
+    with open(fresh, "wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1))
+        for copy in range(_COPIES):
+            for time_ns, packet in packets:
+                seconds, nanoseconds = divmod(time_ns, 1_000_000_000)
+                data = _moved(packet, copy + 1)
+                head = (seconds + copy * _SHIFT_S, nanoseconds, len(data), len(data))
+                file.write(struct.pack("<IIII", *head) + data)
+    fresh.rename(_KRAFT)
+
+
+def _packets(raw: bytes) -> Iterator[tuple[int, bytes]]:
+    from kraftwire.decode.capture.pcap import read_packets
+    from kraftwire.decode.capture.source import CaptureSource
+    from kraftwire.decode.framing.health import Health
+
+    with CaptureSource(raw, "golden") as source:
+        for packet in read_packets(source, Health()):
+            time_ns, _, data, start, captured, *_ = packet
+            yield time_ns, bytes(data[start : start + captured])
+
+
+def _moved(packet: bytes, host: int) -> bytes:
+    """A packet of IPv4 over Ethernet between other hosts, and so of another connection."""
+    if packet[12:14] != b"\x08\x00":
+        return packet
+    last = bytes([host])
+    return packet[:29] + last + packet[30:33] + last + packet[34:]
