@@ -81,7 +81,12 @@ def _refused_pre_votes(tables: Tables) -> DataFrame:
         end_time=F.when(F.col("rounds") > 1, at("end_ns")),
         epoch=F.col("epoch"),
         node=F.col("node"),
-        detail=F.format_string("%d times in a row: node %s %s", "rounds", "node", "text"),
+        detail=F.concat(
+            F.when(F.col("rounds") > 1, F.format_string("%d times in a row: ", "rounds")).otherwise(
+                F.lit("")
+            ),
+            F.format_string("node %s %s", "node", "text"),
+        ),
     )
 
 

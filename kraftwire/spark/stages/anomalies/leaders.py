@@ -110,7 +110,12 @@ def _silent_leader(tables: Tables) -> DataFrame:
         silent, "silent-leader", WARNING, time=F.col("time"), end_time=end,
         epoch=F.col("epoch"), node=F.col("node"), file=F.col("file"),
         position=F.col("position"),
-        detail=F.concat(F.lit("node "), "node", F.lit(", the "), "text"),
+        detail=F.concat(
+            F.lit("node "),
+            "node",
+            F.lit(", the leader, "),
+            F.regexp_replace("text", "^leader ", ""),
+        ),
     )
 
 

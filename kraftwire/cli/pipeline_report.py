@@ -1,0 +1,38 @@
+"""`kraftwire pipeline report`: one HTML file out of the tables of a folder. Needs no Spark."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from kraftwire.decode.run.filters import parse_time
+
+__all__ = ["report"]
+
+_NEEDED = ("pyarrow", "numpy", "bokeh")
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--since", metavar="TIME", help="ISO 8601 (UTC) or seconds since the epoch.")
+@click.option("--until", metavar="TIME", help="As --since; only what was before.")
+def report(folder: Path, since: str | None, until: str | None) -> None:
+    """Write report.html from the tables of DIR, and a CSV for each of its plots.
+
+    The page holds all that it needs and asks the network for nothing. Prints its path.
+
+    \b
+      kraftwire pipeline report tables
+      kraftwire pipeline report tables --since 2026-11-20T20:27 --until 2026-11-20T20:28
+    """
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        names = ", ".join(missing)
+        raise click.ClickException(f"{names} not installed: pip install 'kraftwire[spark]'")
+    from kraftwire.spark.report import Interval, write
+
+    start = None if since is None else parse_time(since)
+    end = None if until is None else parse_time(until)
+    click.echo(str(write(folder, Interval(start, end))))

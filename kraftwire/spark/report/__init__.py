@@ -1,0 +1,8 @@
+"""The report on a folder of tables: one HTML file, made without Spark; see README.md."""
+
+from __future__ import annotations
+
+from kraftwire.spark.report.folder import Interval
+from kraftwire.spark.report.write import write
+
+__all__ = ["Interval", "write"]

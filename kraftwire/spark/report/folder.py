@@ -1,0 +1,129 @@
+"""The tables of a folder, read in pieces: only columns that are wanted, only the chosen interval.
+
+Owns how a table is found. One that is not there has no rows; a report is made of what there is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from kraftwire.spark.tables import TABLES
+
+__all__ = ["Folder", "Interval", "span_of"]
+
+_BATCH_ROWS = 131_072
+
+# How many spans a plot has at most.
+_SPANS_MAX = 400
+_SPAN_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 86_400)
+_SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """From `start` to before `end`, nanoseconds since the epoch; None where it is open."""
+
+    start: int | None = None
+    end: int | None = None
+
+
+class Folder:
+    """The tables of a run.
+
+    Shape: `path` is the folder of the tables; all reading keeps to the `interval`.
+    """
+
+    def __init__(self, path: Path, interval: Interval | None = None) -> None:
+        self.path = path
+        self.interval = interval or Interval()
+
+    def has(self, name: str) -> bool:
+        """Whether a table has any rows."""
+        return any(batch.num_rows for batch in self.batches(name, TABLES[name].arrow.names[:1]))
+
+    def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Some columns of a table, in pieces of bounded size."""
+        files = sorted(str(each) for each in (self.path / name).glob("*.parquet"))
+        if not files:
+            return
+        schema = TABLES[name].arrow
+        dataset = ds.dataset(files, schema=schema, format="parquet")
+        yield from dataset.to_batches(
+            columns=list(columns), filter=self._filter(schema), batch_size=_BATCH_ROWS
+        )
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Some columns of a table at once; for tables that are small by nature."""
+        names = list(columns or TABLES[name].arrow.names)
+        schema = pa.schema([TABLES[name].arrow.field(each) for each in names])
+        return pa.Table.from_batches(self.batches(name, names), schema)
+
+    def rows(self, name: str, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """The rows of a table that is small by nature."""
+        rows: list[dict[str, Any]] = self.table(name, columns).to_pylist()
+        return rows
+
+    def count(self, name: str) -> int:
+        """How many rows a table has, those outside the interval too."""
+        files = sorted(str(each) for each in (self.path / name).glob("*.parquet"))
+        return int(ds.dataset(files, format="parquet").count_rows()) if files else 0
+
+    def manifest(self) -> dict[str, Any]:
+        """What the run wrote about itself; empty if it wrote nothing."""
+        path = self.path / "_manifest" / "manifest.json"
+        if not path.exists():
+            return {}
+        found: dict[str, Any] = json.loads(path.read_text())
+        return found
+
+    def extent(self) -> tuple[int, int] | None:
+        """First and last time of exchanges, or else of events; None where there are none."""
+        for name in ("exchanges", "raft_timeline"):
+            ends = [_min_max(batch.column(0)) for batch in self.batches(name, ["time_ns"])]
+            known = [each for each in ends if each is not None]
+            if known:
+                return min(first for first, _ in known), max(last for _, last in known)
+        return None
+
+    def _filter(self, schema: pa.Schema) -> Any:
+        start, end = self.interval.start, self.interval.end
+        column, scale = _time_column(schema)
+        if column is None or (start is None and end is None):
+            return None
+        found = ds.field(column).is_valid()
+        for limit, is_start in ((start, True), (end, False)):
+            if limit is not None:
+                value = _scalar(limit, schema.field(column).type, scale)
+                found &= ds.field(column) >= value if is_start else ds.field(column) < value
+        return found
+
+
+def _time_column(schema: pa.Schema) -> tuple[str | None, int]:
+    """The column that tells when a row was, and how many nanoseconds its unit has."""
+    for name, scale in (("time_ns", 1), ("bucket", 1000), ("start", 1000), ("time", 1000)):
+        if name in schema.names:
+            return name, scale
+    return None, 1
+
+
+def _scalar(limit: int, kind: pa.DataType, scale: int) -> pa.Scalar:
+    return pa.scalar(limit // scale, pa.int64()).cast(kind)
+
+
+def _min_max(column: pa.Array) -> tuple[int, int] | None:
+    found = pc.min_max(column.filter(pc.greater(column, 0))).as_py()
+    return None if found["min"] is None else (found["min"], found["max"])
+
+
+def span_of(extent: tuple[int, int]) -> int:
+    """The width of the spans of a plot, in seconds: round, and not too many of them."""
+    seconds = (extent[1] - extent[0]) / _SECOND_NS
+    return next((s for s in _SPAN_STEPS_S if seconds / s <= _SPANS_MAX), _SPAN_STEPS_S[-1])

@@ -1,0 +1,56 @@
+"""What should be looked at, with evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftwire.spark.report.part import Context, Part
+from kraftwire.spark.report.words import clip, clock, duration, evidence, link, table, text
+
+__all__ = ["anomalies_part", "found_anomalies"]
+
+_ORDER = {"error": 0, "warning": 1, "info": 2}
+_ROWS_MAX = 60
+
+
+def found_anomalies(context: Context) -> list[dict[str, Any]]:
+    """The rows of the table, the worst first."""
+    rows = context.folder.rows("anomalies")
+    rows.sort(key=lambda row: (_ORDER.get(row["severity"], 9), str(row["time"]), row["rule"]))
+    return rows
+
+
+def anomalies_part(context: Context) -> Part:
+    """One line for each."""
+    part = Part("anomalies", "What to look at")
+    rows = found_anomalies(context)
+    if not rows:
+        part.html = '<p class="none">No rule found anything.</p>'
+        return part
+    part.data["anomalies"] = context.folder.table("anomalies")
+    lines = [
+        (
+            f'<b class="{text(row["severity"])}">{text(row["severity"])}</b>',
+            text(row["rule"]),
+            clock(_ns(row["time"])),
+            _lasted(row),
+            text(clip(row["node"], 32)),
+            text(clip(row["detail"], 400)),
+            evidence(row["file"], row["position"]),
+        )
+        for row in rows[:_ROWS_MAX]
+    ]
+    head = ("", "rule", "time (UTC)", "for", "who", "what", "where")
+    part.html = table(head, lines, rest=len(rows) - _ROWS_MAX) + (
+        f"<p class='note'>Where: the file, and the byte position in it. {link('anomalies')}</p>"
+    )
+    return part
+
+
+def _ns(moment: Any) -> int | None:
+    return None if moment is None else round(moment.timestamp() * 1_000_000) * 1000
+
+
+def _lasted(row: dict[str, Any]) -> str:
+    start, end = _ns(row["time"]), _ns(row["end_time"])
+    return "" if start is None or end is None or end == start else duration(end - start)

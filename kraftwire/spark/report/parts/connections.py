@@ -1,0 +1,107 @@
+"""Connections: who talked to whom, for how long, and what went wrong on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from kraftwire.spark.report.part import Context, Part
+from kraftwire.spark.report.plots import COLOURS, spans, time_figure
+from kraftwire.spark.report.words import (
+    clip,
+    count,
+    duration,
+    evidence,
+    link,
+    plural,
+    size,
+    table,
+    text,
+)
+
+__all__ = ["connections_part"]
+
+_SHOWN = 25
+_PROTOCOL_COLOURS = {"kafka": COLOURS[0], "tls": COLOURS[2]}
+
+
+def connections_part(context: Context) -> Part:
+    """The busiest over time, and their figures."""
+    part = Part("connections", "Connections")
+    rows = context.folder.rows("connections")
+    if not rows:
+        part.html = '<p class="none">There are no connections.</p>'
+        return part
+    part.data["connections"] = context.folder.table("connections")
+    busiest = sorted(rows, key=_weight, reverse=True)[:_SHOWN]
+    timed = [row for row in busiest if row["first_time"] and row["last_time"]]
+    if timed:
+        part.plots["connections"] = _plot(context, timed)
+    kinds = Counter(row["protocol"] or "unknown" for row in rows)
+    said = ", ".join(f"{number:,} {text(kind)}" for kind, number in kinds.most_common())
+    part.html = (
+        f"<p>{plural(len(rows), 'connection')}: {said}. The {len(busiest)} with most bytes:</p>"
+        + ("{{connections}}" if timed else "")
+        + f"<p class='note'>Blue: Kafka, green: TLS, other: unknown. {link('connections')}</p>"
+        + _table(busiest, len(rows))
+    )
+    return part
+
+
+def _weight(row: dict[str, Any]) -> tuple[int, int]:
+    return (row["client_bytes"] or 0) + (row["server_bytes"] or 0), row["frames"] or 0
+
+
+def _plot(context: Context, rows: list[dict[str, Any]]) -> Any:
+    rows = sorted(rows, key=lambda row: row["first_time"], reverse=True)
+    names = [f"{index}  {row['server'] or ''}" for index, row in enumerate(rows, 1)]
+    bars = [
+        {
+            "name": name,
+            "connection": row["connection"],
+            "start": _ns(row["first_time"]),
+            "end": _ns(row["last_time"]),
+            "frames": count(row["frames"]),
+            "colour": _PROTOCOL_COLOURS.get(row["protocol"], COLOURS[1]),
+            "took": duration(_ns(row["last_time"]) - _ns(row["first_time"])),
+            "software": row["software"] or "",
+        }
+        for name, row in zip(names, rows, strict=True)
+    ]
+    plot = time_figure(context, 40 + 14 * len(names), y_range=names)
+    plot.yaxis.major_label_text_font_size = "9px"
+    spans(
+        plot, bars,
+        [("", "@connection"), ("for", "@took"), ("frames", "@frames"), ("client", "@software")],
+    )  # fmt: skip
+    return plot
+
+
+def _table(rows: list[dict[str, Any]], total: int) -> str:
+    lines = [
+        (
+            text(clip(row["client"], 28)),
+            text(clip(row["server"], 28)),
+            text(row["protocol"]),
+            size(row["client_bytes"]),
+            size(row["server_bytes"]),
+            count(row["frames"]),
+            duration(row["round_trip_ns"]),
+            size(row["retransmitted"]),
+            size(row["gap_bytes"]),
+            text(clip(row["tls_name"] or row["software"], 30)),
+            text(row["closed_by"]),
+            evidence(row["file"], row["position"]),
+        )
+        for row in rows
+    ]
+    head = (
+        "client", "server", "protocol", "sent", "received", "frames", "round trip", "again", "lost",
+        "software", "closed by", "where",
+    )  # fmt: skip
+    body = table(head, lines, right=(3, 4, 5, 6, 7, 8), rest=total - len(rows))
+    return f"<details><summary>Their figures</summary>{body}</details>"
+
+
+def _ns(moment: Any) -> int:
+    return round(moment.timestamp() * 1_000_000) * 1000

@@ -1,0 +1,101 @@
+"""Groups: their rebalances, and how far behind they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftwire.spark.report.part import Context, Part
+from kraftwire.spark.report.parts.lag import group_multiples
+from kraftwire.spark.report.plots import COLOURS, spans, time_figure
+from kraftwire.spark.report.words import (
+    clip,
+    clock,
+    count,
+    duration,
+    evidence,
+    key,
+    link,
+    table,
+    text,
+)
+
+__all__ = ["groups_part"]
+
+_GROUPS_MAX = 20
+_PROTOCOLS = dict(zip(("classic", "consumer", "share", "streams"), COLOURS, strict=False))
+
+
+def groups_part(context: Context) -> Part:
+    """A bar for each rebalance, a table of groups, small multiples of lag."""
+    part = Part("groups", "Groups and rebalances")
+    rows = [row for row in context.folder.rows("groups") if row["start"] is not None]
+    lag = group_multiples(context, part)
+    if not rows:
+        part.html = '<p class="none">No group rebalanced.</p>' + lag
+        return part
+    part.data["rebalances"] = context.folder.table("groups")
+    by_group: dict[str, list[dict[str, Any]]] = {}
+    for row in sorted(rows, key=lambda row: row["start"]):
+        by_group.setdefault(row["group_id"], []).append(row)
+    busiest = sorted(by_group, key=lambda name: (-len(by_group[name]), name))
+    shown = sorted(busiest[:_GROUPS_MAX], reverse=True)
+    part.plots["rebalances"] = _plot(context, shown, by_group)
+    part.html = (
+        f"{key(_PROTOCOLS.items())}{{{{rebalances}}}}<p class='note'>From the first request of a "
+        f"generation to the last answer. {link('rebalances')}</p>{_table(by_group, busiest)}"
+        + (f"<h3>Lag of groups</h3>{lag}" if lag else "")
+    )
+    return part
+
+
+def _plot(context: Context, shown: list[str], by_group: dict[str, list[dict[str, Any]]]) -> Any:
+    labels = {name: _unique(name, shown) for name in shown}
+    bars = [
+        {
+            "name": labels[name],
+            "start": _ns(row["start"]),
+            "end": _ns(row["end"]),
+            "colour": _PROTOCOLS.get(row["protocol"], COLOURS[4]),
+            "generation": row["generation"],
+            "members": row["members"],
+            "took": duration(_ns(row["end"]) - _ns(row["start"])),
+        }
+        for name in shown
+        for row in by_group[name]
+    ]
+    plot = time_figure(context, 50 + 24 * len(shown), y_range=[labels[name] for name in shown])
+    tips = [("", "@name"), ("generation", "@generation"), ("members", "@members")]
+    spans(plot, bars, [*tips, ("took", "@took")])
+    return plot
+
+
+def _unique(name: str, names: list[str]) -> str:
+    """A short label that no other name has."""
+    short = clip(name, 24)
+    same = [each for each in names if clip(each, 24) == short]
+    return short if len(same) == 1 else f"{short} {same.index(name) + 1}"
+
+
+def _table(by_group: dict[str, list[dict[str, Any]]], busiest: list[str]) -> str:
+    lines = []
+    for name in busiest[:_GROUPS_MAX]:
+        rows = by_group[name]
+        longest = max(rows, key=lambda row: row["end"] - row["start"])
+        lines.append(
+            (
+                text(clip(name)),
+                text(rows[-1]["protocol"]),
+                count(len(rows)),
+                text(max(row["members"] or 0 for row in rows)),
+                duration(_ns(longest["end"]) - _ns(longest["start"])),
+                clock(_ns(longest["start"])),
+                text(clip(next((r["reason"] for r in rows if r["reason"]), ""), 60)),
+                evidence(longest["file"], longest["position"]),
+            )
+        )
+    head = ("group", "protocol", "rebalances", "members", "longest", "began", "reason", "where")
+    return table(head, lines, right=(2, 3, 4), rest=len(busiest) - len(lines))
+
+
+def _ns(moment: Any) -> int:
+    return round(moment.timestamp() * 1_000_000) * 1000

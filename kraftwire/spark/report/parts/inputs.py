@@ -1,0 +1,112 @@
+"""What was read, what could not be, and whether every byte is accounted for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftwire.spark.report.part import Context, Part
+from kraftwire.spark.report.words import clip, count, evidence, link, plural, size, table, text
+from kraftwire.spark.tables import TABLES
+
+__all__ = ["bad_part", "inputs_part"]
+
+_ROWS_MAX = 40
+_SUMS = (
+    "kafka_bytes", "tls_bytes", "other_bytes", "duplicate_bytes", "header_bytes", "bad_bytes",
+)  # fmt: skip
+
+
+def bad_part(context: Context) -> Part:
+    """Bad input by what is wrong with it, and the sums of bytes."""
+    part = Part("bad", "Bad input, and where every byte went")
+    part.html = _bad(context, part) + _sums(context, part)
+    return part
+
+
+def _bad(context: Context, part: Part) -> str:
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    columns = ["file", "position", "length", "stage", "id", "detail"]
+    for batch in context.folder.batches("bad_input", columns):
+        for row in batch.to_pylist():
+            key = row["stage"] or "", row["id"] or ""
+            one = found.setdefault(key, {**row, "count": 0, "bytes": 0})
+            one["count"] += 1
+            one["bytes"] += row["length"] or 0
+    if not found:
+        return '<p class="none">Everything could be decoded.</p>'
+    part.data["bad_input"] = context.folder.table("bad_input", columns)
+    rows = sorted(found.values(), key=lambda row: -row["count"])
+    lines = [
+        (
+            text(row["stage"]),
+            text(row["id"]),
+            count(row["count"]),
+            size(row["bytes"]),
+            text(clip(row["detail"], 120)),
+            evidence(row["file"], row["position"]),
+        )
+        for row in rows[:_ROWS_MAX]
+    ]
+    head = ("stage", "what", "times", "bytes", "the first of them", "where")
+    body = table(head, lines, right=(2, 3), rest=len(rows) - _ROWS_MAX)
+    return f"{body}<p class='note'>{link('bad_input')}</p>"
+
+
+def _sums(context: Context, part: Part) -> str:
+    rows = [row for row in context.folder.rows("files") if row["size"] is not None]
+    if not rows:
+        return '<p class="none">The sums of bytes are not known.</p>'
+    part.data["conservation"] = context.folder.table("files")
+    rows.sort(key=lambda row: (_gap(row) == 0, -row["size"]))
+    lines = [
+        (
+            evidence(row["file"], None), size(row["size"]), *(size(row[name]) for name in _SUMS),
+            '<b class="good">yes</b>' if _gap(row) == 0
+            else f'<b class="error">{_gap(row):+,} B</b>',
+        )
+        for row in rows[:_ROWS_MAX]
+    ]  # fmt: skip
+    wrong = sum(_gap(row) != 0 for row in rows)
+    said = (
+        "In every file the sums are equal to its size."
+        if not wrong
+        else f"In {plural(wrong, 'file')} the sums are not equal to the size."
+    )
+    names = (name.removesuffix("_bytes") for name in _SUMS)
+    body = table(
+        ("file", "size", *names, "equal"), lines, right=range(1, 8), rest=len(rows) - _ROWS_MAX
+    )
+    return f"<h3>Sums</h3><p>{said}</p>{body}<p class='note'>{link('conservation')}</p>"
+
+
+def _gap(row: dict[str, Any]) -> int:
+    """Bytes that are in no sum."""
+    return int(row["size"] - sum(row[name] or 0 for name in _SUMS))
+
+
+def inputs_part(context: Context) -> Part:
+    """Files by kind, rows of tables, tags of the run."""
+    part = Part("inputs", "What was read")
+    files = context.folder.rows("files", ["file", "size", "kind"])
+    kinds: dict[str, list[int]] = {}
+    for row in files:
+        kinds.setdefault(row["kind"] or "unknown", []).append(row["size"] or 0)
+    lines = [
+        (text(kind), count(len(sizes)), size(sum(sizes)) if any(sizes) else "–")
+        for kind, sizes in sorted(kinds.items())
+    ]
+    html = table(("kind", "files", "size"), lines, right=(1, 2)) if lines else (
+        '<p class="none">No file is named.</p>'
+    )  # fmt: skip
+    tags = context.folder.manifest().get("tags") or {}
+    if tags:
+        said = ", ".join(f"{text(key)}={text(value)}" for key, value in sorted(tags.items()))
+        html += f"<p>Tags: {said}</p>"
+    counts = [(name, context.folder.count(name), TABLES[name].about) for name in TABLES]
+    body = table(
+        ("table", "rows", "a row is"),
+        [(text(name), count(number), text(about)) for name, number, about in counts if number],
+        right=(1,),
+    )
+    part.html = f"{html}<details><summary>Tables</summary>{body}</details>"
+    return part

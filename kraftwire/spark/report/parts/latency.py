@@ -1,0 +1,132 @@
+"""How long answers took, by API and by client; a Fetch's wait for data apart."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pyarrow as pa
+from bokeh.models import ColumnDataSource, CustomJSTickFormatter, HoverTool
+
+from kraftwire.spark.report.part import Part
+from kraftwire.spark.report.parts.traffic import Latencies, Traffic
+from kraftwire.spark.report.plots import COLOURS, value_figure
+from kraftwire.spark.report.words import clip, count, duration, link, table, text
+
+__all__ = ["latency_part"]
+
+_APIS_MAX = 20
+_ROWS_MAX = 25
+_SHARES = (0.5, 0.95, 0.99)
+_TICKS = """
+const s = tick / 1e9
+if (s >= 1) return s + " s"
+return s >= 1e-3 ? +(s * 1e3).toPrecision(3) + " ms" : +(s * 1e6).toPrecision(3) + " µs"
+"""
+
+
+def latency_part(traffic: Traffic) -> Part:
+    """From the median to the 99th percentile of each API, and a table by client."""
+    part = Part("latency", "Latency")
+    by_api = _by_api(traffic)
+    if not by_api:
+        part.html = '<p class="none">No request was captured together with its response.</p>'
+        return part
+    part.data["latency"] = _data(traffic)
+    part.plots["latency"] = _plot(by_api)
+    part.html = (
+        "{{latency}}<p class='note'>From the median (dot) to the 99th percentile, a dash for the "
+        "slowest, on a logarithmic axis; a Fetch without the time that it waited for data, which "
+        f"has a bar of its own. Within 5 %. {link('latency')}</p>{_client_table(traffic)}"
+    )
+    return part
+
+
+def _by_api(traffic: Traffic) -> list[tuple[str, Latencies]]:
+    merged: dict[str, Latencies] = defaultdict(Latencies)
+    for (api, _), one in traffic.latency.items():
+        _merge(merged[api], one)
+    for one in traffic.wait.values():
+        _merge(merged["Fetch: its wait"], one)
+    rows = sorted(merged.items(), key=lambda row: -row[1].total)[:_APIS_MAX]
+    return sorted(rows, key=lambda row: row[1].quantile(0.99) or 0)
+
+
+def _merge(into: Latencies, one: Latencies) -> None:
+    into.counts.update(one.counts)
+    into.highest = max(into.highest, one.highest)
+
+
+def _plot(by_api: list[tuple[str, Latencies]]) -> object:
+    names = [name for name, _ in by_api]
+    low = [one.quantile(0.5) or 1 for _, one in by_api]
+    high = [one.quantile(0.99) or 1 for _, one in by_api]
+    source = ColumnDataSource(
+        {
+            "name": names, "low": low, "high": high,
+            "most": [max(one.highest, 1) for _, one in by_api],
+            "p50": [duration(each) for each in low], "p99": [duration(each) for each in high],
+            "max": [duration(one.highest) for _, one in by_api],
+            "number": [count(one.total) for _, one in by_api],
+            "colour": [COLOURS[1] if "wait" in name else COLOURS[0] for name in names],
+        }
+    )  # fmt: skip
+    plot = value_figure(
+        64 + 22 * len(names), y_range=names, x_axis_type="log",
+        x_range=(max(min(low) / 2, 1), max(one.highest for _, one in by_api) * 2),
+    )  # fmt: skip
+    bar = plot.hbar(
+        y="name", left="low", right="high", height=0.5, fill_color="colour", line_color=None,
+        fill_alpha=0.55, source=source,
+    )  # fmt: skip
+    dot = plot.scatter(x="low", y="name", size=7, color="colour", source=source)
+    plot.scatter(
+        x="most", y="name", size=8, marker="dash", angle=1.5708, line_color="colour", line_width=2,
+        source=source,
+    )  # fmt: skip
+    plot.xaxis.formatter = CustomJSTickFormatter(code=_TICKS)
+    plot.xaxis.ticker.desired_num_ticks = 5
+    plot.xaxis.ticker.num_minor_ticks = 0
+    tips = [
+        ("", "@name"),
+        ("exchanges", "@number"),
+        ("median", "@p50"),
+        ("99 %", "@p99"),
+        ("max", "@max"),
+    ]
+    plot.add_tools(HoverTool(renderers=[bar, dot], tooltips=tips))
+    return plot
+
+
+def _client_table(traffic: Traffic) -> str:
+    rows = sorted(traffic.latency.items(), key=lambda row: -(row[1].quantile(0.99) or 0))
+    busy = [row for row in rows if row[1].total >= 5] or rows
+    lines = [
+        (
+            text(clip(client, 36)),
+            text(api),
+            count(one.total),
+            *(duration(one.quantile(share)) for share in _SHARES),
+            duration(one.highest),
+        )
+        for (api, client), one in busy[:_ROWS_MAX]
+    ]
+    head = ("client", "API", "exchanges", "median", "95 %", "99 %", "max")
+    body = table(head, lines, right=(2, 3, 4, 5, 6), rest=len(rows) - len(lines))
+    return f"<details open><summary>By client and API, the slowest first</summary>{body}</details>"
+
+
+def _data(traffic: Traffic) -> pa.Table:
+    rows = [_numbers(api, client, "service", one) for (api, client), one in traffic.latency.items()]
+    rows += [_numbers("Fetch", client, "wait", one) for client, one in traffic.wait.items()]
+    return pa.Table.from_pylist(rows)
+
+
+def _numbers(api: str, client: str, what: str, one: Latencies) -> dict[str, object]:
+    return {
+        "api": api,
+        "client": client,
+        "what": what,
+        "exchanges": one.total,
+        **{f"p{round(share * 100)}_ns": one.quantile(share) for share in _SHARES},
+        "max_ns": one.highest,
+    }

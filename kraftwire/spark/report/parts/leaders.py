@@ -1,0 +1,135 @@
+"""Who led when, and when nobody did."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+from bokeh.models import HoverTool
+
+from kraftwire.spark.report.part import Context, Part
+from kraftwire.spark.report.plots import COLOURS, GAP, LEFT, spans, time_figure
+from kraftwire.spark.report.words import clock, duration, evidence, link, table, text
+
+__all__ = ["leaders_part", "reigns"]
+
+_SECOND_NS = 1_000_000_000
+_NOBODY = "nobody"
+_EVENT_ROWS = 80
+
+# Kinds of events that are worth a line of the page; the CSV has all.
+_QUIET = frozenset({"fetch", "disconnect", "reminder", "snapshot-written"})
+
+
+def reigns(context: Context) -> list[dict[str, Any]]:
+    """Who led each epoch of each cluster from when to when; without a leader the node is None."""
+    columns = ["time_ns", "cluster", "kind", "epoch", "node", "details"]
+    rows = context.folder.rows("raft_timeline", columns)
+    last = context.extent[1] if context.extent else 0
+    found: list[dict[str, Any]] = []
+    by_cluster: dict[str | None, list[dict[str, Any]]] = {}
+    for row in sorted((r for r in rows if r["kind"] == "leader"), key=lambda r: r["time_ns"]):
+        by_cluster.setdefault(row["cluster"], []).append(row)
+    for cluster, elected in by_cluster.items():
+        for index, row in enumerate(elected):
+            details = json.loads(row["details"] or "{}")
+            following = elected[index + 1]["time_ns"] if index + 1 < len(elected) else None
+            ended = details.get("end")
+            end = min(round(ended * _SECOND_NS) if ended else last, following or last)
+            end = max(end, row["time_ns"])
+            common = {"cluster": cluster, "epoch": row["epoch"]}
+            found.append(
+                {
+                    **common,
+                    "node": row["node"],
+                    "start": row["time_ns"],
+                    "end": end,
+                    "ending": details.get("ending") or "leads to the end",
+                }
+            )
+            until = last if following is None else following
+            if ended and until - end > _SECOND_NS // 1000:
+                found.append(
+                    {**common, "node": None, "start": end, "end": until, "ending": "no leader"}
+                )
+    return found
+
+
+def leaders_part(context: Context) -> Part:
+    """A bar for every reign, red where nobody led, and the events of the quorum."""
+    part = Part("leaders", "Who led when")
+    found = reigns(context)
+    if not found:
+        part.html = '<p class="none">Nothing of a KRaft quorum was seen.</p>'
+        return part
+    nodes = sorted({row["node"] for row in found if row["node"] is not None}, reverse=True)
+    names = [f"node {node}" for node in nodes]
+    if any(row["node"] is None for row in found):
+        names.insert(0, _NOBODY)
+    bars = [
+        {
+            "name": _NOBODY if row["node"] is None else f"node {row['node']}",
+            "start": row["start"],
+            "end": row["end"],
+            "epoch": str(row["epoch"]),
+            "colour": GAP if row["node"] is None else COLOURS[(row["epoch"] or 0) % len(COLOURS)],
+            "took": duration(row["end"] - row["start"]),
+            "from": clock(row["start"]),
+            "ending": row["ending"],
+        }
+        for row in found
+    ]
+    plot = time_figure(context, 60 + 34 * len(names), y_range=names, min_border_left=LEFT)
+    spans(
+        plot, bars,
+        [("", "@name"), ("epoch", "@epoch"), ("from", "@from"), ("for", "@took"), ("", "@ending")],
+    )  # fmt: skip
+    for tool in plot.select(HoverTool):
+        tool.point_policy = "follow_mouse"
+    part.plots["leaders"] = plot
+    part.data["leaders"] = pa.Table.from_pylist(found)
+    events = context.folder.table("raft_timeline")
+    part.data["timeline"] = events
+    part.html = (
+        "{{leaders}}<p class='note'>Red: no leader. Colours tell epochs apart. "
+        f"{link('leaders')}</p>" + _reign_table(found) + _event_table(events.to_pylist())
+    )
+    return part
+
+
+def _reign_table(found: list[dict[str, Any]]) -> str:
+    rows = [
+        (
+            text(row["epoch"]) if row["node"] is not None else "",
+            text(row["node"]) if row["node"] is not None else '<b class="error">nobody</b>',
+            clock(row["start"]),
+            duration(row["end"] - row["start"]),
+            text(row["ending"]),
+        )
+        for row in found
+    ]
+    head = ("epoch", "leader", "from", "for", "how it ended")
+    return table(head, rows[:60], right=(0, 1), rest=len(rows) - 60)
+
+
+def _event_table(events: list[dict[str, Any]]) -> str:
+    told = sorted((e for e in events if e["kind"] not in _QUIET), key=lambda e: e["time_ns"])
+    rows = [
+        (
+            clock(row["time_ns"]),
+            text(row["epoch"]),
+            text(row["node"]),
+            text(row["text"]),
+            evidence(row["file"], row["position"]),
+        )
+        for row in told
+    ]
+    body = table(
+        ("time (UTC)", "epoch", "node", "what happened", "where"),
+        rows[:_EVENT_ROWS],
+        right=(1, 2),
+        rest=len(rows) - _EVENT_ROWS,
+    )
+    title = f"Events of the quorum {link('timeline')}"
+    return f"<details open><summary>{title}</summary>{body}</details>"

@@ -1,0 +1,86 @@
+"""Exchanges and bytes over time."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+
+from kraftwire.spark.report.part import Context, Part
+from kraftwire.spark.report.parts.traffic import Traffic
+from kraftwire.spark.report.plots import COLOURS, LEFT, line_plot, short_numbers, time_figure
+from kraftwire.spark.report.words import count, key, link, table, text
+
+__all__ = ["throughput_part"]
+
+_SECOND_NS = 1_000_000_000
+_APIS_MAX = 5
+_ERRORS_MAX = 20
+_WAYS = ("requests", "responses")
+
+
+def throughput_part(context: Context, traffic: Traffic) -> Part:
+    """Requests a second by API, bytes a second both ways, and errors."""
+    part = Part("throughput", "Throughput")
+    if context.extent is None or not traffic.count:
+        part.html = '<p class="none">There are no exchanges.</p>'
+        return part
+    start, width = context.extent[0], context.span * _SECOND_NS
+    last = (context.extent[1] - start) // width
+    totals: Counter[str] = Counter()
+    for (_, api), number in traffic.rate.items():
+        totals[api] += number
+    top = [api for api, _ in totals.most_common(_APIS_MAX)]
+    rates = {
+        api: [(start + at * width + width // 2, traffic.rate[at, api] / context.span)
+              for at in range(last + 1)]
+        for api in top
+    }  # fmt: skip
+    plot = time_figure(context, 210, label="exchanges per second", min_border_left=LEFT)
+    for index, points in enumerate(rates.values()):
+        line_plot(plot, points, COLOURS[index], 1 << 62)
+    flows = time_figure(context, 190, label="bytes per second", min_border_left=LEFT)
+    for index, sums in enumerate((traffic.asked, traffic.answered)):
+        middle = ((at, start + at * width + width // 2) for at in range(last + 1))
+        flow = [(time, sums[at] / context.span) for at, time in middle]
+        line_plot(flows, flow, COLOURS[index], 1 << 62)
+    plot.y_range.start = flows.y_range.start = 0
+    plot.yaxis.formatter = short_numbers()
+    flows.yaxis.formatter = short_numbers()
+    part.plots |= {"rate": plot, "bytes": flows}
+    part.data["throughput"] = _data(traffic, start, width)
+    rest = len(totals) - len(top)
+    more = f" {rest} more APIs are in the CSV." if rest > 0 else ""
+    asked, answered = key(zip(top, COLOURS, strict=False)), key(zip(_WAYS, COLOURS, strict=False))
+    part.html = (
+        f"{asked}{{{{rate}}}}{answered}{{{{bytes}}}}<p class='note'>Each point is {context.span} s."
+        f"{more} {link('throughput')}</p>{_errors(traffic)}"
+    )
+    return part
+
+
+def _errors(traffic: Traffic) -> str:
+    if not traffic.errors:
+        return ""
+    rows = [
+        (text(api), text(error), count(number))
+        for (api, error), number in traffic.errors.most_common(_ERRORS_MAX)
+    ]
+    body = table(
+        ("API", "error", "answers"), rows, right=(2,), rest=len(traffic.errors) - len(rows)
+    )
+    return f"<details open><summary>Errors in answers</summary>{body}</details>"
+
+
+def _data(traffic: Traffic, start: int, width: int) -> pa.Table:
+    rows = [
+        {
+            "time_ns": start + at * width,
+            "api": api,
+            "exchanges": number,
+            "request_bytes_all_apis": traffic.asked[at],
+            "response_bytes_all_apis": traffic.answered[at],
+        }
+        for (at, api), number in sorted(traffic.rate.items())
+    ]
+    return pa.Table.from_pylist(rows)

@@ -1,0 +1,136 @@
+"""Latency by API and by client, and throughput: all from one reading of the exchanges.
+
+Latencies are counted in classes of 4.5 % width, so memory does not grow with the exchanges.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftwire.spark.report.part import Context
+
+__all__ = ["Latencies", "Traffic", "read_traffic"]
+
+_COLUMNS = (
+    "time_ns", "api_name", "client_id", "latency_ns", "wait_ns", "service_ns", "request_size",
+    "response_size", "errors",
+)  # fmt: skip
+_CLASSES = 16
+_SECOND_NS = 1_000_000_000
+
+
+@dataclass(slots=True)
+class Latencies:
+    """A histogram. Units: nanoseconds; classes are sixteenths of a doubling."""
+
+    counts: Counter[int] = field(default_factory=Counter)
+    highest: int = 0
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return self.counts.total()
+
+    def quantile(self, share: float) -> float | None:
+        """The value that `share` of them do not exceed; None of none."""
+        wanted = share * self.total
+        seen = 0
+        for each in sorted(self.counts):
+            seen += self.counts[each]
+            if seen >= wanted:
+                return float(min(2 ** ((each + 0.5) / _CLASSES), self.highest))
+        return None
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Sums over the exchanges of the interval.
+
+    Shape: `latency` by (API, client) without a Fetch's wait, `wait` of Fetches by client; `rate`
+    and `bytes` by span, the number of the span since the extent's start.
+    """
+
+    count: int = 0
+    latency: dict[tuple[str, str], Latencies] = field(
+        default_factory=lambda: defaultdict(Latencies)
+    )
+    wait: dict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))
+    rate: Counter[tuple[int, str]] = field(default_factory=Counter)
+    asked: Counter[int] = field(default_factory=Counter)
+    answered: Counter[int] = field(default_factory=Counter)
+    errors: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+def read_traffic(context: Context) -> Traffic:
+    """All of the exchanges, a piece at a time."""
+    traffic = Traffic()
+    if context.extent is None:
+        return traffic
+    start, width = context.extent[0], context.span * _SECOND_NS
+    for batch in context.folder.batches("exchanges", _COLUMNS):
+        table = pa.Table.from_batches([batch])
+        table = table.filter(pc.greater(table["time_ns"], 0))
+        if table.num_rows:
+            _add(traffic, table, start, width)
+    return traffic
+
+
+def _add(traffic: Traffic, table: pa.Table, start: int, width: int) -> None:
+    traffic.count += table.num_rows
+    api = pc.fill_null(table["api_name"], "unknown")
+    client = pc.fill_null(table["client_id"], "(no client id)")
+    span = pa.array((table["time_ns"].to_numpy() - start) // width)
+    rows = pa.table(
+        {
+            "api": api,
+            "client": client,
+            "span": span,
+            "service": pc.coalesce(table["service_ns"], table["latency_ns"]),
+            "wait": table["wait_ns"],
+            "asked": table["request_size"],
+            "answered": table["response_size"],
+        }
+    )
+    for row in rows.group_by(["span", "api"]).aggregate([([], "count_all")]).to_pylist():
+        traffic.rate[row["span"], row["api"]] += row["count_all"]
+    sums = rows.group_by("span").aggregate([("asked", "sum"), ("answered", "sum")])
+    for row in sums.to_pylist():
+        traffic.asked[row["span"]] += row["asked_sum"] or 0
+        traffic.answered[row["span"]] += row["answered_sum"] or 0
+    for row in _classes(rows, "service", ["api", "client"]):
+        _count(traffic.latency[str(row["api"]), str(row["client"])], row)
+    fetches = rows.filter(pc.greater(pc.fill_null(rows["wait"], 0), 0))
+    for row in _classes(fetches, "wait", ["client"]):
+        _count(traffic.wait[str(row["client"])], row)
+    _add_errors(traffic, table)
+
+
+def _add_errors(traffic: Traffic, table: pa.Table) -> None:
+    refused = table.filter(pc.greater(pc.fill_null(pc.list_value_length(table["errors"]), 0), 0))
+    for row in refused.select(["api_name", "errors"]).to_pylist():
+        for error in row["errors"]:
+            traffic.errors[row["api_name"] or "unknown", error] += 1
+
+
+def _classes(rows: pa.Table, column: str, keys: list[str]) -> list[dict[str, object]]:
+    known = rows.filter(pc.is_valid(rows[column]))
+    if not known.num_rows:
+        return []
+    values = np.maximum(known[column].to_numpy(), 1)
+    classes = np.floor(np.log2(values) * _CLASSES).astype(np.int64)
+    known = known.append_column("class", pa.array(classes))
+    grouped = known.group_by([*keys, "class"]).aggregate([([], "count_all"), (column, "max")])
+    found: list[dict[str, object]] = grouped.rename_columns(
+        [*keys, "class", "number", "highest"]
+    ).to_pylist()
+    return found
+
+
+def _count(into: Latencies, row: dict[str, object]) -> None:
+    into.counts[int(str(row["class"]))] += int(str(row["number"]))
+    into.highest = max(into.highest, int(str(row["highest"])))

@@ -1,0 +1,130 @@
+"""Style sheet and script of the page. Neither asks the network for anything."""
+
+from __future__ import annotations
+
+__all__ = ["SCRIPT", "STYLE"]
+
+STYLE = """
+:root { --paper: #fff; --ink: #1c1f23; --dim: #5f6670; --rule: #dde1e6; --card: #f5f7f9;
+  --error: #b3261e; --warning: #8a5a00; --info: #3d5a80; --good: #1b6e3c; --link: #0a5cad; }
+@media (prefers-color-scheme: dark) {
+  :root { --paper: #14171a; --ink: #e6e8ea; --dim: #a0a8b1; --rule: #33393f; --card: #1d2226;
+    --error: #ff8a80; --warning: #f0b452; --info: #9cc0ea; --good: #7ccf97; --link: #7db8f5; } }
+* { box-sizing: border-box; }
+html { -webkit-text-size-adjust: 100%; scroll-behavior: smooth; }
+body { margin: 0 auto; padding: 0 20px 40px; max-width: 1240px; background: var(--paper);
+  color: var(--ink);
+  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
+header { padding-top: 24px; }
+h1 { font-size: 26px; margin: 0; line-height: 1.2; overflow-wrap: anywhere; }
+h2 { font-size: 20px; margin: 40px 0 10px; padding-top: 12px; border-top: 1px solid var(--rule); }
+h3 { font-size: 16px; margin: 24px 0 6px; }
+a { color: var(--link); }
+.when, .note, figcaption span, footer { color: var(--dim); font-size: 13px; }
+.when { margin: 4px 0 16px; }
+.verdict { font-size: 18px; line-height: 1.45; max-width: 62em; margin: 0 0 18px;
+  overflow-wrap: anywhere; }
+.error { color: var(--error); } .warning { color: var(--warning); }
+.info { color: var(--info); } .good { color: var(--good); }
+.none { color: var(--dim); }
+.numbers { display: grid; grid-template-columns: repeat(5, 1fr); gap: 10px; margin: 0 0 16px; }
+.numbers div { background: var(--card); border-radius: 8px; padding: 10px 12px; min-width: 0; }
+.numbers dt { font-size: 13px; color: var(--dim); }
+.numbers dd { margin: 0; font-size: 24px; line-height: 1.25; font-variant-numeric: tabular-nums; }
+.numbers dd.note { font-size: 12px; color: var(--dim); }
+nav { display: flex; flex-wrap: wrap; gap: 4px 14px; font-size: 14px; }
+.interval { display: flex; flex-wrap: wrap; gap: 6px 12px; align-items: baseline;
+  margin: 20px 0 2px; font-size: 14px; }
+button { font: inherit; font-size: 13px; color: var(--link); background: var(--card);
+  padding: 2px 10px; border: 1px solid var(--rule); border-radius: 6px; cursor: pointer; }
+.key { display: flex; flex-wrap: wrap; gap: 2px 14px; margin: 14px 0 0; font-size: 13px; }
+.key i { display: inline-block; width: 14px; height: 4px; margin: 0 6px 3px 0; border-radius: 2px;
+  print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+.plot { width: 100%; min-width: 0; margin: 4px 0; }
+.multiples { display: grid; grid-template-columns: repeat(3, minmax(0, 1fr)); gap: 10px 18px; }
+figure { margin: 0; min-width: 0; }
+figcaption { font-size: 13px; overflow-wrap: anywhere; }
+.wide { overflow-x: auto; max-width: 100%; }
+table { border-collapse: collapse; width: 100%; font-size: 13px;
+  font-variant-numeric: tabular-nums; }
+th { text-align: left; color: var(--dim); font-weight: 600; white-space: nowrap; }
+th, td { padding: 4px 10px 4px 0; border-bottom: 1px solid var(--rule); vertical-align: top; }
+td { overflow-wrap: break-word; }
+th.num, td.num { text-align: right; white-space: nowrap; padding-right: 18px; }
+th.num { padding-left: 6px; }
+.ev { font: 12px ui-monospace, "DejaVu Sans Mono", monospace; color: var(--dim); }
+details { margin: 16px 0; } summary { cursor: pointer; font-weight: 600; margin-bottom: 6px; }
+.csv { font-size: 12px; font-weight: 400; }
+footer { margin-top: 40px; border-top: 1px solid var(--rule); padding-top: 10px; }
+@media (max-width: 900px) { .multiples { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
+@media (max-width: 640px) {
+  body { padding: 0 14px 30px; }
+  .verdict { font-size: 16px; }
+  .numbers { grid-template-columns: repeat(2, 1fr); }
+  .numbers div:last-child { grid-column: 1 / -1; }
+  .multiples { grid-template-columns: minmax(0, 1fr); }
+  thead { display: none; }
+  table, tbody, tr, td { display: block; width: 100%; }
+  tr { border-bottom: 1px solid var(--rule); padding: 6px 0; }
+  td { border: 0; padding: 1px 0; text-align: left; white-space: normal; display: flex; gap: 8px; }
+  td:empty { display: none; }
+  td.num { display: inline-flex; width: auto; gap: 5px; padding: 1px 0; margin-right: 14px; }
+  td.num::before { flex: none; }
+  td::before { text-align: left; content: attr(data-head); color: var(--dim); flex: 0 0 92px; }
+  td[data-head=""]::before { display: none; }
+}
+@media print {
+  :root { --paper: #fff; --ink: #000; --dim: #444; --rule: #bbb; --card: #f3f3f3; --error: #a00;
+    --warning: #750; --info: #246; --good: #164; --link: #000; }
+  body { max-width: none; padding: 0; font-size: 11px; }
+  nav, button, .csv { display: none; }
+  h2 { break-after: avoid; margin-top: 18px; }
+  .plot, figure, tr, .numbers div { break-inside: avoid; }
+  .wide { overflow: visible; }
+  .multiples { grid-template-columns: repeat(2, minmax(0, 1fr)); }
+  @page { margin: 14mm; }
+}
+"""
+
+# Plots live in shadow trees, where the style sheet does not reach: the script hands them the ink of
+# the page, and tells which interval is chosen.
+SCRIPT = """
+"use strict";
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+const onPaper = window.matchMedia("print");
+function models(ids) {
+  return Bokeh.documents.flatMap(doc => ids.map(id => doc.get_model_by_id(id)).filter(Boolean));
+}
+function paint() {
+  if (typeof Bokeh === "undefined") return;
+  const ink = dark.matches && !onPaper.matches ? "#b4bbc3" : "#4a515a";
+  for (const axis of models(INK)) {
+    axis.setv({axis_label_text_color: ink, major_label_text_color: ink, axis_line_color: ink,
+               major_tick_line_color: ink});
+  }
+}
+function clock(ms) { return new Date(ms).toISOString().slice(11, 23); }
+function follow() {
+  const place = document.getElementById("interval");
+  if (!place || typeof Bokeh === "undefined") return;
+  const range = models([place.dataset.range])[0];
+  if (!range) return;
+  const whole = [range.start, range.end];
+  const say = () => {
+    const all = range.start === whole[0] && range.end === whole[1];
+    place.textContent = clock(range.start) + " to " + clock(range.end) + (all ? ", all of it" : "");
+  };
+  range.change.connect(say);
+  document.getElementById("all").addEventListener("click",
+    () => range.setv({start: whole[0], end: whole[1]}));
+  say();
+}
+window.addEventListener("load", () => {
+  const ready = () => typeof Bokeh === "undefined" || Bokeh.documents.length > 0;
+  const begin = () => ready() ? (paint(), follow(), document.body.dataset.ready = "yes")
+                              : setTimeout(begin, 30);
+  begin();
+});
+dark.addEventListener("change", paint);
+onPaper.addEventListener("change", paint);
+"""

@@ -1,0 +1,141 @@
+"""Numbers, times and names as a reader wants them, and HTML that nothing can break out of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from html import escape
+from typing import Any
+
+__all__ = [
+    "clip",
+    "clock",
+    "count",
+    "duration",
+    "evidence",
+    "key",
+    "link",
+    "plural",
+    "size",
+    "table",
+    "text",
+]
+
+_SECOND_NS = 1_000_000_000
+_NAME_MAX = 48
+# Keeps a number and its unit on one line.
+_NBSP = "\u00a0"
+
+
+def text(value: object) -> str:
+    """Anything, safe inside HTML; an empty string for None.
+
+    Braces are escaped too: in the page they mark the places of plots.
+    """
+    return "" if value is None else escape(str(value)).replace("{", "&#123;")
+
+
+def clip(value: object, width: int = _NAME_MAX) -> str:
+    """The middle of a long name left out. Shape: no HTML."""
+    name = "" if value is None else str(value)
+    half = (width - 1) // 2
+    return name if len(name) <= width else f"{name[:half]}…{name[-half:]}"
+
+
+def count(value: float | None) -> str:
+    """A number with thousands apart; a dash where there is none."""
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def plural(number: int, noun: str) -> str:
+    """``1 error``, ``2 errors``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(nanoseconds: float | None) -> str:
+    """A length of time with the unit that suits it."""
+    if nanoseconds is None:
+        return "–"
+    seconds = nanoseconds / _SECOND_NS
+    if seconds >= 3600:
+        return f"{int(seconds // 3600)}{_NBSP}h {int(seconds % 3600 // 60)}{_NBSP}min"
+    if seconds >= 60:
+        return f"{int(seconds // 60)}{_NBSP}min {int(seconds % 60)}{_NBSP}s"
+    for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "µs")):
+        if seconds * factor >= 1 or unit == "µs":
+            return f"{seconds * factor:.3g}{_NBSP}{unit}"
+    return ""
+
+
+def size(number: float | None) -> str:
+    """Bytes with the unit that suits them."""
+    if number is None:
+        return "–"
+    value = float(number)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.3g}{_NBSP}{unit}"
+        value /= 1000
+    return f"{value:.3g}{_NBSP}TB"
+
+
+def clock(time_ns: int | None, *, with_date: bool = False) -> str:
+    """A moment in UTC, milliseconds included."""
+    if time_ns is None:
+        return ""
+    moment = datetime.fromtimestamp(time_ns // _SECOND_NS, UTC)
+    form = "%Y-%m-%d %H:%M:%S" if with_date else "%H:%M:%S"
+    return f"{moment.strftime(form)}.{time_ns % _SECOND_NS // 1_000_000:03d}"
+
+
+def evidence(file: object, position: int | None) -> str:
+    """Where to look: the last part of the path, the whole of it when pointed at. Shape: HTML."""
+    if not file:
+        return ""
+    name = str(file).rpartition("/")[2]
+    at = "" if position is None else f" @{position:,}"
+    return f'<span class="ev" title="{text(file)}">{text(clip(name))}{at}</span>'
+
+
+def key(items: Iterable[tuple[str, str]]) -> str:
+    """What the colours of a plot stand for: names with their colours. Shape: HTML."""
+    chips = "".join(
+        f'<span><i style="background:{colour}"></i>{text(clip(name, 28))}</span>'
+        for name, colour in items
+    )
+    return f'<p class="key">{chips}</p>'
+
+
+def link(name: str) -> str:
+    """The link to a CSV file. Shape: HTML."""
+    return f'<a class="csv" href="report/{text(name)}.csv">CSV</a>'
+
+
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[int] = (), rest: int = 0
+) -> str:
+    """A table. Shape: cells are HTML already; columns `right` hold numbers; `rest` rows are left
+    out, which a last line says.
+    """
+    cells = "".join(
+        f'<th{_class(index, right)} scope="col">{text(name)}</th>'
+        for index, name in enumerate(head)
+    )
+    body = [
+        "<tr>"
+        + "".join(
+            f'<td{_class(index, right)} data-head="{text(head[index])}">{cell}</td>'
+            for index, cell in enumerate(row)
+        )
+        + "</tr>"
+        for row in rows
+    ]
+    more = f'<p class="note">and {rest:,} more</p>' if rest > 0 else ""
+    return (
+        f'<div class="wide"><table><thead><tr>{cells}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table></div>{more}"
+    )
+
+
+def _class(index: int, right: Sequence[int]) -> str:
+    return ' class="num"' if index in right else ""
