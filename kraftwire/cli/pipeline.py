@@ -46,6 +46,7 @@ def pipeline() -> None:
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for tables.")
 @click.option("--master", default="local[*]", show_default=True, help="Master URL of Spark.")
+@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="Spark property; repeatable.")
 @click.option("--since", metavar="TIME", help="Frames: ISO 8601 (UTC) or seconds since the epoch.")
 @click.option("--until", metavar="TIME", help="As --since; frames before this time.")
 @click.option("--api", multiple=True, metavar="NAME", help="Frames of these APIs; repeatable.")
@@ -76,7 +77,8 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     selection = Selection(_time(options["since"]), _time(options["until"]), apis)
     tags = tuple(map(_tag, options["tag"]))
     chosen = RunOptions(options["out"], selection, options["records"], tags)
-    spark = local_session(options["master"], {"spark.ui.showConsoleProgress": "false"})
+    properties = {"spark.ui.showConsoleProgress": "false"} | dict(map(_property, options["conf"]))
+    spark = local_session(options["master"], properties)
     try:
         with Progress(chosen.folder, is_wanted=not options["quiet"]) as progress:
             outcome = run_pipeline(
@@ -142,6 +144,13 @@ def _tag(text: str) -> tuple[str, str]:
     key, sign, value = text.partition("=")
     if not key or not sign:
         raise UsageError(f"a tag is KEY=VALUE, not {text!r}")
+    return key, value
+
+
+def _property(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not key.startswith("spark.") or not sign:
+        raise UsageError(f"a Spark property is spark.NAME=VALUE, not {text!r}")
     return key, value
 
 

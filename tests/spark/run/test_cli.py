@@ -55,7 +55,15 @@ def test_what_is_not_installed_is_said_in_a_line(
 
 
 @pytest.mark.parametrize(
-    "wrong", [["--api", "Nothing"], ["--since", "noon"], ["--tag", "words"], ["--tag", "=x"]]
+    "wrong",
+    [
+        ["--api", "Nothing"],
+        ["--since", "noon"],
+        ["--tag", "words"],
+        ["--tag", "=x"],
+        ["--conf", "spark.executor.memory"],
+        ["--conf", "executor.memory=1g"],
+    ],
 )
 def test_wrong_options_are_said_before_anything_starts(
     wrong: list[str], tmp_path: Path, capsys: Captured
