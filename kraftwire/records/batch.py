@@ -188,7 +188,7 @@ class RecordBatch:
         """
         if not self.count:
             return []
-        section = self._section()
+        section = self.section()
         self._check_count(section)
         return read_all(section, self.count)
 
@@ -196,7 +196,7 @@ class RecordBatch:
         """All records, holding a bounded number at a time. Raises: WireError as `records`."""
         if not self.count:
             return
-        section = self._section()
+        section = self.section()
         self._check_count(section)
         cursor = RecordCursor(section)
         while left := self.count - cursor.index:
@@ -211,15 +211,19 @@ class RecordBatch:
             first = error
         rows: list[Record] = []
         try:
-            section = self._section()
+            section = self.section()
             for record, _ in iter_records(section, section.start, 0, self.count):
                 rows.append(record)
         except WireError as error:
             return rows, error
         return rows, first
 
-    def _section(self) -> Section:
-        """The records, decompressed. Raises: WireError if they cannot be."""
+    def section(self) -> Section:
+        """The bytes of all records, decompressed, and what the header says of them.
+
+        Order: check `is_valid` first where the bytes are not trusted. Raises: WireError on an
+        unknown codec or damaged compression.
+        """
         buffer, start, end = self._buffer, self.position + HEADER_SIZE, self.end
         origin: int | None = 0
         if self.attributes & CODEC_MASK:

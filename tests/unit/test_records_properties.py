@@ -78,7 +78,7 @@ def test_what_is_built_is_read_back(rows: list[Record], compression: str, sequen
 def test_all_readers_agree(rows: list[Record], sequence: int) -> None:
     """Columns, one by one, and the slow one that explains; the second may pass."""
     (batch,) = read_batches(build_batch(rows, BatchHeader(base_sequence=sequence)))
-    section = batch._section()  # type: ignore[union-attr]
+    section = batch.section()  # type: ignore[union-attr]
     slow = read_records(section, section.start, 0, len(rows))
     assert RecordCursor(section).take(len(rows)) == slow[0]
     with suppress(Stumble):
@@ -90,7 +90,7 @@ def test_all_readers_agree(rows: list[Record], sequence: int) -> None:
 def test_a_cursor_may_take_any_number_at_a_time(rows: list[Record], sizes: list[int]) -> None:
     """Chunks must not depend on where runs begin and end."""
     (batch,) = read_batches(build_batch(rows))
-    cursor = RecordCursor(batch._section())  # type: ignore[union-attr]
+    cursor = RecordCursor(batch.section())  # type: ignore[union-attr]
     taken: list[Record] = []
     while len(taken) < len(rows):
         size = sizes[len(taken) % len(sizes)]

@@ -43,13 +43,27 @@ class FoundBatch:
 
 
 class Scanner:
-    """Walks the batches of a segment or snapshot.
+    """Walks the batches of a segment or snapshot, or those that begin in a range of its bytes.
 
+    Shape: the range is [`start`, `end`), of which both are borders of batches; a batch that begins
+    in it is read whole. `before` is the header of the last batch before the present position, so
+    that the order of a range's first batch can be checked as well. Ranges that follow each other
+    give together what the whole file gives, only that damage at a border is told in two pieces.
     Order: `position` is where the walk stands; iterating again continues from there.
     """
 
-    def __init__(self, source: ByteSource, sink: FindingSink) -> None:
-        self.position = 0
+    def __init__(
+        self,
+        source: ByteSource,
+        sink: FindingSink,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        before: BatchHeader | None = None,
+    ) -> None:
+        self.position = self.start = start
+        self.before = before
+        self._end = end
         self._source = source
         self._sink = sink
         self._seen_magics: set[int] = set()
@@ -59,8 +73,8 @@ class Scanner:
         self._guess_budget = _GUESS_FACTOR * source.size + BATCH_SIZE_MAX
 
     def batches(self) -> Iterator[FoundBatch]:
-        """The batches from the present position to the end of the file."""
-        while self.position < self._source.size:
+        """The batches from the present position to the end of the range, or of the file."""
+        while self.position < self.end:
             found = self.step()
             if found is not None:
                 yield found
@@ -71,7 +85,19 @@ class Scanner:
         if found is not None:
             self._seen_magics.add(found.header.magic)
             self.position = found.position + found.header.size
+            self.before = found.header
         return found
+
+    @property
+    def end(self) -> int:
+        """Where the walk ends: the end of the range, or that of the file."""
+        size = self._source.size
+        return size if self._end is None else min(self._end, size)
+
+    @property
+    def is_whole_file(self) -> bool:
+        """Whether the range has all bytes of the file."""
+        return self.start == 0 and self.end == self._source.size
 
     def is_unfinished(self) -> bool:
         """Whether what follows may be a batch that is still being written."""
@@ -185,7 +211,9 @@ class Scanner:
         self.position = self._source.size
 
     def _skip_to(self, end: int) -> None:
-        """Report the bytes up to `end` and go on there."""
+        """Report the bytes up to `end`, or to the end of the range, and go on there."""
+        following = end
+        end = min(end, self.end)
         position, size = self.position, end - self.position
         is_last = end == self._source.size
         zeros = min(zeros_end(self._source, position), end) - position
@@ -199,7 +227,7 @@ class Scanner:
             "hole" if zeros > LOG_OVERHEAD else "garbage",
             position,
             f"no batch for {size} bytes, the first {zeros} of them zeros; "
-            + ("none follows" if is_last else f"the next begins at {end}"),
+            + ("none follows" if is_last else f"the next begins at {following}"),
             size=size,
             rest=self._source.read(start, min(end - start, FINDING_HEX_BYTES)),
         )

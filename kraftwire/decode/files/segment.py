@@ -72,12 +72,15 @@ class SegmentLines:
         sink.hides_bytes = self._family == _METADATA and not options.show_secrets
 
     def lines(self, scanner: Scanner) -> Iterator[FileLine]:
-        """The lines from where the scanner stands to the end of the file."""
+        """The lines from where the scanner stands to the end of its range or file."""
+        self._before = scanner.before
         for found in scanner.batches():
             line = self.line(found)
             if line is not None:
                 yield line
-        self.finish()
+        # Part of a snapshot has its header or footer elsewhere.
+        if scanner.is_whole_file:
+            self.finish()
 
     def line(self, found: FoundBatch) -> FileLine | None:
         """The line of a batch, None if nothing of it can be read; tells the findings about it."""
