@@ -13,7 +13,7 @@ from importlib import import_module
 from tests.bench.report import Bar, console
 
 SECTIONS = (
-    *("codec", "records", "startup", "segments", "capture", "pipeline"),
+    *("codec", "records", "columns", "startup", "segments", "capture", "pipeline", "log_job"),
     *("raft", "failover", "sim"),
 )
 

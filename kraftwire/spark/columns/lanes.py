@@ -13,12 +13,14 @@ from kraftwire.records.compression import CODEC_MASK, decompress
 from kraftwire.records.header import HEADER_SIZE
 from kraftwire.records.record import RECORD_SIZE_MIN
 from kraftwire.spark.columns.batches import Batches
-from kraftwire.spark.columns.words import PADDING
 
 __all__ = ["Lanes", "lanes_of"]
 
 # A buffer of decompressed records is closed when it is this long; a batch may exceed it by 256 MiB.
 _UNPACKED_BYTES = 64 * 1024 * 1024
+
+# So a buffer of one tiny record is long enough to be read in words.
+_PADDING = 8
 
 # Nearer to the edge than any delta: sums may leave 64 bits, where Java wraps around.
 _BASE_OFFSET_MAX = 2**63 - 2**32
@@ -29,8 +31,8 @@ _BASE_TIMESTAMP_MAX = 2**62
 class Lanes:
     """Batches whose records are in one buffer.
 
-    Shape: `data` ends with padding; `indexes` are those of the batches; the records of each are
-    `data[begins:ends]`. `odd` are batches that only the reader can judge.
+    Shape: `data` is at least eight bytes long; `indexes` are those of the batches; the records of
+    each are `data[begins:ends]`. `odd` are batches that only the reader can judge.
     """
 
     batches: Batches
@@ -69,9 +71,8 @@ def lanes_of(batches: Batches, indexes: Any) -> Iterator[list[Lanes]]:
 
 def _group(batches: Batches, plain: Any, odd: Any, packed: list[Lanes]) -> list[Lanes]:
     begins = batches.positions[plain]
-    data = batches.buffer + bytes(PADDING) if len(plain) else bytes(PADDING)
     ends = begins + batches.sizes[plain]
-    lanes = Lanes(batches, data, plain, begins + HEADER_SIZE, ends, odd.tolist())
+    lanes = Lanes(batches, batches.buffer, plain, begins + HEADER_SIZE, ends, odd.tolist())
     return [_bounded(lanes), *packed]
 
 
@@ -103,7 +104,7 @@ def _unpacked(batches: Batches, indexes: Any, places: list[int]) -> Iterator[tup
 def _joined(batches: Batches, parts: list[bytes], done: list[int], odd: list[int]) -> Lanes:
     ends = np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)))
     begins = np.concatenate(([0], ends[:-1])).astype(np.int64) if parts else ends
-    data = b"".join([*parts, bytes(PADDING)])
+    data = b"".join([*parts, bytes(_PADDING)])
     return _bounded(Lanes(batches, data, np.array(done, np.int64), begins, ends, odd))
 
 

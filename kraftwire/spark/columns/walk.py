@@ -49,28 +49,31 @@ def starts_of(data: bytes, words: Words, begins: Any, counts: Any) -> tuple[Any,
     for lane in range(active):
         begin, count = int(positions[lane]), int(left[lane]) - step
         place = int(places[lane]) + step
-        found, positions[lane] = _follow(data, words.size, begin, count)
+        found, positions[lane] = _follow(data, begin, count)
         starts[place : place + count] = found
     ends = np.empty_like(positions)
     ends[order] = positions
     return starts, ends
 
 
-def _follow(data: bytes, size: int, position: int, count: int) -> tuple[list[int], int]:
+def _follow(data: bytes, position: int, count: int) -> tuple[list[int], int]:
     """The positions of `count` records from one on, and where the last one ends."""
     half, half_high = _HALF, _HALF_HIGH
-    starts = []
-    for _ in range(count):
-        starts.append(position)
-        if position >= size:
-            position = size
-            continue
-        if (first := data[position]) < 0x80:
-            position += 1 + half[first]
-        elif (second := data[position + 1]) < 0x80:
-            position += 2 + half[first] + half_high[second]
-        else:
-            position = _far(data, position)
+    starts: list[int] = []
+    note = starts.append
+    try:
+        for _ in range(count):
+            note(position)
+            if (first := data[position]) < 0x80:
+                position += 1 + half[first]
+            elif (second := data[position + 1]) < 0x80:
+                position += 2 + half[first] + half_high[second]
+            else:
+                position = _far(data, position)
+    except IndexError:
+        # A length led outside; the end is no batch's then.
+        position = len(data) + 1
+        starts += [position] * (count - len(starts))
     return starts, position
 
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["PADDING", "Words", "shift", "split", "unzigzag"]
+__all__ = ["Words", "shift", "split", "unzigzag"]
 
-# So many bytes must follow the data, so that a word can be read at its last byte.
-PADDING = 8
+_WORD = 8
 
 _BITS = 0x7F
 _U = [np.uint64(number) for number in range(64)]
@@ -22,18 +21,24 @@ _EIGHT = np.uint64(8)
 
 
 class Words:
-    """The eight bytes from any position of a padded buffer.
+    """The eight bytes from any position of a buffer of at least eight bytes.
 
-    Shape: positions behind the data read its last bytes, so a wrong length reads no other memory.
+    Shape: zeros stand for what lies after its end, however far a wrong length leads.
     """
 
     def __init__(self, data: bytes) -> None:
-        self.size = len(data) - PADDING
-        self._view = np.ndarray((self.size + 1,), "<u8", buffer=data, strides=(1,))
+        self._last = len(data) - _WORD
+        # Not aligned and not copied: a word begins at every byte.
+        self._view = np.ndarray((self._last + 1,), "<u8", buffer=data, strides=(1,))
 
     def at(self, positions: Any) -> Any:
         """The words at some positions."""
-        return self._view[np.minimum(positions, self.size)].view(np.uint64)
+        if positions.max(initial=0) <= self._last:
+            return self._view[positions].view(np.uint64)
+        places = np.minimum(positions, self._last)
+        beyond = np.minimum(positions - places, _WORD).view(np.uint64)
+        words = self._view[places].view(np.uint64)
+        return np.where(beyond < _EIGHT, words >> (beyond % _EIGHT * _EIGHT), _U[0])
 
 
 def split(words: Any, bytes_max: int) -> tuple[Any, Any, Any]:

@@ -30,8 +30,8 @@ __all__ = ["LogSource"]
 _TABLES = ("records", "batches", "metadata_records", "bad_input", "files")
 _ISOLATIONS = ("raw", "committed")
 
-# Rows of one Arrow batch: the JVM holds a whole one.
-_ROWS = 65_536
+# Rows of one Arrow batch: the JVM holds a whole one, best in its processor's cache.
+_ROWS = 8192
 
 _UNCUT = 2**63
 
@@ -81,6 +81,7 @@ class _LogReader(DataSourceReader):
         self._with_snapshots = _flag(options, "snapshots", default=True)
         self._show_secrets = _flag(options, "showSecrets", default=False)
         self._split = int(options.get("splitBytes", SPLIT_BYTES))
+        self._rows = int(options.get("batchRows", _ROWS))
         self._schema = schema
         self._bounds = Bounds()
 
@@ -117,7 +118,7 @@ class _LogReader(DataSourceReader):
             for tables in decode_pieces(one.file, options, one.start, one.end):
                 table = tables.get(self._table)
                 if table is not None and len(table):
-                    yield from table.select(target.names).cast(target).to_batches(_ROWS)
+                    yield from table.select(target.names).cast(target).to_batches(self._rows)
 
     def _ranges(self) -> Iterator[tuple[_Range, int]]:
         """Every range with its length."""
