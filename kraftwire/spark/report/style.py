@@ -80,6 +80,7 @@ footer { margin-top: 40px; border-top: 1px solid var(--rule); padding-top: 10px;
     --warning: #750; --info: #246; --good: #164; --link: #000; }
   body { max-width: none; padding: 0; font-size: 11px; }
   nav, button, .csv { display: none; }
+  details::details-content { content-visibility: visible; }
   h2 { break-after: avoid; margin-top: 18px; }
   .plot, figure, tr, .numbers div { break-inside: avoid; }
   .wide { overflow: visible; }
