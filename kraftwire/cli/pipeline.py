@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraftwire import messages
+from kraftwire.cli.pipeline_report import report
 from kraftwire.cli.tables import heading, paragraph, show, table
 from kraftwire.decode.run.filters import parse_time
 from kraftwire.errors import UsageError
@@ -38,8 +39,12 @@ def pipeline() -> None:
     \b
       kraftwire pipeline run captures/ logs/ --out tables
       kraftwire pipeline run captures/ --out tables --resume
+      kraftwire pipeline report tables
       kraftwire pipeline tables
     """
+
+
+pipeline.add_command(report)
 
 
 @pipeline.command(context_settings=_CONTEXT)

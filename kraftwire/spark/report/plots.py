@@ -45,11 +45,6 @@ INK = "#7d7d7d"
 
 _MS = 1_000_000
 _NAN = float("nan")
-_TICKS = DatetimeTickFormatter(
-    milliseconds="%H:%M:%S.%3N", seconds="%H:%M:%S", minsec="%H:%M:%S", minutes="%H:%M",
-    hourmin="%H:%M", hours="%H:%M", days="%m-%d", months="%Y-%m", years="%Y",
-)  # fmt: skip
-
 
 _BORDERS: dict[str, Any] = {
     "min_border_left": 8, "min_border_right": 12, "min_border_top": 6, "min_border_bottom": 4,
@@ -64,6 +59,14 @@ const [factor, unit] = size >= 1e9 ? [1e9, " G"] : size >= 1e6 ? [1e6, " M"]
                      : size >= 1e4 ? [1e3, " k"] : [1, ""]
 return +(tick / factor).toPrecision(4) + unit
 """
+
+
+def _clock() -> DatetimeTickFormatter:
+    """A formatter for axes of time."""
+    return DatetimeTickFormatter(
+        milliseconds="%H:%M:%S.%3N", seconds="%H:%M:%S", minsec="%H:%M:%S", minutes="%H:%M",
+        hourmin="%H:%M", hours="%H:%M", days="%m-%d", months="%Y-%m", years="%Y",
+    )  # fmt: skip
 
 
 def short_numbers() -> CustomJSTickFormatter:
@@ -96,7 +99,7 @@ def time_figure(context: Context, height: int, *, label: str = "", **more: Any) 
     made = _figure(height, x_range=context.times, x_axis_type="datetime", tools=tools, **more)
     # A finger scrolls the page; dragging across is for the overview.
     made.toolbar.active_drag = None
-    made.xaxis.formatter = _TICKS
+    made.xaxis.formatter = _clock()
     made.xaxis.ticker.desired_num_ticks = 5
     if label:
         made.yaxis.axis_label = label
@@ -118,7 +121,7 @@ def overview(context: Context, times: Sequence[int], values: Sequence[float]) ->
         y_axis_type=None, min_border_left=LEFT,
     )  # fmt: skip
     made.ygrid.grid_line_color = None
-    made.xaxis.formatter = _TICKS
+    made.xaxis.formatter = _clock()
     made.xaxis.ticker.desired_num_ticks = 5
     made.vbar(
         x=[(each + context.span * 500_000_000) / _MS for each in times], top=list(values), bottom=0,

@@ -66,10 +66,12 @@ footer { margin-top: 40px; border-top: 1px solid var(--rule); padding-top: 10px;
   thead { display: none; }
   table, tbody, tr, td { display: block; width: 100%; }
   tr { border-bottom: 1px solid var(--rule); padding: 6px 0; }
-  td { border: 0; padding: 1px 0; text-align: left; white-space: normal; display: flex; gap: 8px; }
+  td { border: 0; padding: 1px 0; text-align: left; white-space: normal; display: flex; gap: 8px;
+    overflow-wrap: anywhere; min-width: 0; }
   td:empty { display: none; }
   td.num { display: inline-flex; width: auto; gap: 5px; padding: 1px 0; margin-right: 14px; }
   td.num::before { flex: none; }
+  td.num:empty { display: none; }
   td::before { text-align: left; content: attr(data-head); color: var(--dim); flex: 0 0 92px; }
   td[data-head=""]::before { display: none; }
 }
@@ -78,6 +80,7 @@ footer { margin-top: 40px; border-top: 1px solid var(--rule); padding-top: 10px;
     --warning: #750; --info: #246; --good: #164; --link: #000; }
   body { max-width: none; padding: 0; font-size: 11px; }
   nav, button, .csv { display: none; }
+  details::details-content { content-visibility: visible; }
   h2 { break-after: avoid; margin-top: 18px; }
   .plot, figure, tr, .numbers div { break-inside: avoid; }
   .wide { overflow: visible; }

@@ -85,7 +85,10 @@ def raft_timeline(tables: Tables) -> DataFrame:
 
 
 def _with_cluster(exchanges: DataFrame) -> DataFrame:
-    """Exchanges that name no cluster belong to the one that others with this server name."""
+    """Exchanges that name no cluster belong to the one that others with this server name.
+
+    Without such others they belong to the only cluster that is named at all.
+    """
     server = F.substring_index("connection", "-", -1)
     named = (
         exchanges.where("cluster is not null")
@@ -93,9 +96,10 @@ def _with_cluster(exchanges: DataFrame) -> DataFrame:
         .agg(F.max("cluster").alias("cluster_of_server"))
     )
     joined = exchanges.withColumn("server", server).join(F.broadcast(named), "server", "left")
-    return joined.withColumn("cluster", F.coalesce("cluster", "cluster_of_server")).drop(
-        "server", "cluster_of_server"
-    )
+    only = _only_cluster(exchanges).withColumnRenamed("cluster", "only_cluster")
+    return joined.crossJoin(F.broadcast(only)).withColumn(
+        "cluster", F.coalesce("cluster", "cluster_of_server", "only_cluster")
+    ).drop("server", "cluster_of_server", "only_cluster")
 
 
 def _sizes(exchanges: DataFrame) -> DataFrame:

@@ -54,7 +54,7 @@ def _weight(row: dict[str, Any]) -> tuple[int, int]:
 
 def _plot(context: Context, rows: list[dict[str, Any]]) -> Any:
     rows = sorted(rows, key=lambda row: row["first_time"], reverse=True)
-    names = [f"{index}  {row['server'] or ''}" for index, row in enumerate(rows, 1)]
+    names = [f"{index}  {clip(row['server'], 24)}" for index, row in enumerate(rows, 1)]
     bars = [
         {
             "name": name,

@@ -10,7 +10,7 @@ from bokeh.models import HoverTool
 
 from kraftwire.spark.report.part import Context, Part
 from kraftwire.spark.report.plots import COLOURS, GAP, LEFT, spans, time_figure
-from kraftwire.spark.report.words import clock, duration, evidence, link, table, text
+from kraftwire.spark.report.words import clock, duration, evidence, link, plural, table, text
 
 __all__ = ["leaders_part", "reigns"]
 
@@ -131,5 +131,5 @@ def _event_table(events: list[dict[str, Any]]) -> str:
         right=(1, 2),
         rest=len(rows) - _EVENT_ROWS,
     )
-    title = f"Events of the quorum {link('timeline')}"
-    return f"<details open><summary>{title}</summary>{body}</details>"
+    title = f"{plural(len(rows), 'event')} of the quorum {link('timeline')}"
+    return f"<details><summary>{title}</summary>{body}</details>"

@@ -1,0 +1,1 @@
+"""The report on the tables: what it says, and how it looks."""

@@ -1,0 +1,179 @@
+"""What the report says of tables, and that it can do without most of them."""
+
+from __future__ import annotations
+
+import csv
+import html
+import re
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from kraftwire.cli.main import main
+from kraftwire.errors import StorageError
+from kraftwire.spark.report import Interval, write
+from kraftwire.spark.report.plots import broken
+from kraftwire.spark.tables import TABLES
+from tests.spark.report.folders import SECOND, START, quorum, written
+
+HOSTILE = '</script><script>broken=1</script><img src="//evil/x" onerror="alert(1)">{{rate}}'
+
+
+def _text(path: Path) -> str:
+    """What a reader reads: the page without scripts, styles and tags."""
+    page = re.sub(r"<(script|style)\b.*?</\1>", "", path.read_text(), flags=re.DOTALL)
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", page))).replace("\u00a0", " ")
+
+
+def _csv(folder: Path, name: str) -> list[dict[str, str]]:
+    with (folder / "report" / f"{name}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report that tests only look at."""
+    return write(quorum(tmp_path_factory.mktemp("tables") / "lab"))
+
+
+def test_the_verdict_and_five_numbers(page: Path) -> None:
+    """The sentence names the finding and the time without a leader."""
+    words = _text(page)
+    assert "Kafka traffic in lab" in words
+    assert "1 finding to look at in 29.9 s with 300 exchanges: silent-leader. First:" in words
+    assert "Nobody led for 3 s in all." in words
+    for number in ("exchanges 300", "leaders 2 3 s without one", "largest lag 4", "findings 1"):
+        assert number in words, number
+    assert re.search(r"99 % of the slowest API (1\.9\d*|2) ms Fetch", words)
+
+
+def test_a_quiet_quorum_gets_a_quiet_verdict(tmp_path: Path) -> None:
+    """Without findings the sentence says so."""
+    quorum(tmp_path)
+    for name in ("anomalies", "raft_timeline"):
+        for part in (tmp_path / name).iterdir():
+            part.unlink()
+    assert "Nothing stands out in 29.9 s with 300 exchanges." in _text(write(tmp_path))
+
+
+def test_every_plot_has_a_csv(page: Path) -> None:
+    """The names of the links are those of the files, and their rows are those of the plots."""
+    folder = page.parent
+    linked = set(re.findall(r'href="report/(\w+)\.csv"', page.read_text()))
+    assert linked == {path.stem for path in (folder / "report").iterdir()}
+    assert {
+        "leaders", "timeline", "anomalies", "replica_lag", "latency", "throughput", "rebalances",
+        "group_lag", "connections", "bad_input", "conservation",
+    } == linked  # fmt: skip
+    assert [(row["node"], row["ending"]) for row in _csv(folder, "leaders")] == [
+        ("1", "fell silent"), ("", "no leader"), ("2", "leads to the end"),
+    ]
+    fetch, wait = sorted(_csv(folder, "latency"), key=lambda row: row["what"])
+    assert (fetch["what"], fetch["exchanges"], wait["what"]) == ("service", "300", "wait")
+    assert float(fetch["p99_ns"]) == pytest.approx(2_000_000, rel=0.05)
+    assert float(wait["p50_ns"]) == pytest.approx(498_000_000, rel=0.05)
+    assert sum(int(row["exchanges"]) for row in _csv(folder, "throughput")) == 300
+
+
+def test_sums_that_do_not_add_up_are_said(page: Path) -> None:
+    """One of the two files lacks seven bytes."""
+    words = _text(page)
+    assert "In 1 file the sums are not equal to the size." in words
+    assert "+7 B" in words
+    assert "body client 2 30 B" in words  # bad input, its bytes summed
+
+
+def test_evidence_names_file_and_position(page: Path) -> None:
+    """The last part of the path is shown, all of it is at hand."""
+    assert 'title="a/client">client @1,234' in page.read_text()
+
+
+def test_lines_stop_at_gaps() -> None:
+    """Not a number stands where nothing was seen, and where a value is unknown."""
+    points = [(0, 1.0), (SECOND, 2.0), (9 * SECOND, 3.0), (10 * SECOND, None)]
+    times, values = broken(points, 3 * SECOND)
+    assert times[:2] == [0.0, 1000.0]
+    assert times[3] == 9000.0
+    assert [value if value == value else None for value in values] == [1.0, 2.0, None, 3.0, None]
+
+
+def test_an_interval_leaves_out_the_rest(tmp_path: Path) -> None:
+    """Exchanges, events, lags and findings outside of it do not count."""
+    quorum(tmp_path)
+    words = _text(write(tmp_path, Interval(START + 20 * SECOND, START + 25 * SECOND)))
+    assert "(a chosen interval)" in words
+    assert "exchanges 50" in words
+    assert "No rule found anything." in words
+    assert len(_csv(tmp_path, "replica_lag")) == 5
+
+
+def test_nothing_from_a_file_is_markup(page: Path, tmp_path: Path) -> None:
+    """A name with tags, a script's end and our own places for plots stays a name."""
+    plain, hostile = page.read_text(), write(quorum(tmp_path, HOSTILE)).read_text()
+    for tag in ("<script", "</script", "<img", "<svg", 'class="plot"'):
+        assert hostile.count(tag) == plain.count(tag), tag
+    assert "&lt;/script&gt;" in hostile
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_any_table_may_be_missing(tmp_path: Path, first: int) -> None:
+    """Parts without data say so; the page is made all the same."""
+    quorum(tmp_path)
+    for name in sorted(TABLES)[first::4]:
+        for part in (tmp_path / name).glob("*"):
+            part.unlink()
+    assert "What was read" in _text(write(tmp_path))
+
+
+def test_every_part_says_that_it_has_nothing(tmp_path: Path) -> None:
+    """One table without rows is enough for a page, which then has no plot and no library."""
+    (tmp_path / "exchanges").mkdir()
+    pq.write_table(TABLES["exchanges"].arrow.empty_table(), tmp_path / "exchanges" / "a.parquet")
+    path = write(tmp_path)
+    words = _text(path)
+    for said in (
+        "Nothing of a KRaft quorum was seen.", "No rule found anything.", "No replica fetched",
+        "No request was captured together with its response.", "There are no exchanges.",
+        "No group rebalanced.", "There are no connections.", "Everything could be decoded.",
+        "The sums of bytes are not known.", "No file is named.",
+    ):  # fmt: skip
+        assert said in words, said
+    assert path.stat().st_size < 20_000
+
+
+def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
+    """It says how tables are made."""
+    with pytest.raises(StorageError, match="kraftwire pipeline run makes them"):
+        write(tmp_path)
+
+
+def test_the_command_prints_the_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And takes an interval."""
+    quorum(tmp_path)
+    since = f"{START // SECOND + 20}"
+    assert main(["pipeline", "report", str(tmp_path), "--since", since]) == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "report.html")
+    assert not list(tmp_path.glob(".report*"))
+    assert "exchanges 100" in _text(tmp_path / "report.html")
+
+
+def test_memory_does_not_grow_with_clients_of_one_name(tmp_path: Path) -> None:
+    """Latencies are counted in classes: a thousand different ones are a few dozen numbers."""
+    from kraftwire.spark.report.folder import Folder
+    from kraftwire.spark.report.parts.traffic import read_traffic
+    from kraftwire.spark.report.write import _context
+
+    rows = [
+        {
+            "time_ns": START + at, "api_name": "Fetch", "client_id": "c",
+            "latency_ns": 1_000_000 + at * 1000,
+        }
+        for at in range(1000)
+    ]
+    traffic = read_traffic(_context(Folder(written(tmp_path, exchanges=rows))))
+    [one] = traffic.latency.values()
+    assert one.total == 1000
+    assert len(one.counts) <= 17
+    assert one.quantile(0.5) == pytest.approx(1_500_000, rel=0.05)
+    assert one.quantile(1.0) == pytest.approx(1_999_000, rel=0.05)
