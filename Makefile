@@ -29,6 +29,8 @@ $(SPARK): $(STAMP)
 
 demo: setup
 	@$(BIN)/python -m tools.demo
+	@$(MAKE) --no-print-directory spark
+	@$(BIN)/python -m tools.demo_report
 
 # For people: all tests, spread over two processors. In the order of the folders, which has the long
 # stories with real Kafka before the many short unit tests: so both processors end at the same time.

@@ -1,6 +1,7 @@
 """What kraftwire shows of a real quorum, and a quorum of its own: run with ``make demo``.
 
-Owns the choice and the words around it; what is printed comes from the program itself.
+Owns the choice and the words around it; what is printed comes from the program itself. The report
+comes after it, from `tools.demo_report`, which needs Spark.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from pathlib import Path
 from kraftwire.cli.main import main as kraftwire
 from tools.demo_quorum import show_quorum
 
-__all__ = ["main"]
+__all__ = ["KEPT", "NEXT", "WIDTH", "main"]
 
 CAPTURE = "tests/golden/captures/kraft_quorum.pcapng.xz"
-_WIDTH = 100
+WIDTH = 100
+
+# Where the traffic of the quorum is kept, for its tables and for a look at it.
+KEPT = Path("build/demo/quorum.pcap")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +86,7 @@ def main() -> int:
             return code
     title = "4  A quorum of our own"
     print(f"\n{title}\n{'=' * len(title)}\n", flush=True)
-    code = show_quorum()
-    if code:
-        return code
-    print(f"\n{'-' * _WIDTH}\n{NEXT}", end="")
-    return 0
+    return show_quorum(KEPT)
 
 
 if __name__ == "__main__":

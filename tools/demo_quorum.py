@@ -4,7 +4,7 @@ A leader is killed, a new controller takes its place among the voters, and a wip
 from a snapshot.
 
 Owns the story; all that is printed comes from real clients of a real quorum on this machine, whose
-files live in a temporary folder and go with it.
+files live in a temporary folder and go with it, except for a capture of its traffic.
 """
 
 from __future__ import annotations
@@ -44,8 +44,11 @@ client.close()
 """
 
 
-def show_quorum() -> int:
-    """Start, describe, kill, replace, wipe, stop, decode; returns the exit code."""
+def show_quorum(kept: Path) -> int:
+    """Start, describe, kill, replace, wipe, stop, decode; returns the exit code.
+
+    `kept` becomes the capture of all traffic.
+    """
     with tempfile.TemporaryDirectory(prefix="kraftwire-demo-") as name:
         folder = Path(name)
         properties = {
@@ -60,7 +63,7 @@ def show_quorum() -> int:
         with quorum(nodes=3, folder=folder, properties=properties, dynamic=True) as nodes:
             print(f"... and are ready after {time.monotonic() - started:.1f} s.\n", flush=True)
             code = _tell(nodes)
-        return code or _decode(folder)
+        return code or _decode(folder, kept)
 
 
 def _tell(nodes: Quorum) -> int:
@@ -172,16 +175,15 @@ def _kafkas_tool(controllers: str) -> None:
     print(_indented(result.stdout or result.stderr), flush=True)
 
 
-def _decode(folder: Path) -> int:
+def _decode(folder: Path, kept: Path) -> int:
     """Decode what the nodes recorded of each other."""
-    captures = sorted(folder.glob("*.pcapng"))
-    whole = folder / "quorum.pcap"
-    merge(captures, whole)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    merge(sorted(folder.glob("*.pcapng")), kept)
     print("All of it was recorded by the nodes themselves (kraftwire.capture.file):\n")
-    print("$ kraftwire decode quorum.pcap --raft\n", flush=True)
+    print(f"$ kraftwire decode {kept} --raft\n", flush=True)
     out = StringIO()
     with redirect_stdout(out):
-        code = kraftwire(["decode", str(whole), "--raft", "--quiet"])
+        code = kraftwire(["decode", str(kept), "--raft", "--quiet"])
     print(out.getvalue(), end="", flush=True)
     return code
 
