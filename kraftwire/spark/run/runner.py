@@ -15,9 +15,11 @@ __all__ = ["InProcess", "OnSpark", "Runner"]
 
 
 class Runner(Protocol):
-    """Does the work of a run. Shape: `cores` tells how many tasks are done at the same time."""
+    """Does the work of a run."""
 
-    cores: int
+    @property
+    def cores(self) -> int:
+        """How many tasks are done at the same time, as far as that is known by now."""
 
     def map(self, task: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
         """What a task returns for each piece of work, in their order."""
@@ -31,7 +33,11 @@ class OnSpark:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self.cores = int(spark.sparkContext.defaultParallelism)
+
+    @property
+    def cores(self) -> int:
+        """The cores of all executors; on a cluster they join one after the other."""
+        return int(self._spark.sparkContext.defaultParallelism)
 
     def map(self, task: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
         """What the tasks return; only that comes to the driver."""

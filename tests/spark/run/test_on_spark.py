@@ -9,7 +9,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -33,6 +34,14 @@ def test_tables_are_the_same_on_spark(spark: Any, tmp_path: Path) -> None:
     outcome = run([str(source)], RunOptions(tmp_path / "there"), OnSpark(spark), tell=_silent)
     assert outcome.unbalanced == []
     assert tables_of(tmp_path / "there") == tables_of(tmp_path / "here")
+
+
+def test_cores_are_counted_when_they_are_needed() -> None:
+    """Executors join after the session has begun; a run must not be cut for the first of them."""
+    context = SimpleNamespace(defaultParallelism=2)
+    runner = OnSpark(cast(Any, SimpleNamespace(sparkContext=context)))
+    context.defaultParallelism = 100
+    assert runner.cores == 100
 
 
 def _command(source: Path, folder: Path, *more: str) -> list[str]:
