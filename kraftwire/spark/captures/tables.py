@@ -115,7 +115,7 @@ class _Pass:
         self._wants_exchanges = not _OF_EXCHANGES.isdisjoint(tables.rows)
         self._series = series
         self._about = Connection(number, series.talks[number - 1])
-        self._bodies = Bodies(series.memory.names())
+        self._bodies = Bodies(series.memory.start())
         self._exchanges = Exchanges()
         self._raft = RaftTalk()
         self._observer = Observer()
