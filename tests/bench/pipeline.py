@@ -1,7 +1,7 @@
 """Captures into tables, in CPU time: KRaft traffic, and a real Kafka under load against tshark.
 
 The KRaft capture is one of three controllers, repeated with other addresses and times. Tables are
-made in this process and by the whole job; of the job the JVM and all workers count.
+made in this process, on one core.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import lzma
 import shutil
 import struct
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,7 +43,6 @@ def run() -> list[Bar]:
             bars.append(Bar("exchanges of load / tshark -T fields", peer / seconds, _FLOOR_RATIO))
     else:
         console.print("load is skipped: record it with python -m tests.bench capture")
-    rows.append(_job())
     columns = ("work", "CPU s", "MB/s", "frames/s")
     print_table("Captures into tables", columns, rows)
     return print_bars("Pipeline: summary (CPU time)", bars)
@@ -75,17 +72,6 @@ def _in_process(
     size = path.stat().st_size / 1e6
     rows.append((name, f"{best:.2f}", f"{size / best:.1f}", f"{frames / best:,.0f}"))
     return frames / best, best
-
-
-def _job() -> tuple[str, ...]:
-    """The whole command, everything that it starts included."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "kraftwire.cli.main", "pipeline", "run", str(_KRAFT)]
-        command += ["--out", f"{folder}/out", "--master", "local[2]", "--quiet"]
-        done = run_process(command)
-    rate = _KRAFT.stat().st_size / 1e6 / done.cpu_seconds
-    name = "KRaft, whole job" if done.exit_code == 0 else f"job failed ({done.exit_code})"
-    return name, f"{done.cpu_seconds:.1f}", f"{rate:.1f}", ""
 
 
 def _tshark() -> float | None:

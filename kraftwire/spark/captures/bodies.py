@@ -12,10 +12,10 @@ from typing import Any
 
 from kraftwire.decode.body.findings import Finding
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.memory import Memory
 from kraftwire.decode.body.quick import quick_body
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.body.scan import records_fields, unknown_tags
-from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.records.decoded import family_of_topic
 from kraftwire.spark.captures.batches import FieldRecords, is_plain, read_records
@@ -51,12 +51,11 @@ class Read:
 class Bodies:
     """Reads the bodies of frames, in their order, and learns what they tell about later ones."""
 
-    def __init__(self, topics: TopicNames | None = None) -> None:
+    def __init__(self, memory: Memory | None = None) -> None:
         # Of users' records a batch tells enough; of Kafka's own all is wanted, elsewhere.
-        self._settings = Settings(RecordsForm("summary"), topics or TopicNames())
-        self._decoder = FrameDecoder(self._settings)
+        self._decoder = FrameDecoder(Settings(RecordsForm("summary")), memory)
         self._templates = Templates()
-        self.topic_name = self._settings.topics.name
+        self.topic_name = self._decoder.memory.topics.name
 
     def read(self, frame: Frame) -> Read:
         """The next frame."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from array import array
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from kraftwire.decode.capture.links import (
     FAST,
@@ -25,7 +26,13 @@ from kraftwire.decode.framing.health import Health
 from kraftwire.decode.pairing.connection import reverse_key
 from kraftwire.spark.captures.memory import Gatherer, Memory, Way
 
-__all__ = ["FileIndex", "Talk", "index_capture"]
+__all__ = ["FileIndex", "Runs", "Talk", "index_capture"]
+
+# Numbers of connections, starts and sizes of runs.
+Runs = tuple["array[int]", "array[int]", "array[int]"]
+
+# Runs that are held before they are handed over: 16 bytes each.
+_RUNS_MAX = 1_000_000
 
 _PCAP_HEADER_SIZE = 24
 _ETHERNET = 1
@@ -82,22 +89,24 @@ class FileIndex:
     talks: list[Talk] = field(default_factory=list)
     memory: Memory = field(default_factory=Memory)
 
-    def without_runs(self) -> FileIndex:
-        """The same without the places of packets, which are most of it."""
-        empty = array("I"), array("Q"), array("I")
-        return replace(self, numbers=empty[0], starts=empty[1], sizes=empty[2])
 
+def index_capture(
+    path: str | os.PathLike[str], keep: Callable[[Runs], None] | None = None
+) -> FileIndex:
+    """Walk the packets of a capture.
 
-def index_capture(path: str | os.PathLike[str]) -> FileIndex:
-    """Walk the packets of a capture. Raises: StorageError if it cannot be opened or is none."""
-    return _Walk(os.fspath(path)).index()
+    Shape: with `keep` the runs go there, some at a time, and the index has none. Raises:
+    StorageError if the capture cannot be opened or is none.
+    """
+    return _Walk(os.fspath(path), keep).index()
 
 
 class _Walk:
     """One pass over the headers of a file."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, keep: Callable[[Runs], None] | None) -> None:
         self._index = FileIndex(path)
+        self._keep = keep
         self._ways: dict[bytes, Way] = {}
         self._pairs: list[tuple[Way, Way]] = []
         self._gatherer = Gatherer()
@@ -118,6 +127,8 @@ class _Walk:
         if index.end < index.size and not source.problem:
             self._note(SHARED, index.end, index.size - index.end)
             index.end = index.size
+        if self._keep is not None:
+            self._hand_over(self._keep)
         index.problem, index.is_damaged = source.problem, source.is_damaged
         index.packets = self._health.packets
         index.has_fragments = self._health.fragments > 0
@@ -183,10 +194,18 @@ class _Walk:
         if number == self._run and index.starts[-1] + index.sizes[-1] == position:
             index.sizes[-1] += size
             return
+        if self._keep is not None and len(index.numbers) >= _RUNS_MAX:
+            self._hand_over(self._keep)
         self._run = number
         index.numbers.append(number)
         index.starts.append(position)
         index.sizes.append(size)
+
+    def _hand_over(self, keep: Callable[[Runs], None]) -> None:
+        """Let go of the runs so far."""
+        index = self._index
+        keep((index.numbers, index.starts, index.sizes))
+        index.numbers, index.starts, index.sizes = array("I"), array("Q"), array("I")
 
     def _payload(self, way: Way, seq: int, data: bytes, start: int, end: int) -> None:
         way.payload += end - start

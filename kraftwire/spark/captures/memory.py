@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kraftwire import messages
+from kraftwire.decode.body import memory as decoding
 from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.body.scan import topics
 from kraftwire.decode.body.topics import TopicNames
@@ -38,9 +39,9 @@ class Memory:
         self.topics = other.topics | self.topics
         self.protocols = other.protocols | self.protocols
 
-    def names(self) -> TopicNames:
-        """Names for the decoding of one connection, which may add its own."""
-        return _Names(self.topics)
+    def start(self) -> decoding.Memory:
+        """What the decoding of one connection starts from, and learns more in."""
+        return decoding.Memory(_Names(self.topics), dict(self.protocols))
 
 
 class _Names(TopicNames):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from kraftwire.decode.capture.source import CaptureSource
@@ -108,21 +108,32 @@ class Series:
             made.append(part)
         return tuple(made)
 
+    def local(self, which: int, wanted: Container[int]) -> set[int]:
+        """What some connections are in the index of a file, with what belongs to all of them."""
+        numbers = enumerate(self.numbers[which])
+        return {SHARED, *(mine for mine, ours in numbers if ours in wanted)}
+
     def read(self, wanted: Sequence[int]) -> dict[int, list[Piece]]:
         """The pieces of connections, by their numbers; each begins with the headers of a file."""
         found: dict[int, list[Piece]] = {number: [] for number in wanted}
-        for which, (file, offset) in enumerate(zip(self.files, self.offsets, strict=True)):
-            local = self.numbers[which]
-            for number, position, data in _runs(file, {SHARED, *(
-                mine for mine, ours in enumerate(local) if ours in found
-            )}):
-                piece = offset + position, data
-                if number != SHARED:
-                    found[local[number]].append(piece)
-                elif which == 0 or not file.head:
-                    for pieces in found.values():
-                        pieces.append(piece)
+        for number, piece in self._pieces(found):
+            for pieces in [found[number]] if number != SHARED else found.values():
+                pieces.append(piece)
         return found
+
+    def stream(self, number: int) -> Iterator[Piece]:
+        """The pieces of a connection that is too long to be held in memory, one after the other."""
+        for _, piece in self._pieces({number}):
+            yield piece
+
+    def _pieces(self, wanted: Container[int]) -> Iterator[tuple[int, Piece]]:
+        """The pieces of connections with the number of each, in the order of the files."""
+        for which, (file, offset) in enumerate(zip(self.files, self.offsets, strict=True)):
+            numbers = self.numbers[which]
+            for mine, position, data in _runs(file, self.local(which, wanted)):
+                # The header of a pcap file is the same in all files of a series.
+                if mine != SHARED or which == 0 or not file.head:
+                    yield numbers[mine], (offset + position, data)
 
 
 def _moved(talk: Talk, at: int) -> Talk:

@@ -48,6 +48,17 @@ CAPTURE_TABLES = (
     "files",
 )
 
+# Tables by what they are made of.
+_OF_RECORDS = frozenset({"batches", "metadata_records"})
+_OF_RAFT = frozenset({"raft_exchanges", "quorum_observations"})
+_OF_EXCHANGES = _OF_RAFT | {"exchanges", "partition_traffic", "group_exchanges"}
+
+# A longer connection is decoded while it is read.
+_HELD_BYTES_MAX = 64 * 1024 * 1024
+
+# Frames after which rows may go to Arrow.
+_PAUSE_FRAMES = 10_000
+
 _SKIPPED = "bytes of Kafka that belong to no frame"
 
 
@@ -70,11 +81,13 @@ class Tables:
         Shape: yields batches of rows with the names of their tables as soon as there are enough;
         `take` has the rest.
         """
-        found = series.read(numbers)
+        talks = series.talks
+        found = series.read([each for each in numbers if talks[each - 1].size <= _HELD_BYTES_MAX])
         for number in numbers:
-            with rare_collection():
-                _Pass(self, series, number).run(found.pop(number))
-            yield from self.take(at_least=CHUNK_ROWS)
+            one = _Pass(self, series, number)
+            frames = one.held(found.pop(number)) if number in found else one.streamed()
+            for _ in frames:
+                yield from self.take(at_least=CHUNK_ROWS)
 
     def take(self, *, at_least: int = 1) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows of all tables that have at least so many."""
@@ -97,28 +110,47 @@ class _Pass:
         self._tables = tables
         self._add: Callable[[str, tuple[Any, ...]], None] = tables.add
         self._rows = tables.rows
+        self._wants_records = not _OF_RECORDS.isdisjoint(tables.rows)
+        self._wants_raft = not _OF_RAFT.isdisjoint(tables.rows)
+        self._wants_exchanges = not _OF_EXCHANGES.isdisjoint(tables.rows)
         self._series = series
         self._about = Connection(number, series.talks[number - 1])
-        self._bodies = Bodies(series.memory.names())
+        self._bodies = Bodies(series.memory.start())
         self._exchanges = Exchanges()
         self._raft = RaftTalk()
         self._observer = Observer()
-        self._places = Places(())
+        self._places: Places | None = None
 
-    def run(self, pieces: list[Piece]) -> None:
-        """Take all frames of the connection, and what is left when it ends."""
+    def held(self, pieces: list[Piece]) -> Iterator[None]:
+        """Decode the connection from its packets in memory."""
         self._places = Places(pieces)
         data = b"".join(data for _, data in pieces)
         pieces.clear()
-        capture = Capture(data, name=self._series.files[0].path, on_ending=self._end)
+        return self._run(Capture(data, name=self._series.files[0].path, on_ending=self._end))
+
+    def streamed(self) -> Iterator[None]:
+        """Decode the connection while its packets are read."""
+        pieces = self._series.stream(self._about.number)
+        return self._run(Capture(pieces, name=self._series.files[0].path, on_ending=self._end))
+
+    def _run(self, capture: Capture) -> Iterator[None]:
+        """Take all frames, and what is left when the connection ends; pauses now and then."""
         selection = self._tables.selection
-        for frame in capture:
-            if selection.is_all or selection.passes(frame):
-                self._frame(self._bodies.read(self._placed(frame)))
-            elif needs_learning(frame.api_key):
-                self._bodies.read(frame)
-        for exchange in self._exchanges.rest():
-            self._exchange(exchange)
+        with rare_collection():
+            for count, frame in enumerate(capture, 1):
+                if selection.is_all or selection.passes(frame):
+                    self._frame(self._bodies.read(self._placed(frame)))
+                elif needs_learning(frame.api_key):
+                    self._bodies.read(frame)
+                if count % _PAUSE_FRAMES == 0:
+                    yield
+            for exchange in self._exchanges.rest():
+                self._exchange(exchange)
+        self._finish(capture)
+        yield
+
+    def _finish(self, capture: Capture) -> None:
+        """Tell of the connection as a whole."""
         about = self._about
         about.finish(capture.health)
         file, position = self._series.place(about.talk.position)
@@ -130,8 +162,9 @@ class _Pass:
 
     def _placed(self, frame: Frame) -> Frame:
         """The frame with file and positions in it, instead of those among the packets."""
-        frame.position = self._places.find(frame.position)
-        frame.end_position = self._places.find(frame.end_position - 1) + 1
+        if self._places is not None:
+            frame.position = self._places.find(frame.position)
+            frame.end_position = self._places.find(frame.end_position - 1) + 1
         if len(self._series.files) > 1:
             file, frame.position = self._series.place(frame.position)
             frame.end_position = self._series.place(frame.end_position - 1)[1] + 1
@@ -150,22 +183,17 @@ class _Pass:
         if frame.api_key == _API_VERSIONS and frame.is_request and read.body is not None:
             name = f"{read.body.client_software_name} {read.body.client_software_version}"
             about.software = name.strip() or about.software
-        request = frame.request
-        self._add(
-            "frames",
-            (
-                frame.file, start_of(frame), end_of(frame), frame.connection, frame.direction,
-                micros(frame.time_ns), frame.time_ns, frame.api_key, _api_name(frame.api_key),
-                frame.api_version, frame.correlation_id, request.client_id if request else None,
-                frame.size, read.remaining, finding_cells(read),
-            ),
-        )  # fmt: skip
-        for cells in bad_rows(read):
-            self._add("bad_input", cells)
-        for field in read.fields:
-            self._field(read, field)
-        for exchange in self._exchanges.add(read):
-            self._exchange(exchange)
+        if "frames" in self._rows:
+            self._add("frames", _frame_cells(read))
+        if read.findings:
+            for cells in bad_rows(read):
+                self._add("bad_input", cells)
+        if self._wants_records:
+            for field in read.fields:
+                self._field(read, field)
+        if self._wants_exchanges:
+            for exchange in self._exchanges.add(read):
+                self._exchange(exchange)
 
     def _field(self, read: Read, field: FieldRecords) -> None:
         frame, where = read.frame, field.where
@@ -187,17 +215,33 @@ class _Pass:
         if key in TRAFFIC_APIS and "partition_traffic" in self._rows:
             for cells in traffic_rows(exchange, self._bodies):
                 self._add("partition_traffic", cells)
-        if key in GROUP_APIS:
+        if key in GROUP_APIS and "group_exchanges" in self._rows:
             self._add("group_exchanges", helper_cells(exchange))
-        for each in self._raft.add(exchange):
-            cluster = self._raft.cluster(each)
-            self._add("raft_exchanges", helper_cells(each, cluster))
-            for cells in self._observer.rows(each, cluster):
-                self._add("quorum_observations", cells)
+        if self._wants_raft:
+            for each in self._raft.add(exchange):
+                self._raft_exchange(each)
+
+    def _raft_exchange(self, exchange: Exchange) -> None:
+        cluster = self._raft.cluster(exchange)
+        if "raft_exchanges" in self._rows:
+            self._add("raft_exchanges", helper_cells(exchange, cluster))
+        for cells in self._observer.rows(exchange, cluster):
+            self._add("quorum_observations", cells)
 
 
 def _api_name(key: int | None) -> str | None:
     return None if key is None else messages.API_NAMES.get(key)
+
+
+def _frame_cells(read: Read) -> tuple[Any, ...]:
+    frame = read.frame
+    request = frame.request
+    return (
+        frame.file, start_of(frame), end_of(frame), frame.connection, frame.direction,
+        micros(frame.time_ns), frame.time_ns, frame.api_key, _api_name(frame.api_key),
+        frame.api_version, frame.correlation_id, request.client_id if request else None,
+        frame.size, read.remaining, finding_cells(read),
+    )  # fmt: skip
 
 
 def _batch_cells(batch: Batch, is_valid: bool) -> tuple[Any, ...]:

@@ -6,11 +6,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 __all__ = ["attention"]
 
 _LINES_MAX = 10
+_OF_A_KIND_MAX = 3
 _SEVERITIES = ("error", "warning", "info")
 
 
@@ -44,17 +46,24 @@ def _anomalies(folder: Path) -> list[str]:
 
 
 def _bad_input(folder: Path) -> list[str]:
-    counts = Counter(row["id"] for row in _rows(folder, "bad_input", ["id"]))
-    return [f"bad input: {id}, {count:,} rows" for id, count in counts.most_common(3)]
+    counts = _counts(folder, "bad_input", "id")
+    return [f"bad input: {id}, {count:,} rows" for id, count in counts[:_OF_A_KIND_MAX]]
 
 
 def _errors(folder: Path) -> list[str]:
-    import pyarrow.compute as pc
+    counts = _counts(folder, "exchanges", "errors")
+    return [f"answers with {name}: {count:,}" for name, count in counts[:_OF_A_KIND_MAX]]
 
-    path = folder / "exchanges"
-    if not any(path.glob("*.parquet")):
-        return []
-    errors = ds.dataset(path).to_table(columns=["errors"])["errors"]
-    counts = pc.value_counts(pc.list_flatten(errors)).to_pylist()
-    counts.sort(key=lambda each: -each["counts"])
-    return [f"answers with {each['values']}: {each['counts']:,}" for each in counts[:3]]
+
+def _counts(folder: Path, table: str, column: str) -> list[tuple[str, int]]:
+    """How often each value of a column of texts, or of lists of them, occurs; the most first."""
+    path = folder / table
+    counts: Counter[str] = Counter()
+    if any(path.glob("*.parquet")):
+        for batch in ds.dataset(path).to_batches(columns=[column]):
+            values = batch.column(0)
+            if values.type.num_fields:
+                values = pc.list_flatten(values)
+            for each in pc.value_counts(values).to_pylist():
+                counts[each["values"]] += each["counts"]
+    return counts.most_common()

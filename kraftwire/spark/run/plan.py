@@ -46,7 +46,7 @@ def plan_captures(
     for family in families(file for file in files if file.path not in problems):
         by_path = {file.path: file for file in family}
         names = {file.path: source_name([file]) for file in family}
-        indexes = [load_index(folder, names[file.path], with_runs=False) for file in family]
+        indexes = [load_index(folder, names[file.path]) for file in family]
         for chain in chains(indexes):
             members = [by_path[index.path] for index in chain]
             source = Source(source_name(members), [file.identity for file in members])

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from kraftwire.errors import StorageError
 from kraftwire.spark.captures.decode import BIN_BYTES
-from kraftwire.spark.captures.index import FileIndex, index_capture
+from kraftwire.spark.captures.index import FileIndex, Runs, index_capture
 from kraftwire.spark.captures.pieces import Series
 from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.captures.sums import FileSums
@@ -27,7 +28,11 @@ from kraftwire.spark.run.parts import TASKS, PartWriter
 __all__ = ["Done", "Job", "Unit", "Work", "decode_unit", "index_unit", "load_index"]
 
 _INDEXES = "indexes"
+_RUNS = ".runs"
 _DONE = "done"
+
+# As `array` has them: I, Q and I.
+_KINDS = (np.uint32, np.uint64, np.uint32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +77,39 @@ Work = tuple[Job, Unit]
 def index_unit(work: Work) -> str:
     """Index a capture and keep the index aside; returns why that was not possible, or nothing."""
     job, unit = work
-    try:
-        index = index_capture(unit.path)
-    except StorageError as error:
-        return str(error)
     target = Path(job.folder) / TASKS / _INDEXES
     target.mkdir(parents=True, exist_ok=True)
-    fresh = target / f"{unit.name}.new"
-    with open(fresh, "wb") as file:
-        pickle.dump(index.without_runs(), file)
-        pickle.dump((index.numbers, index.starts, index.sizes), file)
+    fresh = target / f"{unit.name}.{_attempt()}.new"
+    try:
+        with open(fresh, "wb") as runs:
+            index = index_capture(unit.path, lambda chunk: pickle.dump(chunk, runs))
+    except StorageError as error:
+        fresh.unlink()
+        return str(error)
+    fresh.replace(target / f"{unit.name}{_RUNS}")
+    with open(fresh, "wb") as head:
+        pickle.dump(index, head)
     fresh.replace(target / unit.name)
     return ""
 
 
-def load_index(folder: Path, name: str, *, with_runs: bool) -> FileIndex:
-    """An index that was kept aside, with or without the places of packets."""
+def load_index(folder: Path, name: str) -> FileIndex:
+    """An index that was kept aside, without the places of packets."""
     with open(folder / TASKS / _INDEXES / name, "rb") as file:
         index: FileIndex = pickle.load(file)
-        if with_runs:
-            index.numbers, index.starts, index.sizes = pickle.load(file)
     return index
+
+
+def _load_runs(folder: Path, name: str, index: FileIndex, wanted: set[int]) -> None:
+    """Add the places of packets of some connections to an index."""
+    chosen = np.array(sorted(wanted), np.uint32)
+    with open(folder / TASKS / _INDEXES / f"{name}{_RUNS}", "rb") as file:
+        while file.peek(1):
+            runs: Runs = pickle.load(file)
+            is_wanted = np.isin(np.frombuffer(runs[0], np.uint32), chosen)
+            columns = (index.numbers, index.starts, index.sizes)
+            for column, kind, cells in zip(columns, _KINDS, runs, strict=True):
+                column.frombytes(np.frombuffer(cells, kind)[is_wanted].tobytes())
 
 
 def decode_unit(work: Work) -> Done:
@@ -120,7 +137,10 @@ def _attempt() -> int:
 
 def _decode_capture(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:
     folder = Path(job.folder)
-    series = Series([load_index(folder, name, with_runs=True) for name in unit.indexes])
+    series = Series([load_index(folder, name) for name in unit.indexes])
+    connections = set(unit.connections)
+    for which, (name, index) in enumerate(zip(unit.indexes, series.files, strict=True)):
+        _load_runs(folder, name, index, series.local(which, connections))
     tables = Tables(selection=job.selection)
     for numbers in _portions(series, unit.connections):
         for table, batch in tables.bin(series, numbers):

@@ -150,3 +150,18 @@ def test_names_of_topics_are_known_on_all_connections() -> None:
     assert index.memory.topics
     rows = decode_tables(golden("clients"))["partition_traffic"].to_pylist()
     assert all(row["topic"] for row in rows)
+
+
+def test_a_long_connection_is_decoded_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory must not depend on how much a single connection says."""
+    from kraftwire.spark.captures import tables
+
+    path = tmp_path / "damaged.pcap"
+    path.write_bytes(damage(segments_of(golden("quorum")), 3))
+    wanted = decode_tables(path)
+    monkeypatch.setattr(tables, "_HELD_BYTES_MAX", 2000)
+    monkeypatch.setattr(tables, "_PAUSE_FRAMES", 7)
+    for table, made in decode_tables(path).items():
+        assert _sorted(made.to_pylist()) == _sorted(wanted[table].to_pylist()), table
