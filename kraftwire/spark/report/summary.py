@@ -91,7 +91,8 @@ def _rate(context: Context, traffic: Traffic) -> str:
     if context.extent is None or context.extent[1] == context.extent[0]:
         return ""
     seconds = (context.extent[1] - context.extent[0]) / 1e9
-    return f"{traffic.count / seconds:,.3g} a second"
+    rate = traffic.count / seconds
+    return f"{rate:,.0f} a second" if rate >= 100 else f"{rate:.3g} a second"
 
 
 def _slowest(traffic: Traffic) -> tuple[str, str]:
