@@ -70,14 +70,9 @@ class PartialError(WireError):
 
     def __init__(self, error: WireError, partial: Annotation) -> None:
         super().__init__(
-            error.problem,
-            message=error.message,
-            version=error.version,
-            path=error.path,
-            offset=error.offset,
-            expected=error.expected,
-            found=error.found,
-        )
+            error.problem, message=error.message, version=error.version, path=error.path,
+            offset=error.offset, expected=error.expected, found=error.found,
+        )  # fmt: skip
         self.partial = partial
 
 

@@ -42,9 +42,9 @@ def lag_part(context: Context) -> Part:
         part,
         table,
         "lag_max",
-        _PAUSE_NS,
-        "Records behind the leader, the largest in each second; each plot has a scale of its own. "
-        f"No line: the replica did not fetch, as it led or was away. {link('replica_lag')}",
+        pause_ns=_PAUSE_NS,
+        note="Records behind the leader, the largest in each second; each plot has a scale of its "
+        f"own. No line: the replica did not fetch, as it led or was away. {link('replica_lag')}",
     )
     return part
 
@@ -65,7 +65,7 @@ def _worst(table: pa.Table) -> pa.Table:
 
 
 def _multiples(
-    context: Context, part: Part, table: pa.Table, column: str, pause_ns: int, note: str
+    context: Context, part: Part, table: pa.Table, column: str, *, pause_ns: int, note: str
 ) -> str:
     peaks = table.group_by("name").aggregate([(column, "max")]).to_pylist()
     peaks.sort(key=lambda row: (-(row[f"{column}_max"] or 0), row["name"]))
@@ -105,8 +105,9 @@ def group_multiples(context: Context, part: Part) -> str:
         part,
         last,
         "lag",
-        _COMMIT_PAUSE_NS,
-        f"Records that a group has not committed, all partitions of the topic. {link('group_lag')}",
+        pause_ns=_COMMIT_PAUSE_NS,
+        note="Records that a group has not committed, all partitions of the topic. "
+        f"{link('group_lag')}",
     )
 
 
