@@ -20,7 +20,6 @@ __all__ = ["SECTION_MAGIC", "read_blocks"]
 
 SECTION_MAGIC = b"\x0a\x0d\x0d\x0a"
 
-_SECTION = 0x0A0D0D0A
 _INTERFACE = 1
 _OLD_PACKET = 2
 _SIMPLE_PACKET = 3
@@ -114,6 +113,26 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
         end = len(data)
         size = _BLOCK_SIZE_MIN
         while at + _BLOCK_SIZE_MIN <= end:
+            # The fast lane: usual packet blocks, one after the other, with their headers whole.
+            while section is not None and at + _PACKET_HEADER_SIZE <= end:
+                kind, size, which, high, low, captured, wire = section.packet(data, at)
+                stop = at + size
+                if kind != _PACKET or stop > end or size & 3:
+                    break
+                if not _PACKET_HEADER_SIZE <= size <= PACKET_BYTES_MAX:
+                    break
+                if which < len(section.interfaces) and _PACKET_HEADER_SIZE + captured < size:
+                    interface = section.interfaces[which]
+                    ticks, tick = high << 32 | low, interface.tick_ns
+                    plain = ticks * tick + interface.offset_ns
+                    time_ns = plain if tick else interface.time_ns(ticks)
+                    start = at + _PACKET_HEADER_SIZE
+                    health.packets += 1
+                    yield time_ns, interface.link, data, start, captured, wire, base, at, stop
+                at = stop
+            size = _BLOCK_SIZE_MIN
+            if at + _BLOCK_SIZE_MIN > end:
+                break
             if data.startswith(SECTION_MAGIC, at):
                 section = _section(data, at)
             if section is None:
@@ -125,16 +144,8 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
                 return
             if at + size > end:
                 break
-            if kind == _PACKET:
-                _, _, which, high, low, captured, wire = section.packet(data, at)
-                if which < len(section.interfaces) and _PACKET_HEADER_SIZE + captured < size:
-                    interface = section.interfaces[which]
-                    time_ns = interface.time_ns(high << 32 | low)
-                    start = at + _PACKET_HEADER_SIZE
-                    health.packets += 1
-                    stop = at + size
-                    yield time_ns, interface.link, data, start, captured, wire, base, at, stop
-            elif kind != _SECTION and (packet := _rare(section, data, base, at, time_ns)):
+            packet = _rare(section, data, base, at, time_ns)
+            if packet is not None:
                 time_ns = packet[0]
                 health.packets += 1
                 yield packet
