@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kraftwire.spark.tables import TABLES
 
@@ -15,18 +13,17 @@ if TYPE_CHECKING:
 
 __all__ = ["derive", "read_table"]
 
-_STAGES = "kraftwire.spark.stages"
 _ASIDE = "_tasks/stages"
 _REMOVED = "_tasks/removed"
 
 
 def derive(spark: SparkSession, folder: Path) -> None:
     """Run all stages in their order; a table they make replaces the one of an earlier run."""
-    if find_spec(_STAGES) is None:
-        return
-    for name, stage in import_module(_STAGES).STAGES.items():
+    from kraftwire.spark.stages import STAGES
+
+    for name, stage in STAGES.items():
         tables = {each: read_table(spark, folder, each) for each in stage.inputs}
-        made: Any = stage.make(tables)
+        made = stage.make(tables)
         aside = folder / _ASIDE / name
         made.write.mode("overwrite").option("compression", "zstd").parquet(str(aside))
         _replace(folder, aside, folder / name)

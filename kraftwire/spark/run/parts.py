@@ -1,10 +1,10 @@
-"""Parquet parts: written aside by tasks, moved into their tables by whoever commits them."""
+"""Parquet parts: written aside by tasks, moved into their tables by the commit."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,12 +15,13 @@ import pyarrow.parquet as pq
 from kraftwire.spark.run.manifest import Manifest, Part
 from kraftwire.spark.tables import TABLES
 
-__all__ = ["TASKS", "PartWriter", "commit", "sweep"]
+__all__ = ["TASKS", "PartWriter", "commit", "fill_up", "sweep"]
 
 TASKS = "_tasks"
 
 # Spark names its own files in another manner, so derived tables are left alone.
 _PREFIX = "unit-"
+_EMPTY = "empty.parquet"
 
 
 class PartWriter:
@@ -78,6 +79,15 @@ def commit(folder: Path, parts: Iterable[Part]) -> list[Part]:
         os.replace(part.path, target / name)
         moved.append(Part(part.unit, part.table, name, part.rows, part.bytes))
     return moved
+
+
+def fill_up(folder: Path, tables: Collection[str]) -> None:
+    """Let there be all of these tables, without rows where there is nothing to tell."""
+    for name in tables:
+        table = folder / name
+        if not any(table.glob("*.parquet")):
+            table.mkdir(parents=True, exist_ok=True)
+            pq.write_table(TABLES[name].arrow.empty_table(), table / _EMPTY)
 
 
 def sweep(folder: Path, manifest: Manifest) -> None:

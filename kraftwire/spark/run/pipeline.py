@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kraftwire.errors import UsageError
+from kraftwire.spark.captures import CAPTURE_TABLES
 from kraftwire.spark.captures.rows import Rows
 from kraftwire.spark.run.conservation import capture_rows, log_rows, unbalanced, unreadable_rows
 from kraftwire.spark.run.inputs import InputFile, find_inputs
 from kraftwire.spark.run.manifest import Manifest, Source
 from kraftwire.spark.run.options import RunOptions
-from kraftwire.spark.run.parts import TASKS, PartWriter, commit, sweep
+from kraftwire.spark.run.parts import TASKS, PartWriter, commit, fill_up, sweep
 from kraftwire.spark.run.plan import Planned, index_units, plan_captures, plan_logs
 from kraftwire.spark.run.runner import Runner
 from kraftwire.spark.run.sources import source_name
@@ -97,6 +98,7 @@ class _Run:
         self._outcome.files, self._outcome.known = len(fresh), len(files) - len(fresh)
         self._outcome.size = sum(file.size for file in fresh)
         self._decode(fresh)
+        fill_up(self._folder, CAPTURE_TABLES)
         shutil.rmtree(self._folder / TASKS, ignore_errors=True)
         if fresh or not resume:
             self._begin("stages", 0)

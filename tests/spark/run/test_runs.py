@@ -10,11 +10,14 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
+import pyarrow.parquet as pq
+
 from kraftwire.errors import UsageError
-from kraftwire.spark.captures import Selection
+from kraftwire.spark.captures import CAPTURE_TABLES, Selection
 from kraftwire.spark.run import InProcess, RunOptions, pipeline, run
 from kraftwire.spark.run import manifest as manifests
 from kraftwire.spark.run import parts as parts_of
+from kraftwire.spark.tables import TABLES
 from tests.spark.run.folders import captures, everything, rows_of, tables_of
 
 PLACES = ("kafka", "tls", "other", "duplicate", "header", "bad")
@@ -74,6 +77,19 @@ def test_a_folder_of_everything_is_read_and_conserved(tmp_path: Path) -> None:
     assert {"cut.pcap", "cut.pcap.xz", "wild.pcap", "00000000000000000000.log"} <= told.keys()
     assert files["wild.pcap"]["bad_bytes"] > 0
     assert files["packed.pcap.xz"]["kafka_bytes"] == files["clients.pcap"]["kafka_bytes"]
+
+
+def test_tables_without_rows_are_there_too(tmp_path: Path) -> None:
+    """A query over a good recording must not fail for want of bad input."""
+    source, out = captures(tmp_path / "in", "quorum"), tmp_path / "out"
+    outcome = _run(source, out)
+    assert outcome.rows["bad_input"] == 0
+    for name in CAPTURE_TABLES:
+        assert pq.read_table(out / name).schema.names == TABLES[name].arrow.names
+    cut = (source / "quorum.pcap").read_bytes()[:-100]
+    (source / "cut.pcap").write_bytes(cut[:5000] + bytes(200) + cut[5000:])
+    again = _run(source, out, resume=True)
+    assert again.rows["bad_input"] > 0
 
 
 @pytest.mark.parametrize("after", [0, 1, 4, 9, 12])
