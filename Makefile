@@ -35,13 +35,15 @@ demo: setup
 # For people: all tests, spread over two processors. In the order of the folders, which has the long
 # stories with real Kafka before the many short unit tests: so both processors end at the same time.
 test: setup check spark
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder \
+	  --ignore tests/spark/cluster
 
 # What is searched rather than tested: simulation, the timeless explorer, the exhaustive search, crash
-# images, real quorums under faults, some of the mutants. Each part gets its share of PROOF_SECONDS.
+# images, real quorums under faults, a Spark cluster that loses an executor, some of the mutants. Each
+# part gets its share of PROOF_SECONDS.
 PROOF_SECONDS ?= 1500
 PROOF_SEEDS ?= 0-9999
-proof: setup
+proof: setup spark
 	$(BIN)/python -m tools.proof --seconds $(PROOF_SECONDS) --seeds $(PROOF_SEEDS)
 
 check: setup
