@@ -18,6 +18,7 @@ $(STAMP): pyproject.toml
 
 # Spark's extra, about 450 MB: for the pipeline, where Java 17 or later is.
 spark: $(SPARK)
+	@:
 
 $(SPARK): $(STAMP)
 	@if java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])'; then \

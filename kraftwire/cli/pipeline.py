@@ -29,6 +29,9 @@ __all__ = ["pipeline"]
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 _FAILED = 1
 
+# Below this many megabytes a second a rate says only how long Spark takes to start.
+_RATE_MIN = 0.5
+
 
 @click.group(context_settings=_CONTEXT)
 def pipeline() -> None:
@@ -171,15 +174,22 @@ def _summary(folder: Path, outcome: Outcome) -> list[str]:
     """What was read, what the tables have, and what to look at first."""
     from kraftwire.spark.run.attention import attention
 
+    read = f"{_files(outcome.files)}, {outcome.size / 1e6:,.1f} MB in {outcome.seconds:,.1f} s"
     rate = outcome.size / 1e6 / max(outcome.seconds, 0.001)
-    read = f"{outcome.files:,} files, {outcome.size / 1e6:,.1f} MB in {outcome.seconds:,.1f} s"
-    known = f"; {outcome.known:,} files were known" if outcome.known else ""
+    if rate >= _RATE_MIN:
+        read += f" ({rate:,.1f} MB/s)"
+    if outcome.known:
+        read += f"; {_files(outcome.known)} read before"
     rows = [(name, f"{count:,}", "") for name, count in outcome.rows.items()]
-    lines = [f"{read} ({rate:,.1f} MB/s){known}", ""]
+    lines = [read, ""]
     lines += table(("TABLE", "ROWS", ""), rows, right=[1])
     first = attention(folder)
     lines += ["", heading("Look at first"), *(first or ["nothing stands out"])]
     return lines
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count:,} files"
 
 
 def _say(text: object) -> None:
