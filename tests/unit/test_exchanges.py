@@ -18,7 +18,7 @@ from tests.support.frames_made import FrameMaker
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_exchanges_hold_every_frame_once(name: str) -> None:
-    """Whoever counts exchanges must not count a frame twice, or miss one."""
+    """A count of exchanges must not count a frame twice, or miss one."""
     frames = list(Capture(golden(name)))
     found = list(exchanges(frames))
     held = [side.frame for each in found for side in (each.request, each.response) if side]

@@ -59,7 +59,7 @@ def _name(talk: Talk) -> str:
 
 
 def may_be_called(talk: Talk, names: Collection[str]) -> bool:
-    """Whether a connection has one of some names, whoever of both ends is the client."""
+    """Whether a connection has one of some names, in either direction."""
     size = (len(talk.key) - 4) // 2
     first = end_name(talk.key[:size], talk.key[-4:-2])
     second = end_name(talk.key[size : 2 * size], talk.key[-2:])

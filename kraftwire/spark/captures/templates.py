@@ -31,7 +31,7 @@ _ANSWERED = ("high_watermark",)
 class Template:
     """One message and the places in its frame where numbers change.
 
-    Shape: `memo` is for whoever works something out of a message that these numbers do not change.
+    Shape: `memo` keeps what callers work out of a message and these numbers do not change.
     """
 
     __slots__ = ("_body", "_parts", "_places", "_size", "memo")

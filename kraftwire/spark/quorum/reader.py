@@ -98,7 +98,7 @@ class _Leader:
 
 
 class QuorumReader:
-    """Reads from the leader of a quorum, whoever that is.
+    """Reads from the leader of a quorum, and follows when it changes.
 
     Shape: `bootstrap` are addresses of controllers, comma-separated. Order: ``with``, or `close` at
     the end. Raises: LogMovedError where the log is not the one that was read before; ApiError
