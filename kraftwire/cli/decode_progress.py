@@ -7,9 +7,8 @@ and the run takes longer than a second.
 from __future__ import annotations
 
 import sys
-import threading
-from types import TracebackType
 
+from kraftwire.cli.background import Shown
 from kraftwire.decode.run.run import Totals
 
 __all__ = ["Progress"]
@@ -18,33 +17,17 @@ _QUIET_S = 1.0
 _INTERVAL_S = 0.2
 
 
-class Progress:
+class Progress(Shown):
     """A context that shows a run's counts as they grow."""
 
     def __init__(self, totals: Totals, *, is_wanted: bool) -> None:
         self._totals = totals
-        self._is_over = threading.Event()
-        self._thread: threading.Thread | None = None
-        if is_wanted and sys.stderr.isatty() and not sys.stdout.isatty():
-            self._thread = threading.Thread(target=self._show, daemon=True)
+        is_seen = sys.stderr.isatty() and not sys.stdout.isatty()
+        super().__init__(is_wanted=is_wanted and is_seen)
 
-    def __enter__(self) -> Progress:
-        if self._thread is not None:
-            self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._is_over.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _show(self) -> None:
-        if self._is_over.wait(_QUIET_S):
+    def show(self) -> None:
+        """Show it on standard error until it is over."""
+        if self.is_over.wait(_QUIET_S):
             return
         from rich.console import Console
         from rich.progress import Progress as Bars
@@ -53,7 +36,7 @@ class Progress:
         columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
         with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
             task = bars.add_task("")
-            while not self._is_over.wait(_INTERVAL_S):
+            while not self.is_over.wait(_INTERVAL_S):
                 bars.update(task, description=self._text())
 
     def _text(self) -> str:

@@ -3,44 +3,26 @@
 from __future__ import annotations
 
 import sys
-import threading
 from pathlib import Path
-from types import TracebackType
+
+from kraftwire.cli.background import Shown
 
 __all__ = ["Progress"]
 
 _INTERVAL_S = 0.3
 
 
-class Progress:
+class Progress(Shown):
     """A context that shows the present phase; tasks leave marks with the bytes they have read."""
 
     def __init__(self, folder: Path, *, is_wanted: bool) -> None:
         self._marks = folder / "_tasks" / "done"
         self._phase = ("start", 0)
-        self._is_over = threading.Event()
-        self._thread: threading.Thread | None = None
-        if is_wanted and sys.stderr.isatty():
-            self._thread = threading.Thread(target=self._show, daemon=True)
+        super().__init__(is_wanted=is_wanted and sys.stderr.isatty())
 
     def begin(self, name: str, size: int) -> None:
         """Begin a phase that will read so many bytes, 0 if nobody knows."""
         self._phase = name, size
-
-    def __enter__(self) -> Progress:
-        if self._thread is not None:
-            self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._is_over.set()
-        if self._thread is not None:
-            self._thread.join()
 
     def _done(self) -> int:
         """Bytes of the units that are done."""
@@ -49,7 +31,8 @@ class Progress:
         except (OSError, ValueError):
             return 0
 
-    def _show(self) -> None:
+    def show(self) -> None:
+        """Show it on standard error until it is over."""
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -66,7 +49,7 @@ class Progress:
         )  # fmt: skip
         with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
             phase, task = self._phase, bars.add_task(self._phase[0], total=None)
-            while not self._is_over.wait(_INTERVAL_S):
+            while not self.is_over.wait(_INTERVAL_S):
                 if phase is not self._phase:
                     phase = self._phase
                     bars.reset(task, description=phase[0], total=phase[1] or None)
