@@ -13,7 +13,7 @@ from kraftwire.decode.framing.frames import Request
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.spark.captures.bodies import Bodies, Read
 from kraftwire.spark.captures.findings import finding_cells
-from kraftwire.spark.captures.place import ends, micros, start_of, uuid_text
+from kraftwire.spark.captures.place import ends, micros, uuid_text
 from kraftwire.wire.message import Message
 
 __all__ = ["Exchange", "Exchanges", "exchange_cells"]
@@ -79,8 +79,8 @@ def exchange_cells(exchange: Exchange, bodies: Bodies, api_name: str | None) -> 
     asked = frame.request
     return (
         frame.file,
-        start_of(frame),
-        None if response is None else start_of(response.frame),
+        frame.position,
+        None if response is None else response.frame.position,
         frame.connection,
         client,
         server,

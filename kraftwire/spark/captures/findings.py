@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from kraftwire.decode.body.findings import LOSSES, Finding
-from kraftwire.spark.captures.place import start_of
 
 __all__ = ["bad_rows", "finding_cells"]
 
@@ -44,7 +43,7 @@ def bad_rows(read: Any) -> Iterator[tuple[Any, ...]]:
             stage = _STAGES.get(each.id, "body")
             first = _first_bytes(read, each) if read.show_bytes else None
             length = _length(read, each)
-            yield (frame.file, start_of(frame), length, stage, each.id, each.detail, first)
+            yield (frame.file, frame.position, length, stage, each.id, each.detail, first)
 
 
 def _length(read: Any, finding: Finding) -> int:

@@ -10,7 +10,7 @@ from kraftwire.errors import WireError
 from kraftwire.protocol.versions import response_header_version
 from kraftwire.spark.captures.bodies import Read
 from kraftwire.spark.captures.exchange import Exchange
-from kraftwire.spark.captures.place import micros, start_of
+from kraftwire.spark.captures.place import micros
 from kraftwire.spark.captures.quorum import is_of_metadata
 
 __all__ = ["GROUP_APIS", "RaftTalk", "helper_cells"]
@@ -81,8 +81,8 @@ def helper_cells(exchange: Exchange, *cluster: str | None) -> tuple[Any, ...]:
     request, response = exchange.request, exchange.response
     return (
         frame.file,
-        start_of(frame),
-        None if response is None else start_of(response.frame),
+        frame.position,
+        None if response is None else response.frame.position,
         micros(frame.time_ns),
         frame.time_ns,
         frame.connection,

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
+from kraftwire.wire.json_form import uuid_to_text
 
-from kraftwire.decode.framing.frames import Frame
-
-__all__ = ["end_of", "ends", "micros", "start_of", "uuid_text"]
+__all__ = ["ends", "micros", "uuid_text"]
 
 _ZERO = bytes(16)
-
-
-def start_of(frame: Frame) -> int:
-    """Position of the packet that holds the frame's first byte."""
-    return frame.position
-
-
-def end_of(frame: Frame) -> int:
-    """Position after the packet that completed the frame."""
-    return frame.end_position
 
 
 def micros(time_ns: int | None) -> int | None:
@@ -34,6 +22,4 @@ def ends(connection: str) -> tuple[str, str]:
 
 def uuid_text(value: bytes | None) -> str | None:
     """A topic id as Kafka prints it; None for none."""
-    if value is None or value == _ZERO:
-        return None
-    return urlsafe_b64encode(value).decode().rstrip("=")
+    return None if value is None or value == _ZERO else uuid_to_text(value)

@@ -8,7 +8,7 @@ from typing import Any
 from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.spark.captures.bodies import Read
 from kraftwire.spark.captures.exchange import Exchange
-from kraftwire.spark.captures.place import micros, start_of
+from kraftwire.spark.captures.place import micros
 from kraftwire.spark.captures.traffic import replica_of
 
 __all__ = ["Observer", "is_of_metadata"]
@@ -67,7 +67,7 @@ class Observer:
         self._seen[key] = frame.time_ns, end, caught_up
         leader = answer.current_leader
         yield (
-            frame.file, start_of(frame), micros(frame.time_ns), frame.time_ns, cluster, replica,
+            frame.file, frame.position, micros(frame.time_ns), frame.time_ns, cluster, replica,
             leader.leader_id if leader and leader.leader_id >= 0 else None,
             leader.leader_epoch if leader and leader.leader_epoch >= 0 else None,
             question.fetch_offset,
@@ -86,7 +86,7 @@ def _described(request: Read, response: Read, cluster: str | None) -> Iterator[t
                 continue
             for replica in (*part.current_voters, *part.observers):
                 yield (
-                    frame.file, start_of(frame), micros(time_ns), time_ns, cluster,
+                    frame.file, frame.position, micros(time_ns), time_ns, cluster,
                     replica.replica_id, None if part.leader_id < 0 else part.leader_id,
                     part.leader_epoch, None,
                     None if replica.log_end_offset < 0 else replica.log_end_offset,

@@ -21,7 +21,7 @@ from kraftwire.spark.captures.exchange import Exchange, Exchanges, exchange_cell
 from kraftwire.spark.captures.findings import bad_rows, finding_cells
 from kraftwire.spark.captures.helpers import GROUP_APIS, RaftTalk, helper_cells
 from kraftwire.spark.captures.pieces import Piece, Places, Series
-from kraftwire.spark.captures.place import end_of, micros, start_of, uuid_text
+from kraftwire.spark.captures.place import micros, uuid_text
 from kraftwire.spark.captures.quorum import Observer
 from kraftwire.spark.captures.rows import CHUNK_ROWS, Rows
 from kraftwire.spark.captures.selection import ALL, Selection
@@ -197,7 +197,7 @@ class _Pass:
 
     def _field(self, read: Read, field: FieldRecords) -> None:
         frame, where = read.frame, field.where
-        place = (frame.file, start_of(frame), field.topic, uuid_text(where.topic_id))
+        place = (frame.file, frame.position, field.topic, uuid_text(where.topic_id))
         for batch in field.batches:
             is_valid = True if read.decoded is None else batch.is_valid
             cells = _batch_cells(batch, is_valid)
@@ -237,7 +237,7 @@ def _frame_cells(read: Read) -> tuple[Any, ...]:
     frame = read.frame
     request = frame.request
     return (
-        frame.file, start_of(frame), end_of(frame), frame.connection, frame.direction,
+        frame.file, frame.position, frame.end_position, frame.connection, frame.direction,
         micros(frame.time_ns), frame.time_ns, frame.api_key, _api_name(frame.api_key),
         frame.api_version, frame.correlation_id, request.client_id if request else None,
         frame.size, read.remaining, finding_cells(read),

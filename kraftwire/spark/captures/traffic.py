@@ -9,7 +9,7 @@ from kraftwire.protocol.error_codes import error_name
 from kraftwire.records.reader import Batch
 from kraftwire.spark.captures.bodies import Bodies, Read
 from kraftwire.spark.captures.exchange import Exchange
-from kraftwire.spark.captures.place import ends, micros, start_of, uuid_text
+from kraftwire.spark.captures.place import ends, micros, uuid_text
 
 __all__ = ["TRAFFIC_APIS", "replica_of", "traffic_rows"]
 
@@ -32,7 +32,7 @@ def traffic_rows(exchange: Exchange, bodies: Bodies) -> Iterator[tuple[Any, ...]
     if request is None or request.body is None:
         return
     frame = request.frame
-    head = (frame.file, start_of(frame), micros(frame.time_ns), frame.time_ns)
+    head = (frame.file, frame.position, micros(frame.time_ns), frame.time_ns)
     _, server = ends(frame.connection)
     client_id = frame.request.client_id if frame.request else None
     is_produce = frame.api_key == _PRODUCE

@@ -10,15 +10,15 @@ from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.names import partition_of
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.errors import WireError
+from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.control import ControlType, control_type
 from kraftwire.records.decoded import family_of_topic
 from kraftwire.records.reader import read_batches
+from kraftwire.wire.json_form import uuid_to_text
 
 __all__ = ["Place", "place_of"]
 
-_METADATA_TOPIC = "__cluster_metadata"
-# The id that Kafka gives the metadata topic everywhere.
-_METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+_METADATA_ID = uuid_to_text(METADATA_TOPIC_ID)
 _TOPIC_ID = re.compile(r"topic_id:\s*(\S+)", re.ASCII)
 _HEAD_SIZE = 64 * 1024
 _KRAFT_TYPES = frozenset(ControlType) - {ControlType.ABORT, ControlType.COMMIT}
@@ -51,12 +51,12 @@ def place_of(source: ByteSource, file: str) -> Place:
     is_snapshot = source.kind is FileKind.SNAPSHOT
     if is_snapshot or (found is None and _begins_as_metadata(source)):
         kind = "snapshot" if is_snapshot else "log"
-        return Place(file, kind, _METADATA_TOPIC, _METADATA_TOPIC_ID, 0, "metadata")
+        return Place(file, kind, METADATA_TOPIC, _METADATA_ID, 0, "metadata")
     if found is None:
         return Place(file, "log", None, None, None, None)
     topic_id = _topic_id(path.absolute().parent / "partition.metadata")
-    if topic_id is None and found.topic == _METADATA_TOPIC:
-        topic_id = _METADATA_TOPIC_ID
+    if topic_id is None and found.topic == METADATA_TOPIC:
+        topic_id = _METADATA_ID
     family = family_of_topic(found.topic)
     return Place(file, "log", found.topic, topic_id, found.index, family)
 

@@ -23,7 +23,7 @@ def plan(path: str | Path, split: int = SPLIT_BYTES) -> list[tuple[int, int]]:
     """Ranges `[start, end)` of a file, in order, that together are the whole of it.
 
     Shape: each is about `split` bytes; one range for a file that has no batches, that is
-    compressed (it is unpacked at every opening), or behind the first damage to the chain.
+    compressed (it is unpacked at every opening), or after the first damage to the chain.
     """
     path = Path(path)
     try:

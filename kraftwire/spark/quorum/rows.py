@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftwire.errors import WireError
+from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.json_form import decode_record
 from kraftwire.records.reader import Batch, read_batches
 from kraftwire.records.record import Record
@@ -22,11 +23,11 @@ from kraftwire.spark.logs.batch_rows import timestamps
 from kraftwire.spark.logs.meaning import data_of
 from kraftwire.spark.quorum.reader import Position, QuorumReader, SnapshotId
 from kraftwire.spark.tables import TABLES
+from kraftwire.wire.json_form import uuid_to_text
 
 __all__ = ["log_rows", "snapshot_rows"]
 
 _SCHEMA = TABLES["metadata_records"].arrow
-_TOPIC, _TOPIC_ID = "__cluster_metadata", "AAAAAAAAAAAAAAAAAAAAAQ"
 _ROWS_MAX = 10_000
 
 _Row = tuple[int, int, int, str, int | None, str, int | None]
@@ -42,10 +43,10 @@ def log_rows(reader: QuorumReader, start: Position, end: Position) -> Iterator[A
             if start.next_offset <= row[0] < end.next_offset
         ]
         if len(rows) >= _ROWS_MAX:
-            yield _table(rows, f"{_TOPIC}-0")
+            yield _table(rows, f"{METADATA_TOPIC}-0")
             rows = []
     if rows:
-        yield _table(rows, f"{_TOPIC}-0")
+        yield _table(rows, f"{METADATA_TOPIC}-0")
 
 
 def snapshot_rows(reader: QuorumReader, id: SnapshotId) -> Iterator[Any]:
@@ -80,8 +81,8 @@ def _table(rows: list[_Row], file: str) -> Any:
     columns = {
         "file": [file] * count,
         "position": positions,
-        "topic": [_TOPIC] * count,
-        "topic_id": [_TOPIC_ID] * count,
+        "topic": [METADATA_TOPIC] * count,
+        "topic_id": [uuid_to_text(METADATA_TOPIC_ID)] * count,
         "partition": [0] * count,
         "offset": offsets,
         "epoch": epochs,

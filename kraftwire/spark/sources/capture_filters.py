@@ -12,10 +12,11 @@ from pyspark.sql.datasource import (
     EqualTo,
     GreaterThan,
     GreaterThanOrEqual,
-    In,
     LessThan,
     LessThanOrEqual,
 )
+
+from kraftwire.spark.sources.filters import by_column, listed, narrowed
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -47,28 +48,19 @@ class CaptureBounds:
 def capture_bounds(filters: Iterable[Filter]) -> CaptureBounds:
     """The bounds that all filters together set."""
     bounds = CaptureBounds()
-    for one in filters:
-        attribute: tuple[str, ...] = getattr(one, "attribute", ())
-        if len(attribute) != 1:
-            continue
-        column = attribute[0]
+    for column, one in by_column(filters):
         if column in ("time", "time_ns"):
             _narrow_times(bounds, one)
         elif column == "api_key" and (values := _values(one)) is not None:
-            bounds.apis = values if bounds.apis is None else bounds.apis & values
+            bounds.apis = narrowed(bounds.apis, values)
         elif column == "connection" and (values := _values(one)) is not None:
-            known = bounds.connections
-            bounds.connections = values if known is None else known & values
+            bounds.connections = narrowed(bounds.connections, values)
     return bounds
 
 
 def _values(one: Filter) -> frozenset[Any] | None:
     """The values that a column may have, where a filter lists them; null is in no row."""
-    if isinstance(one, EqualTo):
-        return frozenset({one.value})
-    if isinstance(one, EqualNullSafe) and one.value is not None:
-        return frozenset({one.value})
-    return frozenset(one.value) if isinstance(one, In) else None
+    return None if isinstance(one, EqualNullSafe) and one.value is None else listed(one)
 
 
 def _narrow_times(bounds: CaptureBounds, one: Filter) -> None:

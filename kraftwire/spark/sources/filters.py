@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from kraftwire.spark.logs.transactions import Transactions
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
-__all__ = ["Bounds", "bounds_of"]
+__all__ = ["Bounds", "bounds_of", "by_column", "listed", "narrowed"]
 
 _MIN, _MAX = -(2**63), 2**63 - 1
 
@@ -51,15 +51,12 @@ def bounds_of(filters: Iterable[Filter], time_column: str | None = None) -> Boun
     """The bounds that all filters together set; `time_column` is ``timestamp`` by default."""
     bounds = Bounds()
     time_column = time_column or "timestamp"
-    for one in filters:
-        attribute: tuple[str, ...] = getattr(one, "attribute", ())
-        if len(attribute) != 1:
-            continue
-        column, values = attribute[0], _values(one)
+    for column, one in by_column(filters):
+        values = listed(one)
         if column == "topic" and values is not None:
-            bounds.topics = _narrow(bounds.topics, values)
+            bounds.topics = narrowed(bounds.topics, values)
         elif column == "partition" and values is not None:
-            bounds.partitions = _narrow(bounds.partitions, values)
+            bounds.partitions = narrowed(bounds.partitions, values)
         elif column == "offset":
             _narrow_offsets(bounds, one, values)
         elif column == time_column:
@@ -67,14 +64,23 @@ def bounds_of(filters: Iterable[Filter], time_column: str | None = None) -> Boun
     return bounds
 
 
-def _values(one: Filter) -> frozenset[Any] | None:
+def by_column(filters: Iterable[Filter]) -> Iterator[tuple[str, Filter]]:
+    """The filters that concern one column of the table itself, with its name."""
+    for one in filters:
+        attribute: tuple[str, ...] = getattr(one, "attribute", ())
+        if len(attribute) == 1:
+            yield attribute[0], one
+
+
+def listed(one: Filter) -> frozenset[Any] | None:
     """The values that a column may have, where a filter lists them."""
     if isinstance(one, EqualTo | EqualNullSafe):
         return frozenset({one.value})
     return frozenset(one.value) if isinstance(one, In) else None
 
 
-def _narrow(known: frozenset[Any] | None, values: frozenset[Any]) -> frozenset[Any]:
+def narrowed(known: frozenset[Any] | None, values: frozenset[Any]) -> frozenset[Any]:
+    """What is left of the values known so far; None stands for all."""
     return values if known is None else known & values
 
 

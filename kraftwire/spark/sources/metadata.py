@@ -25,6 +25,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from kraftwire.errors import UsageError
+from kraftwire.raft.config import METADATA_TOPIC
 from kraftwire.spark.quorum.reader import LogMovedError, Position, QuorumReader, SnapshotId
 from kraftwire.spark.quorum.rows import log_rows, snapshot_rows
 from kraftwire.spark.tables import TABLES
@@ -180,7 +181,7 @@ class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
         if last.next_offset < first.next_offset:
             raise LogMovedError(
                 f"asked to go back from offset {first.next_offset} to {last.next_offset}",
-                file="__cluster_metadata",
+                file=METADATA_TOPIC,
             )
         return [_LogPartition(first, last, snapshot)]
 

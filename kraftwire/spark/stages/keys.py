@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-__all__ = ["answered", "evidence", "spells", "topic_key"]
+__all__ = ["answered", "evidence", "span", "spells", "topic_key"]
 
 _SECOND_NS = 1_000_000_000
 
@@ -21,6 +21,12 @@ def topic_key() -> Column:
 def evidence() -> Column:
     """File and position of the first row of a group, by `time_ns`, as the struct `place`."""
     return F.min_by(F.struct("file", "position"), "time_ns").alias("place")
+
+
+def span() -> tuple[Column, Column, Column]:
+    """When the rows of a group begin and end, as `time_ns` and `end_ns`, and their evidence."""
+    first, last = F.min("time_ns").alias("time_ns"), F.max("time_ns").alias("end_ns")
+    return first, last, evidence()
 
 
 def answered(rows: DataFrame, exchanges: DataFrame) -> DataFrame:

@@ -11,14 +11,15 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kraftwire.decode.body.topics import METADATA_TOPIC
+from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.spark.stages.keys import answered, topic_key
 from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables import TABLES
+from kraftwire.wire.json_form import uuid_to_text
 
 __all__ = ["replica_lag"]
 
-_METADATA_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+_METADATA_ID = uuid_to_text(METADATA_TOPIC_ID)
 _LOG = ("cluster", "name", "partition")
 _REPLICA = (*_LOG, "replica_id")
 

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.produce_request import ProduceRequest
 from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, at, found
-from kraftwire.spark.stages.keys import evidence, spells
+from kraftwire.spark.stages.keys import span, spells
 from kraftwire.spark.stages.stage import Tables
 
 __all__ = ["RULES"]
@@ -38,10 +38,7 @@ def _fetch_storm(tables: Tables) -> DataFrame:
         single.where("bytes = 0")
         .withColumn("second", F.expr(f"time_ns div {_SECOND_NS}"))
         .groupBy("client_id", "server", "second")
-        .agg(
-            F.count("*").alias("count"), F.max("time_ns").alias("end_ns"), evidence(),
-            F.min("time_ns").alias("time_ns"),
-        )
+        .agg(F.count("*").alias("count"), *span())
         .where(F.col("count") >= _EMPTY_FETCHES)
     )
     storms = (
@@ -110,12 +107,7 @@ def _retry_storm(tables: Tables) -> DataFrame:
     storms = (
         spells(refused, keys, _RETRY_PAUSE_S)
         .groupBy(*keys, "spell")
-        .agg(
-            F.count("*").alias("count"),
-            F.max("time_ns").alias("end_ns"),
-            evidence(),
-            F.min("time_ns").alias("time_ns"),
-        )
+        .agg(F.count("*").alias("count"), *span())
         .where(F.col("count") >= _RETRIES)
     )
     return found(

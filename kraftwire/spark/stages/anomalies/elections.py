@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kraftwire.spark.stages.anomalies.rule import ERROR, INFO, WARNING, Rule, at, found
-from kraftwire.spark.stages.keys import evidence, spells
+from kraftwire.spark.stages.keys import span, spells
 from kraftwire.spark.stages.stage import Tables
 
 __all__ = ["RULES"]
@@ -27,13 +27,11 @@ def _election_storm(tables: Tables) -> DataFrame:
         spells(votes, ("cluster",), _PAUSE_S)
         .groupBy("cluster", "spell")
         .agg(
-            F.min("time_ns").alias("time_ns"),
-            F.max("time_ns").alias("end_ns"),
+            *span(),
             F.count("*").alias("rounds"),
             F.min("epoch").alias("first"),
             F.max("epoch").alias("last"),
             F.array_join(F.sort_array(F.collect_set("node")), ", ").alias("nodes"),
-            evidence(),
         )
     )
     return found(
@@ -65,12 +63,10 @@ def _refused_pre_votes(tables: Tables) -> DataFrame:
         spells(asked, ("cluster", "node"), _PAUSE_S)
         .groupBy("cluster", "node", "spell")
         .agg(
-            F.min("time_ns").alias("time_ns"),
-            F.max("time_ns").alias("end_ns"),
+            *span(),
             F.count("*").alias("rounds"),
             F.max("epoch").alias("epoch"),
             F.min_by("text", "time_ns").alias("text"),
-            evidence(),
         )
     )
     return found(

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, at, found
-from kraftwire.spark.stages.keys import evidence
+from kraftwire.spark.stages.keys import span
 from kraftwire.spark.stages.stage import Tables
 
 __all__ = ["RULES"]
@@ -18,9 +18,7 @@ _UNDER_WAY_NS = 1_000_000_000
 def _two_leaders(tables: Tables) -> DataFrame:
     """Fetch answers, DescribeQuorum or the timeline name two leaders of one epoch."""
     seen = tables["quorum_observations"].where("leader_id >= 0 and leader_epoch >= 0")
-    named = seen.groupBy("cluster", "leader_epoch", "leader_id").agg(
-        F.min("time_ns").alias("time_ns"), F.max("time_ns").alias("end_ns"), evidence()
-    )
+    named = seen.groupBy("cluster", "leader_epoch", "leader_id").agg(*span())
     told = tables["raft_timeline"].where("kind in ('leader', 'conflict') and node is not null")
     named = named.select(
         "cluster",
@@ -78,11 +76,9 @@ def _answering(observations: DataFrame) -> DataFrame:
         "leader_epoch < newest"
     )
     zombies = late.groupBy("cluster", "leader_epoch", "leader_id").agg(
-        F.min("time_ns").alias("time_ns"),
-        F.max("time_ns").alias("end_ns"),
+        *span(),
         F.count("*").alias("answers"),
         F.max("newest").alias("newest"),
-        evidence(),
     )
     return found(
         zombies,

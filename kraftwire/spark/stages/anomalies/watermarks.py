@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from kraftwire.decode.body.topics import METADATA_TOPIC
 from kraftwire.spark.stages.anomalies.rule import ERROR, Rule, at, found
-from kraftwire.spark.stages.keys import answered, evidence, topic_key
+from kraftwire.spark.stages.keys import answered, span, topic_key
 from kraftwire.spark.stages.stage import Tables
 
 __all__ = ["RULES"]
@@ -35,11 +35,9 @@ def _high_watermark_back(tables: Tables) -> DataFrame:
         "high_watermark < highest"
     )
     spans = back.groupBy(*_LOG, "server", "epoch").agg(
-        F.min("time_ns").alias("time_ns"),
-        F.max("time_ns").alias("end_ns"),
+        *span(),
         F.min_by("highest", "time_ns").alias("from"),
         F.min_by("high_watermark", "time_ns").alias("to"),
-        evidence(),
     )
     return found(
         spans,
