@@ -102,7 +102,7 @@ def test_every_byte_of_a_damaged_capture_is_in_one_place(name: str, seed: int) -
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_every_byte_behind_damage_of_the_file_is_in_one_place(name: str) -> None:
-    """Nothing is decoded behind an impossible packet header, and the bytes are counted still."""
+    """Nothing is decoded after an impossible packet header, and the bytes are still counted."""
     data = bytearray(lzma.decompress(golden(name).read_bytes()))
     records = list(_records(bytes(data)))
     at = records[len(records) // 2][0]

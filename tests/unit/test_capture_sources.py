@@ -130,7 +130,7 @@ def _rotated(folder: Path, count: int) -> list[Path]:
 
 
 def test_files_of_a_series_share_their_connections(tmp_path: Path) -> None:
-    """Taken one by one, rotated files orphan the responses behind each border."""
+    """Taken one by one, rotated files orphan the responses after each border."""
     paths = _rotated(tmp_path, 5)
     capture = Capture(*paths)
     frames = list(capture)

@@ -10,7 +10,7 @@ __all__ = ["NO_STAMP", "Packet", "Stamp"]
 Packet = tuple[int, int, bytes, int, int, int, int, int, int]
 
 # When bytes came, the position at which the record of their first packet begins, and the one
-# behind the record of their last packet.
+# after the record of their last packet.
 Stamp = tuple[int, int, int]
 
 NO_STAMP: Stamp = (0, 0, 0)

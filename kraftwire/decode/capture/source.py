@@ -32,7 +32,7 @@ class CaptureSource:
     """Reads a capture once, from the start to the end.
 
     Shape: `path` names it. `size` counts the bytes that were read, unpacked; `position` is that of
-    the first byte of what `read` returned last, and `end` is behind the last byte of all, both
+    the first byte of what `read` returned last, and `end` is after the last byte of all, both
     counted from `offset`, at which a file in a row of several begins. `problem` says why the bytes
     ended before they should have; empty if they did not. `is_damaged` tells that they were wrong
     there, rather than just at their end.

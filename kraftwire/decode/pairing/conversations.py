@@ -47,7 +47,7 @@ class Capture:
     and whole packets of it. Captures in the order of time, as those of a rotated series, share
     their connections. `name` stands for the path of a single one. Iterate once; `health` is
     complete when the iterator is exhausted. `on_ending` hears of connections that end, before the
-    frames behind that are handed out.
+    frames after that are handed out.
     Raises: StorageError if a file cannot be opened or is no capture; the first one is opened at
     once.
     """

@@ -29,7 +29,7 @@ _MASK = 0xFFFFFFFF
 _HALF = 0x80000000
 _UNKNOWN = -1
 
-# Sequence number, payload, how many bytes of it the capture cut off behind, stamp of the packet.
+# Sequence number, payload, how many bytes the capture cut off its end, stamp of the packet.
 _Held = tuple[int, bytes, int, Stamp]
 
 
