@@ -117,8 +117,19 @@ class Cluster:
         found = sorted(self.partition.glob("*.checkpoint"))
         return [path for path in found if snapshot_id(path).offset > 0]
 
+    def wait_led(self) -> None:
+        """Wait until every partition has a leader, which takes a moment after brokers started."""
+        (port,) = self.nodes[FIRST].listeners.values()
+
+        def codes() -> set[int]:
+            answer = ask(port, MetadataRequest(topics=None), 12).to_json(12)
+            return set(_values(answer, "errorCode"))
+
+        wait_until(lambda: codes() <= {0}, "leaders of all partitions", lambda: str(codes()))
+
     def state(self) -> dict[str, Any]:
-        """What a broker tells its clients."""
+        """What a broker tells its clients once every partition has a leader."""
+        self.wait_led()
         any_quota = DescribeClientQuotasRequest(components=[], strict=False)
         any_acl = DescribeAclsRequest(
             resource_type_filter=1,
