@@ -17,7 +17,8 @@ import click
 
 from kraftwire import messages
 from kraftwire.cli.pipeline_report import report
-from kraftwire.cli.tables import heading, paragraph, show, table
+from kraftwire.cli.pipeline_tables import tables
+from kraftwire.cli.tables import heading, show, table
 from kraftwire.decode.run.filters import parse_time
 from kraftwire.errors import UsageError
 
@@ -28,6 +29,7 @@ __all__ = ["pipeline"]
 
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 _FAILED = 1
+_TABLES_HELP = "Only these: names, patterns, all; repeatable, or with commas."
 
 # Below this many megabytes a second a rate says only how long Spark takes to start.
 _RATE_MIN = 0.5
@@ -43,11 +45,13 @@ def pipeline() -> None:
       kraftwire pipeline run captures/ logs/ --out tables
       kraftwire pipeline run captures/ --out tables --resume
       kraftwire pipeline report tables
+      kraftwire pipeline run captures/ --out votes --tables 'vote_*'
       kraftwire pipeline tables
     """
 
 
 pipeline.add_command(report)
+pipeline.add_command(tables)
 
 
 @pipeline.command(context_settings=_CONTEXT)
@@ -58,6 +62,7 @@ pipeline.add_command(report)
 @click.option("--since", metavar="TIME", help="Frames: ISO 8601 (UTC) or seconds since the epoch.")
 @click.option("--until", metavar="TIME", help="As --since; frames before this time.")
 @click.option("--api", multiple=True, metavar="NAME", help="Frames of these APIs; repeatable.")
+@click.option("--tables", "wanted", multiple=True, metavar="NAME", help=_TABLES_HELP)
 @click.option("--tag", multiple=True, metavar="KEY=VALUE", help="Kept in the manifest.")
 @click.option("--resume", is_flag=True, help="Go on, or add new files to the tables.")
 @click.option("--records", is_flag=True, help="The table records too, of log files.")
@@ -71,20 +76,25 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     decoded once; a run that was killed goes on with --resume. Captures in one folder whose names
     differ in numbers alone, and whose times follow each other, are read as one.
 
+    With --tables only those are written, and what they are made from. Names are those of
+    `kraftwire pipeline tables`, and of each request and response: fetch_request, vote_response.
+
     \b
     Exit code: 0 if every byte is accounted for, 1 if not or if the run failed, 2 for wrong usage.
     """
     _check_installed()
     from kraftwire.cli.pipeline_progress import Progress
     from kraftwire.spark.captures.selection import Selection
-    from kraftwire.spark.run import OnSpark, RunOptions
+    from kraftwire.spark.run import OnSpark, RunOptions, choose_tables
     from kraftwire.spark.run import run as run_pipeline
     from kraftwire.spark.session import local_session
 
     apis = frozenset(map(_api, options["api"])) or None
     selection = Selection(_time(options["since"]), _time(options["until"]), apis)
     tags = tuple(map(_tag, options["tag"]))
-    chosen = RunOptions(options["out"], selection, options["records"], tags)
+    names = [name for each in options["wanted"] for name in each.split(",")]
+    wanted = choose_tables(names) if names else None
+    chosen = RunOptions(options["out"], selection, options["records"], tags, wanted)
     properties = {"spark.ui.showConsoleProgress": "false"} | dict(map(_property, options["conf"]))
     spark = local_session(options["master"], properties)
     try:
@@ -101,26 +111,6 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     for wrong in outcome.unbalanced:
         _say(f"bytes are not accounted for: {wrong}")
     return _FAILED if outcome.unbalanced else 0
-
-
-@pipeline.command(context_settings=_CONTEXT)
-@click.argument("names", nargs=-1, metavar="[NAME...]")
-def tables(names: tuple[str, ...]) -> None:
-    """Say what the tables hold, column by column."""
-    if find_spec("pyarrow") is None:
-        raise click.ClickException("pyarrow is not installed: pip install 'kraftwire[spark]'")
-    from kraftwire.spark.tables import TABLES
-
-    unknown = set(names) - set(TABLES)
-    if unknown:
-        raise UsageError(f"there is no table {', '.join(sorted(unknown))}")
-    lines: list[str] = []
-    for name, each in TABLES.items():
-        if not names or name in names:
-            rows = [(column.name, column.type, column.about) for column in each.columns]
-            lines += [heading(name), *paragraph(each.about), *table(("COLUMN", "TYPE", ""), rows)]
-            lines.append("")
-    show(lines[:-1])
 
 
 def _check_installed() -> None:

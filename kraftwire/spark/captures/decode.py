@@ -11,7 +11,7 @@ from kraftwire.spark.captures.files import file_rows
 from kraftwire.spark.captures.index import index_capture
 from kraftwire.spark.captures.pieces import Series, bins
 from kraftwire.spark.captures.tables import CAPTURE_TABLES, Tables
-from kraftwire.spark.tables import TABLES
+from kraftwire.spark.tables import find_table
 
 __all__ = ["BIN_BYTES", "decode_tables"]
 
@@ -29,14 +29,16 @@ def decode_tables(
 ) -> dict[str, pa.Table]:
     """The tables of a capture, or of the files of a rotated one in the order of time, by name.
 
-    Shape: all of `tables` are there, perhaps without rows; rows are in order of connections. Not
-    more than about `bin_bytes` of packets are held at once, unless one connection has more.
+    Shape: all of `tables`, typed ones too, are there, perhaps without rows; rows are in order of
+    connections. Not more than about `bin_bytes` of packets are held at once, unless one connection
+    has more.
     Raises: StorageError if a file cannot be opened or is no capture.
     """
     paths = [source] if isinstance(source, str | os.PathLike) else source
     series = Series([index_capture(path) for path in paths])
     made = Tables(tables)
-    batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in made.rows}
+    names = [*made.rows, *(each.table.name for each in made.typed.values())]
+    batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in names}
     for numbers in bins(series.talks, bin_bytes):
         for name, batch in made.bin(series, numbers):
             batches[name].append(batch)
@@ -45,6 +47,6 @@ def decode_tables(
     for name, batch in made.take():
         batches[name].append(batch)
     return {
-        name: pa.Table.from_batches(each, schema=TABLES[name].arrow)
+        name: pa.Table.from_batches(each, schema=find_table(name).arrow)
         for name, each in batches.items()
     }

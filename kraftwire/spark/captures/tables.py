@@ -27,6 +27,7 @@ from kraftwire.spark.captures.rows import CHUNK_ROWS, Rows
 from kraftwire.spark.captures.selection import ALL, Selection
 from kraftwire.spark.captures.sums import FileSums
 from kraftwire.spark.captures.traffic import TRAFFIC_APIS, traffic_rows
+from kraftwire.spark.captures.typed import TypedRows, typed_rows
 from kraftwire.spark.tables import TABLES
 
 __all__ = ["CAPTURE_TABLES", "Tables"]
@@ -65,7 +66,8 @@ _SKIPPED = "bytes of Kafka that belong to no frame"
 class Tables:
     """Collects the rows of captures; `rows` has the tables that are wanted, by name.
 
-    Shape: `sums` are where the bytes of each file are, by its path.
+    Shape: `typed` has the typed ones, by API key and whether it is a request; `sums` are where the
+    bytes of each file are, by its path.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Tables:
     ) -> None:
         self.selection = selection
         self.rows = {name: Rows(TABLES[name]) for name in CAPTURE_TABLES if name in wanted}
+        self.typed = typed_rows(wanted)
         self.sums: dict[str, FileSums] = {}
 
     def bin(self, series: Series, numbers: Sequence[int]) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -91,10 +94,11 @@ class Tables:
 
     def take(self, *, at_least: int = 1) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows of all tables that have at least so many."""
-        for name, rows in self.rows.items():
+        every: list[Rows | TypedRows] = [*self.rows.values(), *self.typed.values()]
+        for rows in every:
             rows.pack(at_least=at_least)
             for batch in rows.take():
-                yield name, batch
+                yield rows.table.name, batch
 
     def add(self, name: str, cells: tuple[Any, ...]) -> None:
         """Add a row to a table, if it is wanted."""
@@ -110,6 +114,7 @@ class _Pass:
         self._tables = tables
         self._add: Callable[[str, tuple[Any, ...]], None] = tables.add
         self._rows = tables.rows
+        self._typed = tables.typed
         self._wants_records = not _OF_RECORDS.isdisjoint(tables.rows)
         self._wants_raft = not _OF_RAFT.isdisjoint(tables.rows)
         self._wants_exchanges = not _OF_EXCHANGES.isdisjoint(tables.rows)
@@ -185,6 +190,10 @@ class _Pass:
             about.software = name.strip() or about.software
         if "frames" in self._rows:
             self._add("frames", _frame_cells(read))
+        if self._typed and frame.api_key is not None:
+            typed = self._typed.get((frame.api_key, frame.is_request))
+            if typed is not None:
+                typed.add(read)
         if read.findings:
             for cells in bad_rows(read):
                 self._add("bad_input", cells)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftwire.spark.logs.decode import LogOptions, decode_pieces, decode_tables
+from kraftwire.spark.logs.decode import LOG_TABLES, LogOptions, decode_pieces, decode_tables
 from kraftwire.spark.logs.plan import plan
 
-__all__ = ["LogOptions", "decode_pieces", "decode_tables", "plan"]
+__all__ = ["LOG_TABLES", "LogOptions", "decode_pieces", "decode_tables", "plan"]

@@ -27,11 +27,14 @@ from kraftwire.spark.logs.place import Place, place_of
 from kraftwire.spark.logs.record_rows import BatchFacts, record_rows
 from kraftwire.spark.tables import TABLES
 
-__all__ = ["LogOptions", "Tables", "decode_pieces", "decode_tables"]
+__all__ = ["LOG_TABLES", "LogOptions", "Tables", "decode_pieces", "decode_tables"]
 
 Tables = dict[str, Any]
 
 _NAMES = ("batches", "records", "metadata_records", "bad_input", "files")
+
+# What may be asked of a file, besides what always comes.
+LOG_TABLES = frozenset(_NAMES) - {"bad_input", "files"}
 
 
 @dataclass(frozen=True, slots=True)

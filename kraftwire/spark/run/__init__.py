@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kraftwire.spark.run.options import RunOptions
+from kraftwire.spark.run.options import RunOptions, choose_tables
 from kraftwire.spark.run.pipeline import Outcome, run
 from kraftwire.spark.run.runner import InProcess, OnSpark, Runner
 
-__all__ = ["InProcess", "OnSpark", "Outcome", "RunOptions", "Runner", "run"]
+__all__ = ["InProcess", "OnSpark", "Outcome", "RunOptions", "Runner", "choose_tables", "run"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,16 @@ _ASIDE = "_tasks/stages"
 _REMOVED = "_tasks/removed"
 
 
-def derive(spark: SparkSession, folder: Path) -> None:
-    """Run all stages in their order; a table they make replaces the one of an earlier run."""
+def derive(spark: SparkSession, folder: Path, wanted: Container[str] | None = None) -> None:
+    """Run the stages that are wanted (all for None) in their order.
+
+    Shape: a table they make replaces the one of an earlier run.
+    """
     from kraftwire.spark.stages import STAGES
 
     for name, stage in STAGES.items():
+        if wanted is not None and name not in wanted:
+            continue
         tables = {each: read_table(spark, folder, each) for each in stage.inputs}
         made = stage.make(tables)
         aside = folder / _ASIDE / name

@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kraftwire.spark.captures import CAPTURE_TABLES
 from kraftwire.spark.captures.selection import Selection
+from kraftwire.spark.tables import TABLES, matching
+from kraftwire.spark.tables.apis import TYPED_TABLES
 
-__all__ = ["RunOptions"]
+__all__ = ["RunOptions", "choose_tables"]
+
+_RECORDS = "records"
+# Conservation is proved by these.
+_ALWAYS = ("bad_input", "files")
+_BASE = frozenset({*CAPTURE_TABLES, _RECORDS, *TYPED_TABLES})
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """Where tables go and what is in them; picklable.
 
-    Shape: `with_records` adds the table of records of log files; `tags` are words about the run,
-    kept in its manifest.
+    Shape: `tables` are names of tables, as of `choose_tables`; None stands for all that are not
+    typed, without `records`, which `with_records` adds. `tags` are words about the run, kept in
+    its manifest.
     """
 
     folder: Path
     selection: Selection = field(default_factory=Selection)
     with_records: bool = False
     tags: tuple[tuple[str, str], ...] = ()
+    tables: tuple[str, ...] | None = None
+
+    @property
+    def base(self) -> frozenset[str]:
+        """The tables that come from inputs: those that are asked for, and what stages read."""
+        more = {*_ALWAYS, _RECORDS} if self.with_records else set(_ALWAYS)
+        if self.tables is None:
+            return frozenset({*CAPTURE_TABLES, *more})
+        return frozenset(more | (_with_inputs(self.tables) & _BASE))
+
+    @property
+    def derived(self) -> frozenset[str] | None:
+        """The tables that stages make; None for those of all stages."""
+        return None if self.tables is None else frozenset(_with_inputs(self.tables) - _BASE)
 
     def fingerprint(self) -> dict[str, object]:
         """What must be the same for tables to be added to."""
@@ -31,4 +55,29 @@ class RunOptions:
             "until": chosen.until,
             "apis": None if chosen.apis is None else sorted(chosen.apis),
             "records": self.with_records,
+            "tables": None if self.tables is None else sorted(self.tables),
         }
+
+
+def choose_tables(patterns: Iterable[str]) -> tuple[str, ...]:
+    """The tables that names, patterns such as ``*_response`` or ``all`` stand for.
+
+    Raises: UsageError with what there is, if one stands for none.
+    """
+    from kraftwire.spark.stages import STAGES
+
+    return tuple(matching(patterns, [name for name in STAGES if name not in TABLES]))
+
+
+def _with_inputs(names: Iterable[str]) -> set[str]:
+    """Tables and all that they are made from."""
+    chosen = set(names)
+    if chosen <= _BASE:
+        return chosen
+    from kraftwire.spark.stages import STAGES
+
+    # A stage comes after those that make its inputs.
+    for name, stage in reversed(list(STAGES.items())):
+        if name in chosen:
+            chosen.update(stage.inputs)
+    return chosen

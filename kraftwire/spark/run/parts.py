@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kraftwire.spark.run.manifest import Manifest, Part
-from kraftwire.spark.tables import TABLES
+from kraftwire.spark.tables import find_table
 
 __all__ = ["TASKS", "PartWriter", "commit", "fill_up", "sweep"]
 
@@ -44,7 +44,7 @@ class PartWriter:
             target = self._folder / table
             target.mkdir(parents=True, exist_ok=True)
             path = target / f"{_PREFIX}{self._unit}.parquet"
-            writer = pq.ParquetWriter(path, TABLES[table].arrow, compression="zstd")
+            writer = pq.ParquetWriter(path, find_table(table).arrow, compression="zstd")
             self._writers[table], self._rows[table] = writer, 0
         if isinstance(batch, pa.RecordBatch):
             writer.write_batch(batch)
@@ -87,14 +87,13 @@ def fill_up(folder: Path, tables: Collection[str]) -> None:
         table = folder / name
         if not any(table.glob("*.parquet")):
             table.mkdir(parents=True, exist_ok=True)
-            pq.write_table(TABLES[name].arrow.empty_table(), table / _EMPTY)
+            pq.write_table(find_table(name).arrow.empty_table(), table / _EMPTY)
 
 
 def sweep(folder: Path, manifest: Manifest) -> None:
     """Remove what a killed run left: everything that tasks wrote, parts that do not count."""
     shutil.rmtree(folder / TASKS, ignore_errors=True)
     known = manifest.parts()
-    for table in TABLES:
-        for path in (folder / table).glob(f"{_PREFIX}*.parquet"):
-            if (table, path.name) not in known:
-                path.unlink()
+    for path in folder.glob(f"*/{_PREFIX}*.parquet"):
+        if (path.parent.name, path.name) not in known:
+            path.unlink()

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kraftwire.errors import UsageError
-from kraftwire.spark.captures import CAPTURE_TABLES
 from kraftwire.spark.captures.rows import Rows
 from kraftwire.spark.run.conservation import capture_rows, log_rows, unbalanced, unreadable_rows
 from kraftwire.spark.run.inputs import InputFile, find_inputs
@@ -81,7 +80,7 @@ class _Run:
         self._begin = begin
         self._manifest = Manifest()
         self._outcome = Outcome()
-        self._job = Job(str(self._folder), options.selection, options.with_records)
+        self._job = Job(str(self._folder), options.selection, options.base)
 
     def run(self, inputs: Sequence[str], *, resume: bool) -> Outcome:
         """All of them."""
@@ -98,11 +97,11 @@ class _Run:
         self._outcome.files, self._outcome.known = len(fresh), len(files) - len(fresh)
         self._outcome.size = sum(file.size for file in fresh)
         self._decode(fresh)
-        fill_up(self._folder, CAPTURE_TABLES)
+        fill_up(self._folder, self._options.base)
         shutil.rmtree(self._folder / TASKS, ignore_errors=True)
         if fresh or not resume:
             self._begin("stages", 0)
-            self._runner.derive(self._folder)
+            self._runner.derive(self._folder, self._options.derived)
         self._outcome.rows = self._count()
         self._outcome.seconds = time.monotonic() - began
         return self._outcome

@@ -37,11 +37,11 @@ _KINDS = (np.uint32, np.uint64, np.uint32)
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What all units of a run have in common."""
+    """What all units of a run have in common; `tables` are those that come from inputs."""
 
     folder: str
     selection: Selection
-    with_records: bool
+    tables: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def _decode_capture(job: Job, unit: Unit, writer: PartWriter, done: Done) -> Non
     connections = set(unit.connections)
     for which, (name, index) in enumerate(zip(unit.indexes, series.files, strict=True)):
         _load_runs(folder, name, index, series.local(which, connections))
-    tables = Tables(selection=job.selection)
+    tables = Tables(job.tables, job.selection)
     for numbers in _portions(series, unit.connections):
         for table, batch in tables.bin(series, numbers):
             writer.write(table, batch)
@@ -164,10 +164,9 @@ def _portions(series: Series, numbers: tuple[int, ...]) -> Iterator[list[int]]:
 
 
 def _decode_log(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:
-    from kraftwire.spark.logs import LogOptions, decode_pieces
+    from kraftwire.spark.logs import LOG_TABLES, LogOptions, decode_pieces
 
-    wanted = {"batches", "metadata_records"} | ({"records"} if job.with_records else set())
-    options = LogOptions(frozenset(wanted))
+    options = LogOptions(job.tables & LOG_TABLES)
     for tables in decode_pieces(unit.path, options, unit.start, unit.end or None):
         for table, rows in tables.items():
             made = rows if isinstance(rows, pa.Table) else pa.table(rows)

@@ -23,7 +23,8 @@ from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.run.inputs import InputFile, find_inputs
 from kraftwire.spark.run.sources import chains, families
 from kraftwire.spark.sources.capture_filters import CaptureBounds, capture_bounds
-from kraftwire.spark.tables import TABLES
+from kraftwire.spark.tables import find_table
+from kraftwire.spark.tables.apis import TYPED_TABLES, typed_table
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -72,7 +73,7 @@ class CaptureSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of the table that is asked for."""
-        return TABLES[_table(self.options)].spark
+        return find_table(_table(self.options)).spark
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the columns that are asked for."""
@@ -127,8 +128,7 @@ class _CaptureReader(DataSourceReader):
         except StorageError as error:
             yield from self._unreadable(task, error)
             return
-        by_api = self._bounds.apis if self._table in _BY_API else None
-        tables = Tables((self._table,), Selection(apis=by_api))
+        tables = Tables((self._table,), Selection(apis=self._apis()))
         numbers = task.connections or self._wanted(series)
         chosen = [series.talks[number - 1] for number in numbers]
         for portion in bins(chosen, BIN_BYTES) if chosen else ():
@@ -139,6 +139,12 @@ class _CaptureReader(DataSourceReader):
                 tables.add(name, cells)
         for _, batch in tables.take():
             yield batch
+
+    def _apis(self) -> frozenset[int] | None:
+        """The APIs whose frames are enough, None for all."""
+        if self._table in TYPED_TABLES:
+            return frozenset({typed_table(self._table).api_key})
+        return self._bounds.apis if self._table in _BY_API else None
 
     def _unreadable(self, task: _Task, error: StorageError) -> Iterator[Any]:
         """What is told of a file that looked like a capture."""
@@ -196,13 +202,13 @@ class _CaptureReader(DataSourceReader):
         bounds = self._bounds
         if bounds.connections is not None and not may_be_called(talk, bounds.connections):
             return False
-        is_timed = "time" in TABLES[self._table].arrow.names
+        is_timed = "time" in find_table(self._table).arrow.names
         return not is_timed or bounds.overlaps(talk.first_ns, talk.last_ns)
 
 
 def _table(options: Any) -> str:
     value = str(options.get("table", "exchanges"))
-    if value not in CAPTURE_TABLES:
-        wanted = ", ".join(CAPTURE_TABLES)
+    if value not in CAPTURE_TABLES and value not in TYPED_TABLES:
+        wanted = ", ".join((*CAPTURE_TABLES, "a request or response such as fetch_request"))
         raise UsageError(f"option table: expected one of {wanted}, found {value!r}")
     return value

@@ -1,7 +1,7 @@
-"""A typed table for each API; see README.md."""
+"""A typed table for each request and response; see README.md."""
 
 from __future__ import annotations
 
-from kraftwire.spark.tables.apis.table import API_TABLES, ApiExchange, ApiTable, api_tables
+from kraftwire.spark.tables.apis.table import EVIDENCE, TYPED_TABLES, TypedTable, typed_table
 
-__all__ = ["API_TABLES", "ApiExchange", "ApiTable", "api_tables"]
+__all__ = ["EVIDENCE", "TYPED_TABLES", "TypedTable", "typed_table"]

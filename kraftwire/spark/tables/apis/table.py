@@ -1,12 +1,12 @@
-"""The columns of a table by API, and exchanges as its rows."""
+"""Typed tables: one for each request and each response, with all fields of all versions."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,77 +14,75 @@ from kraftwire import messages
 from kraftwire.errors import UsageError
 from kraftwire.spark.tables.apis.arrays import message_array
 from kraftwire.spark.tables.apis.hidden import without_secrets
-from kraftwire.spark.tables.apis.types import message_type
+from kraftwire.spark.tables.apis.types import column_name, field_type, message_type
+from kraftwire.spark.tables.columns import ARROW, Column
+from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 from kraftwire.wire.message import Message
+from kraftwire.wire.versions import Versions
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["API_TABLES", "ApiExchange", "ApiTable", "api_tables"]
+__all__ = ["EVIDENCE", "TYPED_TABLES", "TypedTable", "typed_table"]
 
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
-# Name of the table -> name of the API.
-API_TABLES: Mapping[str, str] = {
-    "api_" + _WORDS.sub("_", name).lower(): name for name in messages.API_NAMES.values()
+# Name of the table -> name of the message.
+TYPED_TABLES: Mapping[str, str] = {
+    _WORDS.sub("_", name + side).lower(): name + side
+    for name in messages.API_NAMES.values()
+    for side in ("Request", "Response")
 }
 
-_BEFORE = (
-    ("file", pa.string()),
-    ("position", pa.int64()),
-    ("response_position", pa.int64()),
-    ("connection", pa.string()),
-    ("time", pa.timestamp("us", tz="UTC")),
-    ("time_ns", pa.int64()),
-    ("api_version", pa.int16()),
-    ("correlation_id", pa.int32()),
-    ("client_id", pa.string()),
-    ("latency_ns", pa.int64()),
+# What every row begins with.
+EVIDENCE = (
+    Column("file", "string", "path of the input file"),
+    Column("position", "bigint", "byte position in the file, unpacked"),
+    Column("time", "timestamp", "time of the last packet"),
+    Column("time_ns", "bigint", "the same, nanoseconds since the epoch"),
+    Column("connection", "string", "client:port-server:port"),
+    Column("api_version", "smallint", "version of the request"),
+    Column("correlation_id", "int", "correlation id"),
+    Column("client_id", "string", "client id of the request"),
 )
 
-
-@dataclass(frozen=True, slots=True)
-class ApiExchange:
-    """A request and its response, decoded as far as they are.
-
-    Shape: the names and units of the columns of `exchanges`. A message comes with the version of
-    its schema; None stands for one that was not captured or could not be decoded.
-    """
-
-    file: str
-    position: int
-    time_ns: int
-    api_version: int
-    connection: str | None = None
-    response_position: int | None = None
-    correlation_id: int | None = None
-    client_id: str | None = None
-    latency_ns: int | None = None
-    request: tuple[Message, int] | None = None
-    response: tuple[Message, int] | None = None
+# Only messages have numbers of one byte.
+_PLAIN = {pa.int8(): "tinyint", **{kind: name for name, kind in ARROW.items()}}
 
 
 @dataclass(frozen=True)
-class ApiTable:
-    """The table of one API; `api` is its name without Request or Response."""
+class TypedTable:
+    """The table of one message, such as `fetch_response`; `message` is its name in the schemas."""
 
     name: str
-    api: str
+    message: str
 
     @property
     def about(self) -> str:
         """What a row is."""
-        return f"A {self.api} request with its response, all fields of all versions."
+        return f"A {self.message}: evidence, then the fields of all its versions."
+
+    @property
+    def api_key(self) -> int:
+        """The API's number."""
+        return self._facts.api_key
+
+    @property
+    def is_request(self) -> bool:
+        """Whether the message is a request."""
+        return self._facts.kind == "request"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Its columns in order, each struct before its fields, which have paths with dots."""
+        facts = self._facts
+        return (*EVIDENCE, *_described(facts.root, "", facts.versions))
 
     @cached_property
     def arrow(self) -> pa.Schema:
         """The schema of its Arrow batches; every column may be null, as Spark demands."""
-        fields = [pa.field(name, kind) for name, kind in _BEFORE]
-        # Parquet and Spark have no structs without fields.
-        for name in ("request", "response"):
-            kind = message_type(self._message(name))
-            fields += [pa.field(name, kind)] if kind.num_fields else []
-        return pa.schema(fields)
+        fields = [pa.field(one.name, ARROW[one.type]) for one in EVIDENCE]
+        return pa.schema([*fields, *message_type(self.message)])
 
     @property
     def spark(self) -> StructType:
@@ -93,34 +91,62 @@ class ApiTable:
 
         return from_arrow_schema(self.arrow)
 
-    def rows(self, exchanges: Sequence[ApiExchange], *, show_secrets: bool = False) -> pa.Table:
-        """Exchanges of this API as a table."""
-        arrays = []
-        for field in self.arrow:
-            if field.name in ("request", "response"):
-                held = [getattr(each, field.name) for each in exchanges]
-                if not show_secrets:
-                    held = [one and (without_secrets(*one), one[1]) for one in held]
-                arrays.append(message_array(self._message(field.name), held))
-            elif field.name == "time":
-                micros = [each.time_ns // 1000 for each in exchanges]
-                arrays.append(pa.array(micros, pa.int64()).cast(field.type))
-            else:
-                values = [getattr(each, field.name) for each in exchanges]
-                arrays.append(pa.array(values, field.type))
-        return pa.table(arrays, self.arrow)
+    def rows(
+        self,
+        evidence: Sequence[tuple[Any, ...]],
+        held: Sequence[tuple[Message, int]],
+        *,
+        show_secrets: bool = False,
+    ) -> pa.RecordBatch:
+        """Messages as rows.
 
-    def _message(self, side: str) -> str:
-        return self.api + side.capitalize()
+        Shape: for each message the cells of `EVIDENCE` in order, but `time` in microseconds, and
+        the message with the version of its schema.
+        """
+        if not show_secrets:
+            held = [(without_secrets(*each), each[1]) for each in held]
+        schema = self.arrow
+        kinds = schema.types
+        cells = list(zip(*evidence, strict=True)) or [()] * len(EVIDENCE)
+        before = [pa.array(each, kind) for each, kind in zip(cells, kinds, strict=False)]
+        return pa.RecordBatch.from_arrays(
+            [*before, *message_array(self.message, held).flatten()], schema=schema
+        )
+
+    @property
+    def _facts(self) -> MessageFacts:
+        return messages.find(self.message).facts()
 
 
 @cache
-def api_tables(name: str) -> ApiTable:
-    """The table of an API, by its own name (``api_fetch``) or the API's (``Fetch``).
+def typed_table(name: str) -> TypedTable:
+    """The table of a request or response by its name. Raises: UsageError if there is none."""
+    if name not in TYPED_TABLES:
+        raise UsageError(f"no request or response has a table {name!r}")
+    return TypedTable(name, TYPED_TABLES[name])
 
-    Raises: UsageError if there is none.
-    """
-    for table, api in API_TABLES.items():
-        if name in (table, api):
-            return ApiTable(table, api)
-    raise UsageError(f"no API has a table {name!r}; there are {', '.join(API_TABLES)}")
+
+def _described(facts: StructFacts, before: str, versions: Versions) -> Iterator[Column]:
+    for each in facts.fields:
+        path = before + column_name(each)
+        yield Column(path, _type_name(each), _about(each, versions))
+        if each.struct:
+            yield from _described(each.struct, path + ".", versions)
+
+
+def _type_name(facts: FieldFacts) -> str:
+    if facts.struct:
+        return "array<struct>" if facts.is_array else "struct"
+    kind = field_type(facts)
+    return f"array<{_PLAIN[kind.value_type]}>" if facts.is_array else _PLAIN[kind]
+
+
+def _about(facts: FieldFacts, versions: Versions) -> str:
+    """What a field is, and which of the message's versions have it, if not all."""
+    text = facts.about.strip().rstrip(".")
+    if facts.type == "records":
+        text = "Size in bytes; the batches are in the table batches"
+    low, high = max(facts.versions.low, versions.low), min(facts.versions.high, versions.high)
+    if (low, high) == (versions.low, versions.high):
+        return text
+    return f"{text} (versions {low} to {high})" if low < high else f"{text} (version {low})"

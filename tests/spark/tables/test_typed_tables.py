@@ -1,4 +1,4 @@
-"""Tables by API: every message that can be drawn fits, and reads as Kafka's converters print it."""
+"""Typed tables: every message that can be drawn fits, and reads as Kafka's converters print it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from kraftwire.messages.incremental_alter_configs_request import (
 )
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.vote_request import VoteRequest
-from kraftwire.spark.tables.apis import API_TABLES, ApiExchange, api_tables
+from kraftwire.spark.tables import TABLES, find_table, matching
+from kraftwire.spark.tables.apis import TYPED_TABLES, typed_table
 from kraftwire.spark.tables.apis.arrays import message_array
 from kraftwire.spark.tables.apis.types import column_name
 from kraftwire.wire.facts import FieldFacts, StructFacts
@@ -78,15 +79,52 @@ def one_of(field: FieldFacts, value: Any, version: int, *, is_default: bool) -> 
     return value
 
 
-def test_there_is_a_table_for_each_api() -> None:
-    """By its own name and by the API's."""
+def test_there_is_a_table_for_each_message() -> None:
+    """By the name that people expect."""
     assert len(NAMES) == 186
-    assert len(API_TABLES) == 93
-    assert api_tables("api_begin_quorum_epoch") is not None
-    assert api_tables("Fetch") == api_tables("api_fetch")
-    assert api_tables("api_sasl_handshake").api == "SaslHandshake"
-    with pytest.raises(UsageError, match="no API has a table 'api_nothing'"):
-        api_tables("api_nothing")
+    assert sorted(TYPED_TABLES.values()) == NAMES
+    assert typed_table("begin_quorum_epoch_request").message == "BeginQuorumEpochRequest"
+    assert typed_table("fetch_response").api_key == 1
+    assert not typed_table("fetch_response").is_request
+    with pytest.raises(UsageError, match="has a table 'fetch'"):
+        typed_table("fetch")
+
+
+def test_no_field_has_the_name_of_a_column_before_it() -> None:
+    """Evidence stands next to the fields of a message, so a name must not come twice."""
+    for name in TYPED_TABLES:
+        names = typed_table(name).arrow.names
+        assert len(set(names)) == len(names)
+
+
+def test_columns_name_every_field_with_its_versions() -> None:
+    """Nested ones by their path, as a query spells it."""
+    columns = {each.name: each for each in typed_table("vote_request").columns}
+    assert columns["topics"].type == "array<struct>"
+    assert columns["topics.partitions.last_offset"].type == "bigint"
+    assert columns["topics.partitions.pre_vote"].about.endswith("(version 2)")
+    assert columns["voter_id"].about.endswith("(versions 1 to 2)")
+    assert "version" not in columns["cluster_id"].about
+    for name in TYPED_TABLES:
+        table = typed_table(name)
+        described = [each.name for each in table.columns if "." not in each.name]
+        assert described == table.arrow.names
+        assert all(each.type for each in table.columns)
+
+
+def test_names_and_patterns_choose_tables() -> None:
+    """In the order of the tables, each once; a wrong one says what there is."""
+    assert matching(["vote_*", "exchanges"]) == ["exchanges", "vote_request", "vote_response"]
+    assert matching(["*_lag", "replica_lag"]) == ["replica_lag", "group_lag"]
+    assert matching(["all"], ["mine"]) == [*TABLES, "mine", *TYPED_TABLES]
+    assert len(matching(["*_response"])) == 93
+    with pytest.raises(UsageError, match="did you mean fetch_response"):
+        matching(["fetch_reponse"])
+    for wrong in ("nothing", "x*", ""):
+        with pytest.raises(UsageError, match=r"there are frames, exchanges, .* fetch_request"):
+            matching([wrong])
+    assert find_table("exchanges") is TABLES["exchanges"]
+    assert find_table("vote_request") is typed_table("vote_request")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -123,22 +161,24 @@ def test_whatever_is_drawn_is_taken(name: str, seed: int, data: st.DataObject) -
     assert len(array) == len(held)
 
 
-def test_rows_have_evidence_and_both_sides() -> None:
-    """A response that was not captured is null."""
-    table = api_tables("Vote")
-    request = VoteRequest(cluster_id="c")
-    rows = table.rows(
-        [ApiExchange("f", 7, 1_500, 2, correlation_id=3, request=(request, 2)),
-         ApiExchange("f", 9, 2_500, 2)]
-    )  # fmt: skip
+EVIDENCE = ("f", 7, 1, 1_500, "a:1-b:2", 2, 3, "me")
+
+
+def test_rows_have_evidence_and_fields() -> None:
+    """Evidence first, in the order of its columns."""
+    table = typed_table("vote_request")
+    rows = table.rows([EVIDENCE], [(VoteRequest(cluster_id="c"), 2)])
     assert rows.schema == table.arrow
-    first, second = rows.to_pylist()
-    assert (first["file"], first["position"], first["time_ns"]) == ("f", 7, 1_500)
-    assert first["time"].microsecond == 1
-    assert first["request"]["cluster_id"] == "c"
-    assert first["response"] is None
-    assert second["request"] is None
-    assert len(table.rows([])) == 0
+    (row,) = rows.to_pylist()
+    assert list(row)[:8] == [
+        "file", "position", "time", "time_ns", "connection", "api_version", "correlation_id",
+        "client_id",
+    ]  # fmt: skip
+    assert (row["file"], row["position"], row["time_ns"]) == ("f", 7, 1_500)
+    assert row["time"].microsecond == 1
+    assert (row["connection"], row["client_id"]) == ("a:1-b:2", "me")
+    assert row["cluster_id"] == "c"
+    assert table.rows([], []).schema == table.arrow
 
 
 def test_secrets_are_hidden() -> None:
@@ -149,13 +189,12 @@ def test_secrets_are_hidden() -> None:
     envelope = EnvelopeRequest(request_data=b"hush", client_host_address=b"\x7f")
     shown = []
     for message in (alter, sasl, envelope):
-        table = api_tables(message.NAME.removesuffix("Request"))
-        version = message.VERSIONS.high
-        exchange = ApiExchange("f", 0, 0, version, request=(message, version))
-        shown.append(table.rows([exchange]).to_pylist()[0]["request"])
-        assert b"hush" in message.encode(version)
-        open_rows = table.rows([exchange], show_secrets=True).to_pylist()
-        assert "hush" in str(open_rows)
+        name = next(name for name, each in TYPED_TABLES.items() if each == message.NAME)
+        table = typed_table(name)
+        held = [(message, message.VERSIONS.high)]
+        shown.append(table.rows([EVIDENCE], held).to_pylist()[0])
+        assert b"hush" in message.encode(message.VERSIONS.high)
+        assert "hush" in str(table.rows([EVIDENCE], held, show_secrets=True).to_pylist())
     values = [one["value"] for one in shown[0]["resources"][0]["configs"]]
     assert values == ["[redacted]", "hush"]
     assert shown[1]["auth_bytes"] == shown[2]["request_data"] == b"[redacted]"
@@ -166,6 +205,6 @@ def test_spark_takes_every_schema() -> None:
     pytest.importorskip("pyspark", reason="the extra spark is not installed")
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    for name in API_TABLES:
-        table = api_tables(name)
+    for name in TYPED_TABLES:
+        table = typed_table(name)
         assert to_arrow_schema(table.spark, timezone="UTC") == table.arrow

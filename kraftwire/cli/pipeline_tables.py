@@ -1,0 +1,52 @@
+"""`kraftwire pipeline tables`: what the tables hold, in words."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftwire.cli.tables import heading, paragraph, show, table
+
+if TYPE_CHECKING:
+    from kraftwire.spark.tables import AnyTable
+
+__all__ = ["tables"]
+
+_TYPED = (
+    "And {count} typed ones, a request or a response of one API each, with all of its fields: "
+    "fetch_request, fetch_response, ... They are made if `kraftwire pipeline run --tables` names "
+    "them."
+)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("names", nargs=-1, metavar="[NAME...]")
+def tables(names: tuple[str, ...]) -> None:
+    """Say what the tables hold, column by column.
+
+    NAME is a table, a pattern such as '*_lag', or all. Without a name: all but the typed tables,
+    of which there is one for each request and response.
+
+    \b
+      kraftwire pipeline tables
+      kraftwire pipeline tables exchanges fetch_response
+      kraftwire pipeline tables 'vote_*'
+    """
+    if find_spec("pyarrow") is None:
+        raise click.ClickException("pyarrow is not installed: pip install 'kraftwire[spark]'")
+    from kraftwire.spark.tables import TABLES, find_table, matching
+    from kraftwire.spark.tables.apis import TYPED_TABLES
+
+    lines: list[str] = []
+    for name in matching(names) if names else TABLES:
+        lines += [*_described(find_table(name)), ""]
+    if not names:
+        lines += [*paragraph(_TYPED.format(count=len(TYPED_TABLES))), ""]
+    show(lines[:-1])
+
+
+def _described(one: AnyTable) -> list[str]:
+    rows = [(column.name, column.type, column.about) for column in one.columns]
+    return [heading(one.name), *paragraph(one.about), *table(("COLUMN", "TYPE", ""), rows)]

@@ -1,0 +1,50 @@
+"""Tables by their names, typed ones too, and by patterns such as ``*_response``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from kraftwire.errors import UsageError
+from kraftwire.spark.tables.apis import TYPED_TABLES, TypedTable, typed_table
+from kraftwire.spark.tables.columns import Table
+from kraftwire.spark.tables.known import TABLES
+
+__all__ = ["ALL", "AnyTable", "find_table", "matching"]
+
+AnyTable = Table | TypedTable
+
+# The word for every table that there is.
+ALL = "all"
+
+_SIGNS = frozenset("*?[")
+
+
+def find_table(name: str) -> AnyTable:
+    """A table by its name. Raises: UsageError if there is none."""
+    return TABLES[name] if name in TABLES else typed_table(name)
+
+
+def matching(patterns: Iterable[str], more: Collection[str] = ()) -> list[str]:
+    """The names of the tables that some names, patterns or `ALL` stand for, each once.
+
+    Shape: in the order of the tables; `more` are names besides ours. Raises: UsageError with
+    what there is, if one stands for none.
+    """
+    known = [*TABLES, *more, *TYPED_TABLES]
+    chosen: set[str] = set()
+    for pattern in patterns:
+        found = known if pattern == ALL else [n for n in known if fnmatchcase(n, pattern)]
+        if not found:
+            raise UsageError(f"there is no table {pattern!r}; {_hint(pattern, known)}")
+        chosen.update(found)
+    return [name for name in known if name in chosen]
+
+
+def _hint(word: str, known: Collection[str]) -> str:
+    near = [] if _SIGNS & set(word) else get_close_matches(word, known, n=3, cutoff=0.7)
+    if near:
+        return f"did you mean {', '.join(near)}?"
+    ours = [name for name in known if name not in TYPED_TABLES]
+    return f"there are {', '.join(ours)}, and two for each API, such as fetch_request"
