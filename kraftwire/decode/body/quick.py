@@ -25,7 +25,7 @@ from kraftwire.protocol.versions import (
 from kraftwire.records.header import LENGTH_MIN, LOG_OVERHEAD, MAGIC, fields
 from kraftwire.wire.message import Message
 
-__all__ = ["quick_body", "quick_errors"]
+__all__ = ["quick_body", "quick_errors", "quick_payload"]
 
 # Length, magic and CRC of a batch, whose CRC covers what follows.
 _BATCH = fields("batch_length", "magic", "crc")
@@ -44,17 +44,31 @@ _response_ways: _Ways = {}
 
 def quick_body(frame: Frame) -> Message | None:
     """The body of a frame; None if the frame is not ordinary."""
-    is_request = frame.direction == "request"
-    ways = _request_ways if is_request else _response_ways
-    key = frame.api_key, frame.api_version
-    if key in ways:
-        way = ways[key]
-    else:
-        way = ways[key] = _find_way(is_request, *key)
-    if way is None or frame.findings or frame.missing:
+    if frame.findings or frame.missing:
         return None
+    is_request = frame.direction == "request"
+    body, end = _decode(frame.data, (frame.api_key, frame.api_version), is_request)
+    return body if end == frame.size else None
+
+
+def quick_payload(data: bytes, api: tuple[int, int], *, is_request: bool) -> Message | None:
+    """The body of a whole frame without its length, by API key and version of the request."""
+    body, end = _decode(data, api, is_request)
+    return body if end == len(data) else None
+
+
+def _decode(
+    data: bytes, api: tuple[int | None, int | None], is_request: bool
+) -> tuple[Message | None, int]:
+    """The body and where it ends; None if this is not the way."""
+    ways = _request_ways if is_request else _response_ways
+    if api in ways:
+        way = ways[api]
+    else:
+        way = ways[api] = _find_way(is_request, *api)
+    if way is None:
+        return None, 0
     cls, has_tags = way
-    data = frame.data
     position = 4
     try:
         if is_request:
@@ -64,15 +78,16 @@ def quick_body(frame: Frame) -> Message | None:
                 position += size
         if has_tags:
             if data[position]:
-                return None
+                return None, 0
             position += 1
-        body, end = cls.decode(data, frame.api_version or 0, position)
+        if position > len(data):
+            return None, 0
+        body, end = cls.decode(data, api[1] or 0, position)
     except (WireError, IndexError):
-        return None
-    if end != frame.size:
-        return None
+        return None, 0
     records = _RECORDS.get(body.NAME)
-    return body if records is None or all(map(_is_sound, records(body))) else None
+    is_sound = records is None or all(map(_is_sound, records(body)))
+    return (body, end) if is_sound else (None, 0)
 
 
 def _is_sound(data: memoryview | bytes | None) -> bool:

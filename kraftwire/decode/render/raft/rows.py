@@ -14,6 +14,8 @@ from heapq import heappop, heappush
 from typing import Any
 
 from kraftwire.decode.body.bodies import decode_payload
+from kraftwire.decode.body.quick import quick_payload
+from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.decode.render.raft.metadata_log import Extent
 from kraftwire.decode.render.raft.model import Event, LeaderOfEpoch, Story
 from kraftwire.decode.render.raft.sighting import QUORUM_APIS, NodeId, Sighting
@@ -105,7 +107,7 @@ class QuorumRows:
         position = row.position or 0
         self._answer_before(row.time_ns, position)
         time = row.time_ns / _SECOND_NS
-        body = _body(row.request, row) if row.api_key in QUORUM_APIS else None
+        body = _body(row, row.request, is_request=True)
         self._timeline.see(
             Sighting(time, row.connection, row.api_key, True, body, row.correlation_id)
         )
@@ -122,6 +124,15 @@ class QuorumRows:
     def see_batch(self, batch: BatchRow) -> None:
         """Take note of a batch of a log file; its records tell the time."""
         self._timeline.see_control_records(batch.extent, batch.records, None)
+
+    def see_ending(self, ending: Ending, file: str, position: int) -> None:
+        """Take note of a connection that ends, and of the place where it is told.
+
+        Order: among the exchanges, by time.
+        """
+        self._answer_before(ending.time_ns + 1, 0)
+        self._timeline.see_ending(ending)
+        self._places.note(ending.time_ns, file, position)
 
     def story(self) -> Story:
         """All of it, in order of time."""
@@ -151,7 +162,7 @@ class QuorumRows:
         row, time = answer.row, answer.time_ns / _SECOND_NS
         if row.response is None:
             return
-        body = _body(row.response, row, is_request=False) if row.api_key in QUORUM_APIS else None
+        body = _body(row, row.response, is_request=False)
         if isinstance(body, FetchSnapshotResponse) and row.response_size is not None:
             _restore_slice(body, row.response_size - len(row.response))
         asked = None if answer.request is None else row.time_ns / _SECOND_NS
@@ -213,6 +224,10 @@ def _restore_slice(body: FetchSnapshotResponse, missing: int) -> None:
         partition.unaligned_records = memoryview(bytes(size))
 
 
-def _body(data: bytes, row: ExchangeRow, *, is_request: bool = True) -> Message | None:
+def _body(row: ExchangeRow, data: bytes, *, is_request: bool) -> Message | None:
+    """The body of a request or response, None if the story has no use for it."""
+    if row.api_key not in QUORUM_APIS:
+        return None
     api = row.api_key, row.api_version
-    return decode_payload(data, is_request=is_request, api=api).body
+    body = quick_payload(data, api, is_request=is_request)
+    return body or decode_payload(data, is_request=is_request, api=api).body
