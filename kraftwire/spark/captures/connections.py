@@ -10,7 +10,13 @@ from kraftwire.decode.pairing.recognise import end_name
 from kraftwire.spark.captures.index import Talk
 from kraftwire.spark.captures.place import ends, micros
 
-__all__ = ["Connection", "connection_cells", "may_be_called"]
+__all__ = ["CLUSTER_APIS", "Connection", "connection_cells", "may_be_called"]
+
+
+# APIs whose request or response names the cluster: Fetch between controllers, Metadata, Vote,
+# BeginQuorumEpoch, EndQuorumEpoch, FetchSnapshot, DescribeCluster, BrokerRegistration,
+# AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter.
+CLUSTER_APIS = frozenset({1, 3, 52, 53, 54, 59, 60, 62, 80, 81, 82})
 
 
 class Connection:
@@ -29,6 +35,9 @@ class Connection:
         self.software: str | None = None
         self.tls_name: str | None = None
         self.closed_by: str | None = None
+        self.closed_ns: int | None = None
+        self.is_reset: bool | None = None
+        self.cluster: str | None = None
         self.kafka = self.tls = self.other = self.duplicates = self.undecoded = 0
         self.gap_bytes = 0
 
@@ -78,4 +87,5 @@ def connection_cells(about: Connection, path: str, position: int) -> tuple[Any, 
         path, position, about.name, client, server, micros(talk.first_ns), micros(talk.last_ns),
         about.protocol, sent, answered, about.frames, talk.packets, about.duplicates,
         about.gap_bytes, talk.round_trip_ns, about.tls_name, about.software, about.closed_by,
+        about.closed_ns, about.is_reset, about.cluster,
     )  # fmt: skip

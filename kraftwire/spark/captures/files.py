@@ -31,6 +31,6 @@ def file_rows(
             "files",
             (
                 file.path, file.size, "capture", counts.kafka, counts.tls, counts.other,
-                counts.duplicates, headers, bad,
+                counts.duplicates, headers, bad, None,
             ),
         )  # fmt: skip

@@ -17,9 +17,9 @@ __all__ = ["GROUP_APIS", "RaftTalk", "helper_cells"]
 
 _FETCH, _API_VERSIONS, _FETCH_SNAPSHOT = 1, 18, 59
 
-# Vote, BeginQuorumEpoch, EndQuorumEpoch, DescribeQuorum, AddRaftVoter, RemoveRaftVoter,
-# UpdateRaftVoter.
-_RAFT_APIS = frozenset({52, 53, 54, 55, 80, 81, 82})
+# Vote, BeginQuorumEpoch, EndQuorumEpoch, DescribeQuorum, UpdateFeatures, BrokerRegistration,
+# BrokerHeartbeat, ControllerRegistration, AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter.
+_RAFT_APIS = frozenset({52, 53, 54, 55, 57, 62, 63, 70, 80, 81, 82})
 
 # JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, FindCoordinator,
 # ConsumerGroupHeartbeat, ShareGroupHeartbeat, StreamsGroupHeartbeat.

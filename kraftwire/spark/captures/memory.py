@@ -1,4 +1,4 @@
-"""What connections learn from each other: names of topics by their ids, protocol types of groups.
+"""What connections learn from each other: names of topics, protocol types of groups, clusters.
 
 Owns finding it among packets before anything is decoded, so that every connection can be decoded
 alone, in any order, and knows the same. Requests that tell something mostly begin a packet of their
@@ -19,8 +19,9 @@ from kraftwire.decode.body.topics import TopicNames
 __all__ = ["Gatherer", "Memory", "Way"]
 
 _JOIN_GROUP = 11
-# Metadata, CreateTopics, DeleteTopics and DescribeTopicPartitions tell the names of topics.
-_TOPIC_APIS = (3, 19, 20, 75)
+# Metadata, CreateTopics, DeleteTopics and DescribeTopicPartitions tell the names of topics,
+# Metadata and DescribeCluster the brokers of a cluster.
+_ANSWER_APIS = (3, 19, 20, 60, 75)
 _HEAD_SIZE = 14
 _AWAITED_MAX = 64
 _RESPONSE_BYTES_MAX = 16 * 1024 * 1024
@@ -29,15 +30,20 @@ _MASK = 0xFFFFFFFF
 
 @dataclass(slots=True)
 class Memory:
-    """Names of topics by id, protocol types by group; picklable, and larger by merging."""
+    """What was learnt; picklable, and larger by merging.
+
+    Shape: names of topics by id, protocol types by group, ids of clusters by "host:port".
+    """
 
     topics: dict[bytes, str] = field(default_factory=dict)
     protocols: dict[str, str] = field(default_factory=dict)
+    clusters: dict[str, str] = field(default_factory=dict)
 
     def merge(self, other: Memory) -> None:
         """Learn what another memory knows; what is known already stays."""
         self.topics = other.topics | self.topics
         self.protocols = other.protocols | self.protocols
+        self.clusters = other.clusters | self.clusters
 
     def start(self) -> decoding.Memory:
         """What the decoding of one connection starts from, and learns more in."""
@@ -84,7 +90,7 @@ class Gatherer:
 
     def __init__(self) -> None:
         self.memory = Memory()
-        apis = (*_TOPIC_APIS, _JOIN_GROUP)
+        apis = (*_ANSWER_APIS, _JOIN_GROUP)
         # API key and version as they stand in a request.
         self.telling = frozenset(
             key.to_bytes(2, "big") + version.to_bytes(2, "big")
@@ -132,8 +138,13 @@ class Gatherer:
 
     def _learn(self, payload: bytes, api: tuple[int, int]) -> None:
         found = decode_payload(payload, is_request=False, api=api)
-        if found.body is not None:
-            for topic in topics(found.body, found.body_version):
+        body: Any = found.body
+        if body is not None:
+            cluster: str | None = getattr(body, "cluster_id", None)
+            for broker in body.brokers if cluster else ():
+                host = f"[{broker.host}]" if ":" in broker.host else broker.host
+                self.memory.clusters[f"{host}:{broker.port}"] = cluster or ""
+            for topic in topics(body, found.body_version):
                 if topic.name and topic.id:
                     self.memory.topics[topic.id] = topic.name
 

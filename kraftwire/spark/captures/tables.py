@@ -16,12 +16,12 @@ from kraftwire.records.reader import Batch
 from kraftwire.spark.captures.batches import FieldRecords
 from kraftwire.spark.captures.bodies import Bodies, Read
 from kraftwire.spark.captures.collection import rare_collection
-from kraftwire.spark.captures.connections import Connection, connection_cells
+from kraftwire.spark.captures.connections import CLUSTER_APIS, Connection, connection_cells
 from kraftwire.spark.captures.exchange import Exchange, Exchanges, exchange_cells
 from kraftwire.spark.captures.findings import bad_rows, finding_cells
 from kraftwire.spark.captures.helpers import GROUP_APIS, RaftTalk, helper_cells
 from kraftwire.spark.captures.pieces import Piece, Places, Series
-from kraftwire.spark.captures.place import micros, uuid_text
+from kraftwire.spark.captures.place import ends, micros, uuid_text
 from kraftwire.spark.captures.quorum import Observer
 from kraftwire.spark.captures.rows import CHUNK_ROWS, Rows
 from kraftwire.spark.captures.selection import ALL, Selection
@@ -158,6 +158,8 @@ class _Pass:
         """Tell of the connection as a whole."""
         about = self._about
         about.finish(capture.health)
+        if about.cluster is None:
+            about.cluster = self._series.memory.clusters.get(ends(about.name)[1])
         file, position = self._series.place(about.talk.position)
         self._add("connections", connection_cells(about, file.path, position))
         if about.undecoded:
@@ -179,6 +181,8 @@ class _Pass:
     def _end(self, ending: Ending) -> None:
         if self._about.closed_by is None:
             self._about.closed_by = "client" if ending.is_by_client else "server"
+            self._about.closed_ns = ending.time_ns
+            self._about.is_reset = ending.is_reset
 
     def _frame(self, read: Read) -> None:
         frame = read.frame
@@ -188,6 +192,8 @@ class _Pass:
         if frame.api_key == _API_VERSIONS and frame.is_request and read.body is not None:
             name = f"{read.body.client_software_name} {read.body.client_software_version}"
             about.software = name.strip() or about.software
+        if about.cluster is None and frame.api_key in CLUSTER_APIS:
+            about.cluster = getattr(read.body, "cluster_id", None) or None
         if "frames" in self._rows:
             self._add("frames", _frame_cells(read))
         if self._typed and frame.api_key is not None:

@@ -79,11 +79,15 @@ def bad_rows(rows: list[dict[str, Any]]) -> Any:
 
 
 def file_row(
-    file: str, kind: str, size: int, accounts: Accounts | None = None
+    file: str,
+    kind: str,
+    size: int,
+    accounts: Accounts | None = None,
+    cluster: str | None = None,
 ) -> Any:
     """The row of `files`; without accounts the file is of a kind that has no batches."""
     row: dict[str, Any] = dict.fromkeys(TABLES["files"].arrow.names, 0)
-    row |= {"file": file, "kind": kind, "size": size}
+    row |= {"file": file, "kind": kind, "size": size, "cluster": cluster}
     if accounts is None:
         row["other_bytes"] = size
     else:

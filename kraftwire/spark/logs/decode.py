@@ -23,7 +23,7 @@ from kraftwire.spark.logs.batch_rows import batch_row, batch_rows
 from kraftwire.spark.logs.choice import Choice
 from kraftwire.spark.logs.meaning import meaning_of, without_secrets
 from kraftwire.spark.logs.pieces import CHUNK_BYTES, Piece, pieces_of
-from kraftwire.spark.logs.place import Place, place_of
+from kraftwire.spark.logs.place import Place, cluster_of, place_of
 from kraftwire.spark.logs.record_rows import BatchFacts, record_rows
 from kraftwire.spark.tables import TABLES
 
@@ -89,7 +89,8 @@ def decode_pieces(
     try:
         with open_source(Path(path)) as source:
             if not source.kind.has_batches:
-                yield {"files": file_row(file, str(source.kind), source.size)}
+                cluster = cluster_of(Path(path))
+                yield {"files": file_row(file, str(source.kind), source.size, None, cluster)}
                 return
             yield from _Decoder(source, file, options, start, end).tables()
     except StorageError as error:
@@ -118,7 +119,8 @@ class _Decoder:
             yield from self._piece(piece)
         kind = self._place.source
         size = max(0, self._end - self._start)
-        row = file_row(self._place.file, kind, size, self._accounts)
+        cluster = cluster_of(self._source.path)
+        row = file_row(self._place.file, kind, size, self._accounts, cluster)
         yield {"bad_input": self._accounts.take_rows(), "files": row}
 
     def _pieces(self) -> Iterator[Piece]:

@@ -9,17 +9,19 @@ from pathlib import Path
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.names import partition_of
 from kraftwire.decode.files.source import ByteSource
-from kraftwire.errors import WireError
+from kraftwire.errors import UsageError, WireError
+from kraftwire.log.properties import parse_properties
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.control import ControlType, control_type
 from kraftwire.records.decoded import family_of_topic
 from kraftwire.records.reader import read_batches
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = ["Place", "place_of"]
+__all__ = ["Place", "cluster_of", "place_of"]
 
 _METADATA_ID = uuid_to_text(METADATA_TOPIC_ID)
 _TOPIC_ID = re.compile(r"topic_id:\s*(\S+)", re.ASCII)
+_META = "meta.properties"
 _HEAD_SIZE = 64 * 1024
 _KRAFT_TYPES = frozenset(ControlType) - {ControlType.ABORT, ControlType.COMMIT}
 
@@ -59,6 +61,19 @@ def place_of(source: ByteSource, file: str) -> Place:
         topic_id = _METADATA_ID
     family = family_of_topic(found.topic)
     return Place(file, "log", found.topic, topic_id, found.index, family)
+
+
+def cluster_of(path: Path) -> str | None:
+    """The cluster that a file belongs to: meta.properties in its folder or the one above."""
+    folder = path.absolute().parent
+    for each in (folder, folder.parent):
+        try:
+            text = (each / _META).read_text("latin-1")
+            entries = {one.key: one.value for one in parse_properties(text, _META)}
+        except (OSError, UsageError):
+            continue
+        return entries.get("cluster.id")
+    return None
 
 
 def _topic_id(path: Path) -> str | None:

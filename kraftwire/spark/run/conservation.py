@@ -47,7 +47,7 @@ def log_rows(done: Iterable[Done]) -> Iterator[Row]:
 def unreadable_rows(file: InputFile, problem: str) -> Iterator[Row]:
     """The rows of a file that looked like a capture and is none."""
     yield "bad_input", (file.path, 0, file.size, "file", "file-unreadable", problem, None)
-    yield "files", (file.path, file.size, "unknown", 0, 0, 0, 0, 0, file.size)
+    yield "files", (file.path, file.size, "unknown", 0, 0, 0, 0, 0, file.size, None)
 
 
 def unbalanced(row: tuple[Any, ...]) -> str:

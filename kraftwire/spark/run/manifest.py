@@ -20,7 +20,7 @@ from kraftwire.spark.run.inputs import InputFile
 __all__ = ["DECODER_VERSION", "Manifest", "Part", "Source"]
 
 # Of the tables' meaning: raised when the same input gives other rows.
-DECODER_VERSION = f"{__version__}/1"
+DECODER_VERSION = f"{__version__}/2"
 
 _FOLDER = "_manifest"
 _NAME = "manifest.json"
@@ -39,20 +39,22 @@ class Part:
 
 @dataclass(slots=True)
 class Source:
-    """Files that were decoded together, and the parts that came of them."""
+    """Files that were decoded together, the parts that came of them, and the run's tags."""
 
     name: str
     files: list[tuple[str, int, str]]
     parts: list[Part] = field(default_factory=list)
+    tags: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Manifest:
-    """The sources that are in the tables, by name."""
+    """The sources that are in the tables, by name, and whether stages have seen all of them."""
 
     options: dict[str, Any] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     sources: dict[str, Source] = field(default_factory=dict)
+    is_derived: bool = False
 
     @classmethod
     def load(cls, folder: Path) -> Manifest | None:
@@ -63,11 +65,11 @@ class Manifest:
             if data["decoder"] != DECODER_VERSION:
                 problem = f"the tables are of version {data['decoder']}, not {DECODER_VERSION}"
                 raise UsageError(f"{folder}: {problem}; take another folder")
-            made = cls(data["options"], data["tags"])
+            made = cls(data["options"], data["tags"], is_derived=data["is_derived"])
             for each in data["sources"]:
                 parts = [Part(**part) for part in each["parts"]]
                 files = [(str(name), int(size), str(head)) for name, size, head in each["files"]]
-                made.sources[each["name"]] = Source(each["name"], files, parts)
+                made.sources[each["name"]] = Source(each["name"], files, parts, each["tags"])
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
@@ -82,6 +84,7 @@ class Manifest:
             "decoder": DECODER_VERSION,
             "options": self.options,
             "tags": self.tags,
+            "is_derived": self.is_derived,
             "sources": [asdict(source) for source in self.sources.values()],
         }
         fresh = target / (_NAME + ".new")

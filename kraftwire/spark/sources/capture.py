@@ -152,7 +152,7 @@ class _CaptureReader(DataSourceReader):
         size = Path(path).stat().st_size
         tables = Tables((self._table,))
         tables.add("bad_input", (path, 0, size, "file", "file-unreadable", str(error), None))
-        tables.add("files", (path, size, "unknown", 0, 0, 0, 0, 0, size))
+        tables.add("files", (path, size, "unknown", 0, 0, 0, 0, 0, size, None))
         for _, batch in tables.take():
             yield batch
 

@@ -50,15 +50,16 @@ _Facts = Iterator[dict[str, Any]]
 def group_facts(exchanges: DataFrame) -> DataFrame:
     """The facts in the table `group_exchanges`; exchanges without an answer tell none.
 
-    Shape: the columns of `FACTS`, file and position of the request, and the times of request and
-    answer in nanoseconds since the epoch, `time_ns` and `end_ns`.
+    Shape: the columns of `FACTS`, file, position and server of the request, and the times of
+    request and answer in nanoseconds since the epoch, `time_ns` and `end_ns`.
     """
     whole = exchanges.where("request is not null and response is not null")
     facts = _read("api_key", "api_version", "request", "response")
     end = F.col("time_ns") + F.coalesce("latency_ns", F.lit(0))
-    return whole.select(
-        "file", "position", "time_ns", end.alias("end_ns"), facts.alias("facts")
-    ).select("file", "position", "time_ns", "end_ns", F.inline("facts"))
+    before = ("file", "position", "server", "time_ns", "end_ns")
+    server = F.substring_index("connection", "-", -1)
+    placed = whole.withColumns({"server": server, "end_ns": end, "facts": facts})
+    return placed.select(*before, F.inline("facts"))
 
 
 @F.arrow_udf(returnType=ArrayType(FACTS.spark))

@@ -10,18 +10,19 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from kraftwire.spark.stages.clusters import with_cluster
 from kraftwire.spark.stages.group_facts import group_facts
 from kraftwire.spark.stages.keys import evidence
 from kraftwire.spark.stages.stage import Tables
 
 __all__ = ["groups"]
 
-_KEYS = ("group_id", "protocol", "generation")
+_KEYS = ("cluster", "group_id", "protocol", "generation")
 
 
 def groups(tables: Tables) -> DataFrame:
     """One row for each generation or epoch of a group."""
-    facts = group_facts(tables["group_exchanges"]).where(
+    facts = with_cluster(group_facts(tables["group_exchanges"]), tables).where(
         "kind <> 'commit' and error_code = 0 and generation > 0"
     )
     # A member that tells its epoch again and again takes part once, with its first heartbeat.
@@ -40,6 +41,6 @@ def groups(tables: Tables) -> DataFrame:
         evidence(),
     )
     return rounds.select(
-        "group_id", "protocol", "generation", "start", "end", "members", "reason",
+        *_KEYS, "start", "end", "members", "reason",
         "place.file", "place.position",
     )

@@ -33,8 +33,11 @@ def answered(rows: DataFrame, exchanges: DataFrame) -> DataFrame:
     """Add `end_ns`, the time of the answer that a row was read from; of the request without one.
 
     A Fetch may wait for half a second or more, and what its answer says was not known before.
+    Shape: adds `server` too, the address of the server that answered.
     """
-    latencies = exchanges.groupBy("file", "position").agg(F.max("latency_ns").alias("latency_ns"))
+    latencies = exchanges.groupBy("file", "position").agg(
+        F.max("latency_ns").alias("latency_ns"), F.max("server").alias("server")
+    )
     took = F.coalesce("latency_ns", F.lit(0))
     return (
         rows.join(latencies, ["file", "position"], "left")

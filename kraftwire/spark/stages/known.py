@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from kraftwire.spark.stages.anomalies import INPUTS as ANOMALY_INPUTS
 from kraftwire.spark.stages.anomalies import anomalies
+from kraftwire.spark.stages.clusters import CLUSTER_INPUTS
 from kraftwire.spark.stages.groups import groups
 from kraftwire.spark.stages.lag_of_groups import group_lag
 from kraftwire.spark.stages.lag_of_replicas import replica_lag
@@ -16,15 +17,17 @@ from kraftwire.spark.stages.timeline import raft_timeline
 
 __all__ = ["STAGES", "register"]
 
-_TIMELINE_INPUTS = ("raft_exchanges", "batches", "metadata_records", "exchanges")
-_LAG_INPUTS = ("quorum_observations", "partition_traffic", "exchanges")
+_TIMELINE_INPUTS = (
+    "raft_exchanges", "batches", "metadata_records", "exchanges", *CLUSTER_INPUTS,
+)  # fmt: skip
+_LAG_INPUTS = ("quorum_observations", "partition_traffic", "exchanges", *CLUSTER_INPUTS)
 
 _OURS = (
     Stage("raft_timeline", _TIMELINE_INPUTS, raft_timeline),
     Stage("replica_lag", _LAG_INPUTS, replica_lag),
-    Stage("groups", ("group_exchanges",), groups),
-    Stage("group_lag", ("group_exchanges", "partition_traffic"), group_lag),
-    Stage("partitions", ("partition_traffic", "batches"), partitions),
+    Stage("groups", ("group_exchanges", *CLUSTER_INPUTS), groups),
+    Stage("group_lag", ("group_exchanges", "partition_traffic", *CLUSTER_INPUTS), group_lag),
+    Stage("partitions", ("partition_traffic", "batches", *CLUSTER_INPUTS), partitions),
     Stage("anomalies", ANOMALY_INPUTS, anomalies),
 )
 

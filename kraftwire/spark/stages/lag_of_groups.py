@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from kraftwire.spark.stages.clusters import same, with_cluster
 from kraftwire.spark.stages.group_facts import group_facts
 from kraftwire.spark.stages.keys import topic_key
 from kraftwire.spark.stages.stage import Tables
@@ -16,14 +17,14 @@ from kraftwire.spark.tables import TABLES
 
 __all__ = ["group_lag"]
 
-_PARTITION = ("name", "partition")
+_PARTITION = ("cluster", "name", "partition")
 _GROUP = ("group_id", *_PARTITION)
 _PAST = (Window.unboundedPreceding, Window.currentRow)
 
 
 def group_lag(tables: Tables) -> DataFrame:
     """Committed offset, end and lag of each group and partition."""
-    traffic = _named(tables["partition_traffic"])
+    traffic = _named(with_cluster(tables["partition_traffic"], tables))
     commits = _commits(tables, traffic)
     ends = _ends(traffic)
     rows = _states(commits, ends)
@@ -47,7 +48,8 @@ def _commits(tables: Tables, traffic: DataFrame) -> DataFrame:
     )
     facts = group_facts(tables["group_exchanges"]).where("kind = 'commit' and error_code = 0")
     return (
-        facts.join(F.broadcast(names), "topic_id", "left")
+        with_cluster(facts, tables)
+        .join(F.broadcast(names), "topic_id", "left")
         .withColumn("topic", F.coalesce("topic", "known"))
         .withColumn("name", topic_key())
         .withColumn(
@@ -77,7 +79,8 @@ def _states(commits: DataFrame, ends: DataFrame) -> DataFrame:
         F.min("bucket").alias("since"), F.max("topic").alias("t"), F.max("topic_id").alias("i")
     )
     # The end from before the first commit counts too, so the rows before it go only afterwards.
-    moves = groups.join(ends, list(_PARTITION)).select(
+    ends = ends.withColumnRenamed("cluster", "_cluster")
+    moves = groups.join(ends, ["name", "partition"]).where(same("cluster", "_cluster")).select(
         "bucket", *_GROUP, F.col("t").alias("topic"), F.col("i").alias("topic_id"), "highest"
     )
     both = (

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.spark.stages.clusters import with_cluster
 from kraftwire.spark.stages.keys import answered, topic_key
 from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables import TABLES
@@ -50,7 +51,8 @@ def _moments(tables: Tables) -> DataFrame:
     seen = _of_quorum(tables["quorum_observations"]).unionByName(
         _of_partitions(tables["partition_traffic"])
     )
-    timed = answered(seen, tables["exchanges"]).withColumn("name", topic_key())
+    timed = with_cluster(answered(seen, tables["exchanges"]), tables)
+    timed = timed.withColumn("name", topic_key())
     common = (*_LOG, "topic", "topic_id", "leader_epoch")
     asked = timed.where("is_fetch").select(*common, "replica_id", "time_ns", "fetch_offset")
     told = timed.select(

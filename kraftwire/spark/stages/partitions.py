@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from kraftwire.spark.stages.clusters import of_files, same, with_cluster
 from kraftwire.spark.stages.keys import topic_key
 from kraftwire.spark.stages.stage import Tables
 
@@ -13,13 +14,19 @@ __all__ = ["partitions"]
 
 def partitions(tables: Tables) -> DataFrame:
     """A row for each partition that was produced to, fetched from, or lies in a log directory."""
-    traffic = _from_traffic(tables["partition_traffic"])
-    logs = _from_logs(tables["batches"])
-    both = traffic.alias("traffic").join(logs.alias("logs"), ["name", "partition"], "full")
+    traffic = _from_traffic(with_cluster(tables["partition_traffic"], tables))
+    logs = _from_logs(of_files(tables["batches"].where("source = 'log'"), tables))
+    is_one = (
+        same("traffic.cluster", "logs.cluster")
+        & (F.col("traffic.name") == F.col("logs.name"))
+        & (F.col("traffic.partition") == F.col("logs.partition"))
+    )
+    both = traffic.alias("traffic").join(logs.alias("logs"), is_one, "full")
     rows = both.select(
+        F.coalesce("traffic.cluster", "logs.cluster").alias("cluster"),
         F.coalesce("traffic.topic", "logs.topic").alias("topic"),
         F.coalesce("traffic.topic_id", "logs.topic_id").alias("topic_id"),
-        "partition",
+        F.coalesce("traffic.partition", "logs.partition").alias("partition"),
         "leader",
         F.greatest("traffic.leader_epoch", "logs.leader_epoch").alias("leader_epoch"),
         # What was captured is only a part of what a log has.
@@ -28,7 +35,7 @@ def partitions(tables: Tables) -> DataFrame:
         "fetched_bytes",
         "high_watermark",
     )
-    of_topic = F.sum("produced_bytes").over(Window.partitionBy("topic"))
+    of_topic = F.sum("produced_bytes").over(Window.partitionBy("cluster", "topic"))
     share = F.when(of_topic > 0, F.col("produced_bytes") / of_topic)
     return rows.withColumn("share", share)
 
@@ -37,7 +44,7 @@ def _from_traffic(traffic: DataFrame) -> DataFrame:
     produced, fetched = F.col("kind") == "produce", F.col("kind") != "produce"
     accepted = F.coalesce("error_code", F.lit(0)) == 0
     answered = F.when(accepted, F.col("server"))
-    return traffic.groupBy(topic_key(), "partition").agg(
+    return traffic.groupBy("cluster", topic_key(), "partition").agg(
         F.max("topic").alias("topic"),
         F.max("topic_id").alias("topic_id"),
         F.max_by(answered, F.when(accepted, F.col("time_ns"))).alias("leader"),
@@ -52,9 +59,9 @@ def _from_traffic(traffic: DataFrame) -> DataFrame:
 def _from_logs(batches: DataFrame) -> DataFrame:
     """The largest copy of each log; every replica has one, in a folder of its own."""
     copies = (
-        batches.where("source = 'log' and is_valid")
+        batches.where("is_valid")
         .withColumn("folder", F.regexp_extract("file", "^(.*)/[^/]*$", 1))
-        .groupBy(topic_key(), "partition", "folder")
+        .groupBy("cluster", topic_key(), "partition", "folder")
         .agg(
             F.max("topic").alias("topic"),
             F.max("topic_id").alias("topic_id"),
@@ -63,7 +70,7 @@ def _from_logs(batches: DataFrame) -> DataFrame:
             F.sum("count").alias("records"),
         )
     )
-    return copies.groupBy("name", "partition").agg(
+    return copies.groupBy("cluster", "name", "partition").agg(
         F.max("topic").alias("topic"),
         F.max("topic_id").alias("topic_id"),
         F.max("leader_epoch").alias("leader_epoch"),

@@ -17,10 +17,12 @@ from pyspark.sql.types import ArrayType
 
 from kraftwire import messages
 from kraftwire.decode.body.topics import METADATA_TOPIC
+from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.decode.render.raft.metadata_log import Extent
 from kraftwire.decode.render.raft.rows import BatchRow, ExchangeRow, QuorumRows, Seen
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.records.decoded import Decoded
+from kraftwire.spark.stages.clusters import of_files, with_cluster
 from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables import TABLES, Table
 
@@ -45,6 +47,8 @@ _COLUMNS = (
     "extents",
     "controls",
     "response_size",
+    "closed_by",
+    "is_reset",
 )
 _SECOND_NS = 1_000_000_000
 
@@ -60,7 +64,9 @@ _EVENTS = Table(
 
 def raft_timeline(tables: Tables) -> DataFrame:
     """Events of every quorum, from its exchanges and the batches of its log."""
-    exchanges = _with_cluster(tables["raft_exchanges"].where("request is not null"))
+    talk = tables["raft_exchanges"].where("request is not null")
+    server = F.substring_index("connection", "-", -1)
+    exchanges = with_cluster(talk.withColumn("server", server), tables)
     extents, controls = _extents(tables["batches"]), _controls(tables["metadata_records"])
     place = ["file", "position"]
     found = extents.join(controls, place, "left")
@@ -71,10 +77,11 @@ def raft_timeline(tables: Tables) -> DataFrame:
     spoken = exchanges.join(on_wire, ["file", "response_position"], "left").join(
         F.broadcast(_sizes(tables["exchanges"])), place, "left"
     )
-    written = found.where("source <> 'wire'").crossJoin(_only_cluster(exchanges))
-    rows = spoken.select(*_COLUMNS).unionByName(
-        written.select("cluster", "time_ns", *place, "extents", "controls"),
-        allowMissingColumns=True,
+    written = of_files(found.where("source <> 'wire'"), tables)
+    rows = (
+        spoken.unionByName(_endings(tables, exchanges), allowMissingColumns=True)
+        .unionByName(written, allowMissingColumns=True)
+        .select(*_COLUMNS)
     )
     # The order survives the grouping, which asks for no other one than by cluster.
     ordered = rows.repartition("cluster").sortWithinPartitions("cluster", "time_ns", "position")
@@ -84,34 +91,20 @@ def raft_timeline(tables: Tables) -> DataFrame:
     return events.withColumn("time", time).select(TABLES["raft_timeline"].arrow.names)
 
 
-def _with_cluster(exchanges: DataFrame) -> DataFrame:
-    """Exchanges that name no cluster belong to the one that others with this server name.
-
-    Without such others they belong to the only cluster that is named at all.
-    """
-    server = F.substring_index("connection", "-", -1)
-    named = (
-        exchanges.where("cluster is not null")
-        .groupBy(server.alias("server"))
-        .agg(F.max("cluster").alias("cluster_of_server"))
+def _endings(tables: Tables, exchanges: DataFrame) -> DataFrame:
+    """The connections of a quorum that end: where, when, and by whom."""
+    spoken = exchanges.groupBy("connection", "cluster").agg(F.min("time_ns").alias("_first"))
+    closed = tables["connections"].where("closed_ns is not null").select(
+        "file", "position", "connection", F.col("closed_ns").alias("time_ns"), "closed_by",
+        "is_reset",
     )
-    joined = exchanges.withColumn("server", server).join(F.broadcast(named), "server", "left")
-    only = _only_cluster(exchanges).withColumnRenamed("cluster", "only_cluster")
-    return joined.crossJoin(F.broadcast(only)).withColumn(
-        "cluster", F.coalesce("cluster", "cluster_of_server", "only_cluster")
-    ).drop("server", "cluster_of_server", "only_cluster")
+    return closed.join(F.broadcast(spoken), "connection").where("time_ns >= _first")
 
 
 def _sizes(exchanges: DataFrame) -> DataFrame:
     """How long answers with a slice of a snapshot were before its bytes were cut away."""
     slices = exchanges.where(F.col("api_key") == FetchSnapshotResponse.API_KEY)
     return slices.groupBy("file", "position").agg(F.max("response_size").alias("response_size"))
-
-
-def _only_cluster(exchanges: DataFrame) -> DataFrame:
-    """The cluster that files belong to: the only one on the wire, or none that has a name."""
-    only = F.when(F.min("cluster") == F.max("cluster"), F.min("cluster"))
-    return exchanges.agg(only.alias("cluster"))
 
 
 def _extents(batches: DataFrame) -> DataFrame:
@@ -151,13 +144,20 @@ def _tell(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
             if time_ns < latest:
                 raise RuntimeError(f"rows of cluster {row['cluster']} are not in order of time")
             latest = time_ns
-            if row["request"] is None:
+            if row["closed_by"] is not None:
+                quorum.see_ending(_ending(row), row["file"], row["position"])
+            elif row["request"] is None:
                 for each in _batch_rows(row):
                     quorum.see_batch(each)
             else:
                 quorum.see(_exchange_row(row))
     events = [_event_row(seen) for seen in quorum.seen()]
     return pa.scalar(events, pa.list_(pa.struct(list(_EVENTS.arrow))))
+
+
+def _ending(row: dict[str, Any]) -> Ending:
+    is_by_client = row["closed_by"] == "client"
+    return Ending(row["connection"], row["time_ns"], is_by_client, row["is_reset"])
 
 
 def _exchange_row(row: dict[str, Any]) -> ExchangeRow:

@@ -29,6 +29,8 @@ _PARTITION = (
     Column("partition", "int", "number of the partition"),
 )
 
+_CLUSTER = Column("cluster", "string", "cluster id, null if unknown")
+
 _FRAMES = Table(
     "frames",
     "A request or a response in a capture.",
@@ -89,6 +91,9 @@ _CONNECTIONS = Table(
         Column("tls_name", "string", "server name of a TLS connection"),
         Column("software", "string", "name and version that the client states"),
         Column("closed_by", "string", "client, server or null"),
+        Column("closed_ns", "bigint", "the first FIN or RST, nanoseconds since the epoch"),
+        Column("is_reset", "boolean", "whether that was an RST"),
+        Column("cluster", "string", "cluster id, where frames of the recording tell it"),
     ),
 )
 
@@ -190,6 +195,7 @@ _REPLICA_LAG = Table(
     "How far a replica was behind its leader in one second.",
     (
         Column("bucket", "timestamp", "begin of the second"),
+        _CLUSTER,
         *_PARTITION,
         Column("replica_id", "int", "the replica"),
         Column("lag_max", "bigint", "largest lag, records"),
@@ -203,6 +209,7 @@ _GROUP_LAG = Table(
     "How far a group was behind the end of a partition in one second.",
     (
         Column("bucket", "timestamp", "begin of the second"),
+        _CLUSTER,
         Column("group_id", "string", "the group"),
         *_PARTITION,
         Column("committed", "bigint", "committed offset"),
@@ -216,6 +223,7 @@ _GROUPS = Table(
     "groups",
     "A rebalance of a group.",
     (
+        _CLUSTER,
         Column("group_id", "string", "the group"),
         Column("protocol", "string", "classic, consumer, share or streams"),
         Column("generation", "int", "generation or epoch it ended with"),
@@ -231,6 +239,7 @@ _PARTITIONS = Table(
     "partitions",
     "A partition: what was produced to it and fetched from it.",
     (
+        _CLUSTER,
         *_PARTITION,
         Column("leader", "string", "server that answered last"),
         Column("leader_epoch", "int", "latest leader epoch"),
@@ -283,6 +292,7 @@ _FILES = Table(
         Column("duplicate_bytes", "bigint", "payload that came again"),
         Column("header_bytes", "bigint", "headers of files, links, IP and TCP, other packets"),
         Column("bad_bytes", "bigint", "what bad_input has of the stages file, packet and stream"),
+        Column("cluster", "string", "cluster id, by the meta.properties of a log directory"),
     ),
 )
 

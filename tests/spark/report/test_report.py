@@ -89,6 +89,35 @@ def test_evidence_names_file_and_position(page: Path) -> None:
     assert 'title="a/client">client @1,234' in page.read_text()
 
 
+def test_two_clusters_are_told_apart(tmp_path: Path) -> None:
+    """Both have a node 1, a replica 3 and a group g, and both stand on their own."""
+    clusters = ("alpha-cluster", "beta-cluster")
+    common = {"bucket": START // 1000, "topic": "t", "partition": 0}
+    folder = written(
+        tmp_path / "lab",
+        raft_timeline=[
+            {"time_ns": START, "cluster": each, "kind": "leader", "epoch": 1, "node": "1"}
+            for each in clusters
+        ],
+        replica_lag=[
+            {**common, "cluster": each, "replica_id": 3, "lag_max": lag}
+            for lag, each in enumerate(clusters)
+        ],
+        group_lag=[{**common, "cluster": each, "group_id": "g", "lag": 4} for each in clusters],
+    )
+    text = write(folder).read_text()
+    for name in ("node 1 in ", "replica 3 of t in ", "g on t in "):
+        assert {f"{name}alpha-" in text, f"{name}beta-c" in text} == {True}
+    lags = (folder / "report" / "replica_lag.csv").read_text()
+    assert len(lags.splitlines()) == 3
+    alone = written(
+        tmp_path / "one", replica_lag=[{**common, "cluster": "c", "replica_id": 3, "lag_max": 1}]
+    )
+    text = write(alone).read_text()
+    assert "replica 3 of t" in text
+    assert "replica 3 of t in" not in text
+
+
 def test_lines_stop_at_gaps() -> None:
     """Not a number stands where nothing was seen, and where a value is unknown."""
     points = [(0, 1.0), (SECOND, 2.0), (9 * SECOND, 3.0), (10 * SECOND, None)]

@@ -41,6 +41,13 @@ def test_fetches_that_are_no_storm(spark: SparkSession) -> None:
     assert not find(spark, "fetch-storm", partition_traffic=two)
 
 
+def test_a_follower_under_load_is_no_storm(spark: SparkSession) -> None:
+    """After each answer with records it asks once more, for the new high watermark."""
+    rows = _fetches(120, 1) + _fetches(110, 1, bytes=1, topic="u")
+    other = [{**row, "position": row["position"] + 1000} for row in rows[120:]]
+    assert not find(spark, "fetch-storm", partition_traffic=rows[:120] + other)
+
+
 def _exchange(seconds: float, latency: float, **more: Any) -> dict[str, Any]:
     return {
         "time_ns": START + int(seconds * SECOND), "latency_ns": int(latency * SECOND),
@@ -78,6 +85,12 @@ def test_a_retry_storm(spark: SparkSession, count: int, pause: float, found: int
     assert len(find(spark, "retry-storm", exchanges=rows)) == found
 
 
+def test_patience_is_no_retry_storm(spark: SparkSession) -> None:
+    """A transaction that has to wait for the end of the one before asks every 20 ms."""
+    rows = [_exchange(at / 50, 0.01, errors=["CONCURRENT_TRANSACTIONS"]) for at in range(60)]
+    assert not find(spark, "retry-storm", exchanges=rows)
+
+
 def _batch(folder: str, offset: int, **more: Any) -> dict[str, Any]:
     return {
         "file": f"{folder}/t-0/0.log", "position": offset * 100, "topic": "t", "partition": 0,
@@ -109,8 +122,25 @@ def test_diverging_logs(spark: SparkSession) -> None:
         2, "t-0", "b/t-0/0.log", 200,
     )
     assert row["detail"] == (
-        "replicas differ from offset 2 on, in 2 batches: a/t-0 (epoch 1), b/t-0 (epoch 2)"
+        "replicas differ from offset 2 on, in 2 batches: a/t-0 (epoch 1), b/t-0 (epoch 2); "
+        "the older epoch is the end of a log that is to be truncated"
     )
+    assert row["severity"] == "warning"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"leader_epoch": 1, "crc": 99}, {"leader_epoch": 2, "crc": 99}],
+    ids=["two histories of one epoch", "went on in a newer epoch"],
+)
+def test_logs_that_no_truncation_mends(spark: SparkSession, more: dict[str, Any]) -> None:
+    """One epoch with two histories; a log that went on after what it should have dropped."""
+    rows = [_batch("a", 0), _batch("a", 1), _batch("a", 2, leader_epoch=3)]
+    rows += [_batch("b", 0), _batch("b", 1, **more), _batch("b", 2, leader_epoch=3)]
+    [row] = find(spark, "diverging-logs", batches=rows)
+    assert row["severity"] == "error"
+    assert row["detail"].startswith("replicas differ from offset 1 on, in 1 batches: a/t-0")
+    assert "truncated" not in row["detail"]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +161,7 @@ def test_logs_that_do_not_diverge(spark: SparkSession, more: dict[str, Any]) -> 
 
 @pytest.mark.parametrize(("count", "pause", "found"), [(5, 10, 1), (4, 10, 0), (8, 60, 0)])
 def test_a_rebalance_storm(spark: SparkSession, count: int, pause: int, found: int) -> None:
-    """Five generations without a pause of 45 seconds."""
+    """Five generations without a pause of 45 seconds, of two members."""
     rows = [
         {
             "group_id": "g", "protocol": "classic", "generation": n + 1, "members": 2,
@@ -142,6 +172,7 @@ def test_a_rebalance_storm(spark: SparkSession, count: int, pause: int, found: i
     ]
     storms = find(spark, "rebalance-storm", groups=rows)
     assert len(storms) == found
+    assert not find(spark, "rebalance-storm", groups=[{**row, "members": 4} for row in rows])
     for row in storms:
         assert row["node"] == "g"
         assert row["detail"] == (

@@ -69,9 +69,11 @@ def test_a_late_answer_is_no_zombie(spark: SparkSession) -> None:
 
 
 def test_a_leader_that_is_told_of_a_newer_epoch(spark: SparkSession) -> None:
-    """The timeline's own word for it."""
-    [row] = find(spark, "zombie-leader", raft_timeline=[event(1, "fenced", 5, "1")])
-    assert (row["severity"], row["node"]) == ("warning", "1")
+    """It comes back after a kill or a halt and is refused, as it should be: a note."""
+    timeline = [event(1, "fenced", 5, "1")]
+    [row] = find(spark, "fenced-leader", raft_timeline=timeline)
+    assert not find(spark, "zombie-leader", raft_timeline=timeline)
+    assert (row["severity"], row["node"]) == ("info", "1")
     assert row["detail"] == "node 1 does something"
 
 
@@ -90,18 +92,41 @@ def test_only_the_silence_of_a_leader_counts(
 
 
 def test_an_election_storm(spark: SparkSession) -> None:
-    """Four rounds of votes without a pause of ten seconds."""
-    votes = [event(at, "vote", 5 + at, str(1 + at % 2)) for at in range(4)]
-    [row] = find(spark, "election-storm", raft_timeline=votes)
-    assert (row["node"], row["epoch"], row["position"]) == ("1, 2", 8, 0)
-    assert "4 rounds of votes from epoch 5 to 8" in row["detail"]
+    """Epochs climb without a pause of ten seconds, and hardly one gets a leader."""
+    votes = [event(at, "vote", 5 + at, str(1 + at % 2)) for at in range(5)]
+    # The same epoch in another cluster has a leader.
+    other = event(0, "leader", 6, "1", cluster="d")
+    timeline = [*votes, event(4.1, "leader", 9, "1"), other]
+    [row] = find(spark, "election-storm", raft_timeline=timeline)
+    assert (row["node"], row["epoch"], row["position"]) == ("1, 2", 9, 0)
+    assert row["severity"] == "error"
+    assert row["detail"] == (
+        "votes for epochs 5 to 9 within 4.0 s, asked for by 1, 2: "
+        "1 epochs with a leader, 4 without"
+    )
+
+
+def test_leaders_that_replace_each_other(spark: SparkSession) -> None:
+    """Each one is elected, but none stays."""
+    timeline = [event(at * 5, "vote", 5 + at, "1") for at in range(6)]
+    timeline += [event(at * 5 + 0.1, "leader", 5 + at, "1") for at in range(6)]
+    [row] = find(spark, "election-storm", raft_timeline=timeline)
+    assert (row["severity"], row["epoch"]) == ("warning", 10)
+    assert "6 epochs with a leader, 0 without" in row["detail"]
 
 
 @pytest.mark.parametrize("times", [(0, 1, 2), (0, 1, 20, 21, 22)])
-def test_elections_that_settle(spark: SparkSession, times: tuple[int, ...]) -> None:
-    """Three rounds, or five with a pause between them."""
+def test_votes_that_are_split(spark: SparkSession, times: tuple[int, ...]) -> None:
+    """Three rounds without a leader, or five with a pause between them."""
     votes = [event(at, "vote", 5 + at, "1") for at in times]
     assert not find(spark, "election-storm", raft_timeline=votes)
+
+
+def test_failovers_are_no_storm(spark: SparkSession) -> None:
+    """Leaders are killed, restarted, hand over: each time another one is elected at once."""
+    timeline = [event(at * 8, "vote", 5 + at, str(1 + at % 3)) for at in range(5)]
+    timeline += [event(at * 8 + 0.1, "leader", 5 + at, str(1 + at % 3)) for at in range(5)]
+    assert not find(spark, "election-storm", raft_timeline=timeline)
 
 
 def _pre_vote(seconds: float, *answers: tuple[bool | None, str | None]) -> dict[str, Any]:
@@ -119,6 +144,16 @@ def test_refused_pre_votes(spark: SparkSession) -> None:
     assert (many["severity"], once["severity"]) == ("warning", "info")
     assert many["detail"].startswith("3 times in a row: node 4")
     assert once["end_time"] is None
+
+
+def test_a_pre_vote_that_comes_a_moment_too_late(spark: SparkSession) -> None:
+    """Another node has just been elected; in vain three times in a row is news even then."""
+    once = [_pre_vote(0, (False, "FENCED_LEADER_EPOCH")), event(1, "leader", 6, "2")]
+    assert not find(spark, "refused-pre-votes", raft_timeline=once)
+    elsewhere = [once[0], event(1, "leader", 6, "2", cluster="d"), event(12, "leader", 7, "2")]
+    assert len(find(spark, "refused-pre-votes", raft_timeline=elsewhere)) == 1
+    often = [_pre_vote(at, (False, "NONE")) for at in (0, 1, 2)] + once[1:]
+    assert len(find(spark, "refused-pre-votes", raft_timeline=often)) == 1
 
 
 def test_pre_votes_that_are_granted_or_not_answered(spark: SparkSession) -> None:
@@ -160,6 +195,7 @@ def test_high_watermarks_that_may_differ(spark: SparkSession) -> None:
             _fetched(0, 10), _fetched(2, 12), _fetched(2.5, 11),
             _fetched(4, 9, server="s:2"), _fetched(4, 9, leader_epoch=2),
             _fetched(4, 9, partition=1), _fetched(4, 9, error_code=6),
+            _fetched(4, 9, topic_id="of the same name, made anew"),
             # Asked at 50 and answered at 54, after the answer at 52 to another request.
             _fetched(50, 20), _fetched(52, 19, position=1), _fetched(49.9, 14),
         ],

@@ -190,7 +190,8 @@ def test_partitions_of_traffic(spark: SparkSession) -> None:
     )
     first, second = sorted(rows, key=lambda row: row["partition"])
     assert first == {
-        "topic": "t", "topic_id": "id", "partition": 0, "leader": "s:2", "leader_epoch": None,
+        "cluster": None, "topic": "t",
+        "topic_id": "id", "partition": 0, "leader": "s:2", "leader_epoch": None,
         "produced_bytes": 300, "produced_records": 3, "fetched_bytes": 50, "high_watermark": 4,
         "share": 0.75,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftwire.spark.report.clusters import ClusterNames
 from kraftwire.spark.report.part import Context, Part
 from kraftwire.spark.report.parts.lag import group_multiples
 from kraftwire.spark.report.plots import COLOURS, spans, time_figure
@@ -34,9 +35,11 @@ def groups_part(context: Context) -> Part:
         part.html = '<p class="none">No group rebalanced.</p>' + lag
         return part
     part.data["rebalances"] = context.folder.table("groups")
+    clusters = ClusterNames(context.folder)
     by_group: dict[str, list[dict[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: row["start"]):
-        by_group.setdefault(row["group_id"], []).append(row)
+        name = f"{row['group_id']}{clusters.after(row['cluster'])}"
+        by_group.setdefault(name, []).append(row)
     busiest = sorted(by_group, key=lambda name: (-len(by_group[name]), name))
     shown = sorted(busiest[:_GROUPS_MAX], reverse=True)
     part.plots["rebalances"] = _plot(context, shown, by_group)

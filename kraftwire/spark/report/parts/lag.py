@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kraftwire.spark.report.clusters import ClusterNames
 from kraftwire.spark.report.part import Context, Part
 from kraftwire.spark.report.plots import COLOURS, line_plot, short_numbers, time_figure
 from kraftwire.spark.report.words import clip, count, link, text
@@ -32,7 +33,8 @@ def largest_lag(context: Context) -> int | None:
 def lag_part(context: Context) -> Part:
     """Small multiples on one axis of time."""
     part = Part("lag", "Lag of replicas")
-    table = _worst(context.folder.table("replica_lag"))
+    clusters = ClusterNames(context.folder)
+    table = _worst(_with_topic(context.folder.table("replica_lag"), clusters))
     if not table.num_rows:
         part.html = '<p class="none">No replica fetched: there is no lag to show.</p>'
         return part
@@ -49,10 +51,17 @@ def lag_part(context: Context) -> Part:
     return part
 
 
+def _with_topic(table: pa.Table, clusters: ClusterNames) -> pa.Table:
+    """Add the column `of`: the topic, and its cluster where there are several."""
+    topic = pc.coalesce(table["topic"], table["topic_id"], pa.scalar("unknown topic"))
+    if clusters.are_several:
+        after = [clusters.after(each) for each in table["cluster"].to_pylist()]
+        topic = pc.binary_join_element_wise(topic, pa.array(after, pa.string()), "")
+    return table.append_column("of", topic)
+
+
 def _worst(table: pa.Table) -> pa.Table:
     """The largest lag of each replica in each second, over the partitions of each topic."""
-    topic = pc.coalesce(table["topic"], table["topic_id"], pa.scalar("unknown topic"))
-    table = table.append_column("of", topic)
     grouped = table.group_by(["bucket", "of", "replica_id"]).aggregate(
         [("lag_max", "max"), ("behind_ms", "max"), ("fetches", "sum")]
     )
@@ -96,9 +105,7 @@ def group_multiples(context: Context, part: Part) -> str:
     table = context.folder.table("group_lag")
     if not table.num_rows:
         return ""
-    topic = pc.coalesce(table["topic"], table["topic_id"], pa.scalar("unknown topic"))
-    table = table.append_column("of", topic)
-    last = _carried(table)
+    last = _carried(_with_topic(table, ClusterNames(context.folder)))
     part.data["group_lag"] = last
     return _multiples(
         context,

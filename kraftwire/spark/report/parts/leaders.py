@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from bokeh.models import HoverTool
 
+from kraftwire.spark.report.clusters import ClusterNames
 from kraftwire.spark.report.part import Context, Part
 from kraftwire.spark.report.plots import COLOURS, GAP, LEFT, spans, time_figure
 from kraftwire.spark.report.words import clock, duration, evidence, link, plural, table, text
@@ -63,13 +64,17 @@ def leaders_part(context: Context) -> Part:
     if not found:
         part.html = '<p class="none">Nothing of a KRaft quorum was seen.</p>'
         return part
-    nodes = sorted({row["node"] for row in found if row["node"] is not None}, reverse=True)
-    names = [f"node {node}" for node in nodes]
-    if any(row["node"] is None for row in found):
-        names.insert(0, _NOBODY)
+    clusters = ClusterNames(context.folder)
+    # From below: by cluster, in each the line of nobody and then its nodes, the first one on top.
+    lines = {
+        _name(row, clusters): (row["cluster"] or "", row["node"] is not None, row["node"] or "")
+        for row in found
+    }
+    names = sorted(lines, key=lambda name: lines[name][2], reverse=True)
+    names.sort(key=lambda name: lines[name][:2])
     bars = [
         {
-            "name": _NOBODY if row["node"] is None else f"node {row['node']}",
+            "name": _name(row, clusters),
             "start": row["start"],
             "end": row["end"],
             "epoch": str(row["epoch"]),
@@ -96,6 +101,11 @@ def leaders_part(context: Context) -> Part:
         f"{link('leaders')}</p>" + _reign_table(found) + _event_table(events.to_pylist())
     )
     return part
+
+
+def _name(row: dict[str, Any], clusters: ClusterNames) -> str:
+    who = _NOBODY if row["node"] is None else f"node {row['node']}"
+    return who + clusters.after(row["cluster"])
 
 
 def _reign_table(found: list[dict[str, Any]]) -> str:

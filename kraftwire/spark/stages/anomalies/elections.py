@@ -6,51 +6,71 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kraftwire.spark.stages.anomalies.rule import ERROR, INFO, WARNING, Rule, at, found
+from kraftwire.spark.stages.clusters import same
 from kraftwire.spark.stages.keys import span, spells
 from kraftwire.spark.stages.stage import Tables
 
 __all__ = ["RULES"]
 
-# A quorum that works elects once: rounds of votes that follow each other within this time belong
-# together. Kafka's candidates wait for up to a second before they try again.
+# Rounds of votes that follow each other within this time belong together. Kafka's candidates wait
+# for up to a second before they try again.
 _PAUSE_S = 10.0
-_ROUNDS = 4
+
+# A vote may be split once or twice; so many epochs in a row without a leader are an ailment.
+_LOST = 4
+
+# A leader that is killed, restarted or stopped, one node after the other, is elected anew each
+# time. That often, with no pause between, nobody does it on purpose.
+_ELECTED = 6
 
 # Rounds of pre-votes that a node asks for in vain, one after the other, before it is an ailment.
 _REFUSED = 3
 
 
 def _election_storm(tables: Tables) -> DataFrame:
-    """Several rounds of votes without a pause."""
-    votes = tables["raft_timeline"].where("kind = 'vote'")
+    """Epochs that climb without a leader, or leaders that replace each other without a pause."""
+    timeline = tables["raft_timeline"]
+    led = timeline.where("kind = 'leader'").select(
+        F.col("cluster").alias("_cluster"), F.col("epoch").alias("_epoch")
+    ).distinct()
+    is_led = same("cluster", "_cluster") & (F.col("epoch") == F.col("_epoch"))
+    votes = timeline.where("kind = 'vote'").join(led, is_led, "left")
+    lost = F.when(F.col("_epoch").isNull(), F.col("epoch"))
     storms = (
         spells(votes, ("cluster",), _PAUSE_S)
         .groupBy("cluster", "spell")
         .agg(
             *span(),
-            F.count("*").alias("rounds"),
             F.min("epoch").alias("first"),
             F.max("epoch").alias("last"),
+            F.count_distinct(lost).alias("lost"),
+            F.count_distinct("_epoch").alias("elected"),
             F.array_join(F.sort_array(F.collect_set("node")), ", ").alias("nodes"),
         )
+        .withColumn("seconds", (F.col("end_ns") - F.col("time_ns")) / 1e9)
     )
+    is_lost = F.col("lost") >= _LOST
     return found(
-        storms.where(F.col("rounds") >= _ROUNDS),
+        storms.where(is_lost | (F.col("elected") >= _ELECTED)),
         "election-storm",
-        ERROR,
+        F.when(is_lost, ERROR).otherwise(WARNING),
         time=at("time_ns"),
         end_time=at("end_ns"),
         epoch=F.col("last"),
         node=F.col("nodes"),
         detail=F.format_string(
-            "%d rounds of votes from epoch %d to %d, asked for by %s",
-            "rounds", "first", "last", "nodes",
+            "votes for epochs %d to %d within %.1f s, asked for by %s: "
+            "%d epochs with a leader, %d without",
+            "first", "last", "seconds", "nodes", "elected", "lost",
         ),
     )
 
 
 def _refused_pre_votes(tables: Tables) -> DataFrame:
-    """A node asks for pre-votes and gets none, though others answer: they still hear a leader."""
+    """A node asks for pre-votes and gets none, though others answer: they still hear a leader.
+
+    While a leader is elected, whoever asks a moment too late is refused as well; that is no news.
+    """
     answer = "array<struct<voter:string,granted:boolean,error:string>>"
     asked = (
         tables["raft_timeline"]
@@ -69,8 +89,17 @@ def _refused_pre_votes(tables: Tables) -> DataFrame:
             F.min_by("text", "time_ns").alias("text"),
         )
     )
+    elected = tables["raft_timeline"].where("kind = 'leader'").select(
+        F.col("cluster").alias("_cluster"), F.col("time_ns").alias("_elected")
+    )
+    pause = int(_PAUSE_S * 1e9)
+    is_late = (
+        same("cluster", "_cluster")
+        & (F.col("rounds") < _REFUSED)
+        & F.col("_elected").between(F.col("time_ns") - pause, F.col("end_ns") + pause)
+    )
     return found(
-        rounds,
+        rounds.join(elected, is_late, "left_anti"),
         "refused-pre-votes",
         F.when(F.col("rounds") >= _REFUSED, WARNING).otherwise(INFO),
         time=at("time_ns"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, at, found
+from kraftwire.spark.stages.anomalies.rule import ERROR, INFO, WARNING, Rule, at, found
 from kraftwire.spark.stages.keys import span
 from kraftwire.spark.stages.stage import Tables
 
@@ -55,18 +55,10 @@ def _two_leaders(tables: Tables) -> DataFrame:
 
 
 def _zombie_leader(tables: Tables) -> DataFrame:
-    """A leader goes on in its old epoch: others refuse it, or it still answers Fetches."""
-    refused = tables["raft_timeline"].where("kind = 'fenced'")
-    fenced = found(
-        refused, "zombie-leader", WARNING, time=F.col("time"), epoch=F.col("epoch"),
-        node=F.col("node"), file=F.col("file"), position=F.col("position"),
-        detail=F.concat(F.lit("node "), "node", F.lit(" "), "text"),
+    """A leader goes on in its old epoch: it still answers Fetches."""
+    seen = tables["quorum_observations"].where(
+        "source = 'fetch' and leader_id >= 0 and leader_epoch >= 0"
     )
-    return fenced.unionByName(_answering(tables["quorum_observations"]))
-
-
-def _answering(observations: DataFrame) -> DataFrame:
-    seen = observations.where("source = 'fetch' and leader_id >= 0 and leader_epoch >= 0")
     before = (
         Window.partitionBy("cluster")
         .orderBy("time_ns")
@@ -95,6 +87,16 @@ def _answering(observations: DataFrame) -> DataFrame:
     )
 
 
+def _fenced_leader(tables: Tables) -> DataFrame:
+    """A leader that was killed or halted comes back and learns of the newer epoch: all is well."""
+    refused = tables["raft_timeline"].where("kind = 'fenced'")
+    return found(
+        refused, "fenced-leader", INFO, time=F.col("time"), epoch=F.col("epoch"),
+        node=F.col("node"), file=F.col("file"), position=F.col("position"),
+        detail=F.concat(F.lit("node "), "node", F.lit(" "), "text"),
+    )
+
+
 def _silent_leader(tables: Tables) -> DataFrame:
     """The leader falls silent, and its followers have to elect another one."""
     silent = tables["raft_timeline"].where(
@@ -117,6 +119,7 @@ def _silent_leader(tables: Tables) -> DataFrame:
 
 RULES = (
     Rule("two-leaders", ("quorum_observations", "raft_timeline"), _two_leaders),
-    Rule("zombie-leader", ("raft_timeline", "quorum_observations"), _zombie_leader),
+    Rule("zombie-leader", ("quorum_observations",), _zombie_leader),
+    Rule("fenced-leader", ("raft_timeline",), _fenced_leader),
     Rule("silent-leader", ("raft_timeline",), _silent_leader),
 )

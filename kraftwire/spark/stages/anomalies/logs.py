@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kraftwire.spark.stages.anomalies.rule import ERROR, Rule, found
+from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, found
+from kraftwire.spark.stages.clusters import CLUSTER_INPUTS, of_files
 from kraftwire.spark.stages.keys import topic_key
 from kraftwire.spark.stages.stage import Tables
 
 __all__ = ["RULES"]
+
+_LOG = ("cluster", "name", "partition")
+_BEHIND = "; the older epoch is the end of a log that is to be truncated"
 
 
 def _crc_errors(tables: Tables) -> DataFrame:
@@ -36,28 +40,35 @@ def _crc_errors(tables: Tables) -> DataFrame:
 
 
 def _diverging_logs(tables: Tables) -> DataFrame:
-    """Two log directories hold different batches at one offset.
+    """Two log directories of one cluster hold different batches at one offset.
 
     Followers copy a leader's batches byte by byte. Batches that the cleaner has thinned out are
-    left out: each replica cleans at a time of its own.
+    left out: each replica cleans at a time of its own. A replica that was down while a newer epoch
+    began may hold more of its old one; it truncates that as soon as it fetches again.
     """
+    logs = tables["batches"].where("source = 'log' and is_valid and base_offset is not null")
     whole = (
-        tables["batches"]
-        .where("source = 'log' and is_valid and base_offset is not null")
+        of_files(logs, tables)
         .where("count = last_offset - base_offset + 1")
         .withColumn("name", _name())
         .withColumn("folder", F.regexp_extract("file", "^(.*)/[^/]*$", 1))
+        .withColumn("newest", F.max("leader_epoch").over(Window.partitionBy(*_LOG, "folder")))
     )
-    offsets = whole.groupBy("name", "partition", "base_offset").agg(
+    offsets = whole.groupBy(*_LOG, "base_offset").agg(
         F.count_distinct("folder").alias("folders"),
         F.count_distinct("leader_epoch", "crc").alias("versions"),
-        F.sort_array(F.collect_set(F.struct("folder", "leader_epoch"))).alias("copies"),
+        F.count_distinct("leader_epoch").alias("epochs"),
+        F.sort_array(F.collect_set(F.struct("folder", "leader_epoch", "newest"))).alias("copies"),
         F.max_by(F.struct("file", "position"), "leader_epoch").alias("place"),
         F.min("max_timestamp").alias("time"),
         F.max("leader_epoch").alias("epoch"),
     )
-    differing = offsets.where("folders > 1 and versions > 1")
-    logs = differing.groupBy("name", "partition").agg(
+    is_behind = F.expr("forall(copies, c -> c.leader_epoch = epoch or c.newest < epoch)")
+    differing = offsets.where("folders > 1 and versions > 1").withColumn(
+        "is_behind", (F.col("epochs") == F.col("versions")) & is_behind
+    )
+    logs = differing.groupBy(*_LOG).agg(
+        F.min("is_behind").alias("is_behind"),
         F.min("base_offset").alias("offset"),
         F.count("*").alias("count"),
         F.min_by("copies", "base_offset").alias("copies"),
@@ -74,12 +85,14 @@ def _diverging_logs(tables: Tables) -> DataFrame:
     return found(
         logs,
         "diverging-logs",
-        ERROR,
+        F.when(F.col("is_behind"), WARNING).otherwise(ERROR),
         time=F.col("time"),
         epoch=F.col("epoch"),
         node=F.concat_ws("-", "name", F.col("partition").cast("string")),
         detail=F.format_string(
-            "replicas differ from offset %d on, in %d batches: %s", "offset", "count", copies
+            "replicas differ from offset %d on, in %d batches: %s%s",
+            "offset", "count", copies,
+            F.when(F.col("is_behind"), _BEHIND).otherwise(""),
         ),
     )
 
@@ -90,5 +103,5 @@ def _name() -> Column:
 
 RULES = (
     Rule("crc-error", ("batches",), _crc_errors),
-    Rule("diverging-logs", ("batches",), _diverging_logs),
+    Rule("diverging-logs", ("batches", *CLUSTER_INPUTS), _diverging_logs),
 )

@@ -11,15 +11,17 @@ from kraftwire.spark.stages.stage import Tables
 
 __all__ = ["RULES"]
 
-# A group that starts up may take two or three generations, session.timeout.ms apart at most.
+# A group that starts up may take two or three generations, session.timeout.ms apart at most; one
+# whose members are restarted one by one takes two for each of them.
 _GENERATIONS = 5
+_PER_MEMBER = 2
 _PAUSE_S = 45.0
 
 
 def _rebalance_storm(tables: Tables) -> DataFrame:
     """A group reaches one generation after the other."""
     rounds = tables["groups"].withColumn("time_ns", F.unix_micros("start") * 1000)
-    keys = ("group_id", "protocol")
+    keys = ("cluster", "group_id", "protocol")
     storms = (
         spells(rounds, keys, _PAUSE_S)
         .groupBy(*keys, "spell")
@@ -28,11 +30,13 @@ def _rebalance_storm(tables: Tables) -> DataFrame:
             F.min("generation").alias("first"),
             F.max("generation").alias("last"),
             F.max("end").alias("end"),
+            F.max("members").alias("members"),
             F.first("reason", ignorenulls=True).alias("reason"),
             evidence(),
             F.min("time_ns").alias("time_ns"),
         )
         .where(F.col("count") >= _GENERATIONS)
+        .where(F.col("count") > _PER_MEMBER * F.coalesce("members", F.lit(0)))
     )
     reason = F.coalesce(F.concat(F.lit(", the reason given is: "), "reason"), F.lit(""))
     return found(

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from kraftwire.decode.body.topics import METADATA_TOPIC
 from kraftwire.spark.stages.anomalies.rule import ERROR, Rule, at, found
+from kraftwire.spark.stages.clusters import CLUSTER_INPUTS, with_cluster
 from kraftwire.spark.stages.keys import answered, span, topic_key
 from kraftwire.spark.stages.stage import Tables
 
@@ -14,7 +15,8 @@ __all__ = ["RULES"]
 
 # Answers on different connections overtake each other, by less than this.
 _OVERTAKING_NS = 1_000_000_000
-_LOG = ("cluster", "name", "partition")
+# A topic that was deleted and made anew has another id.
+_LOG = ("cluster", "name", "topic_id", "partition")
 
 
 def _high_watermark_back(tables: Tables) -> DataFrame:
@@ -23,18 +25,18 @@ def _high_watermark_back(tables: Tables) -> DataFrame:
     Two servers may well differ: a new leader, and any follower, learns of it later.
     """
     told = _of_quorum(tables["quorum_observations"]).unionByName(
-        _of_partitions(tables["partition_traffic"])
+        _of_partitions(with_cluster(tables["partition_traffic"], tables))
     )
     told = answered(told, tables["exchanges"]).withColumn("time_ns", F.col("end_ns"))
     before = (
-        Window.partitionBy(*_LOG, "server", "epoch")
+        Window.partitionBy(*_LOG, "node", "epoch")
         .orderBy("time_ns")
         .rangeBetween(Window.unboundedPreceding, -_OVERTAKING_NS)
     )
     back = told.withColumn("highest", F.max("high_watermark").over(before)).where(
         "high_watermark < highest"
     )
-    spans = back.groupBy(*_LOG, "server", "epoch").agg(
+    spans = back.groupBy(*_LOG, "node", "epoch").agg(
         *span(),
         F.min_by("highest", "time_ns").alias("from"),
         F.min_by("high_watermark", "time_ns").alias("to"),
@@ -46,7 +48,7 @@ def _high_watermark_back(tables: Tables) -> DataFrame:
         time=at("time_ns"),
         end_time=at("end_ns"),
         epoch=F.col("epoch"),
-        node=F.col("server"),
+        node=F.col("node"),
         detail=F.format_string(
             "high watermark of %s-%d goes back from %d to %d", "name", "partition", "from", "to"
         ),
@@ -57,8 +59,9 @@ def _of_quorum(observations: DataFrame) -> DataFrame:
     return observations.where("source = 'fetch' and high_watermark >= 0").select(
         "cluster",
         F.lit(METADATA_TOPIC).alias("name"),
+        F.lit(None).cast("string").alias("topic_id"),
         F.lit(0).alias("partition"),
-        F.concat(F.lit("node "), "leader_id").alias("server"),
+        F.concat(F.lit("node "), "leader_id").alias("node"),
         F.col("leader_epoch").alias("epoch"),
         "time_ns",
         "high_watermark",
@@ -72,10 +75,11 @@ def _of_partitions(traffic: DataFrame) -> DataFrame:
     return fetched.where("high_watermark >= 0").withColumn("name", topic_key()).where(
         F.col("name") != METADATA_TOPIC
     ).select(
-        F.lit(None).cast("string").alias("cluster"),
+        "cluster",
         "name",
+        "topic_id",
         "partition",
-        "server",
+        F.col("server").alias("node"),
         F.col("leader_epoch").alias("epoch"),
         "time_ns",
         "high_watermark",
@@ -87,7 +91,7 @@ def _of_partitions(traffic: DataFrame) -> DataFrame:
 RULES = (
     Rule(
         "high-watermark-back",
-        ("quorum_observations", "partition_traffic", "exchanges"),
+        ("quorum_observations", "partition_traffic", "exchanges", *CLUSTER_INPUTS),
         _high_watermark_back,
     ),
 )
