@@ -29,6 +29,7 @@ __all__ = ["pipeline"]
 
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 _FAILED = 1
+_TAG_HELP = "A word for the column tags of every table; repeatable."
 _TABLES_HELP = "Only these: names, patterns, all; repeatable, or with commas."
 
 # Below this many megabytes a second a rate says only how long Spark takes to start.
@@ -63,7 +64,7 @@ pipeline.add_command(tables)
 @click.option("--until", metavar="TIME", help="As --since; frames before this time.")
 @click.option("--api", multiple=True, metavar="NAME", help="Frames of these APIs; repeatable.")
 @click.option("--tables", "wanted", multiple=True, metavar="NAME", help=_TABLES_HELP)
-@click.option("--tag", multiple=True, metavar="KEY=VALUE", help="Kept in the manifest.")
+@click.option("--tag", multiple=True, metavar="KEY=VALUE", help=_TAG_HELP)
 @click.option("--resume", is_flag=True, help="Go on, or add new files to the tables.")
 @click.option("--records", is_flag=True, help="The table records too, of log files.")
 @click.option("--csv", "as_csv", is_flag=True, help="Tables as CSV too, in csv/.")

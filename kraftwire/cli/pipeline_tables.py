@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["tables"]
 
+_TAGS = (
+    "Every table that a run writes ends with tags, map<string,string>: the words that "
+    "`kraftwire pipeline run --tag KEY=VALUE` was given."
+)
 _TYPED = (
     "And {count} typed ones, a request or a response of one API each, with all of its fields: "
     "fetch_request, fetch_response, ... They are made if `kraftwire pipeline run --tables` names "
@@ -43,6 +47,7 @@ def tables(names: tuple[str, ...]) -> None:
     for name in matching(names) if names else TABLES:
         lines += [*_described(find_table(name)), ""]
     if not names:
+        lines += [*paragraph(_TAGS), ""]
         lines += [*paragraph(_TYPED.format(count=len(TYPED_TABLES))), ""]
     show(lines[:-1])
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kraftwire.spark.run.tags import TAGS, spark_tags
 from kraftwire.spark.tables import TABLES
 
 if TYPE_CHECKING:
@@ -18,7 +20,12 @@ _ASIDE = "_tasks/stages"
 _REMOVED = "_tasks/removed"
 
 
-def derive(spark: SparkSession, folder: Path, wanted: Container[str] | None = None) -> None:
+def derive(
+    spark: SparkSession,
+    folder: Path,
+    wanted: Container[str] | None = None,
+    tags: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Run the stages that are wanted (all for None) in their order.
 
     Shape: a table they make replaces the one of an earlier run.
@@ -29,7 +36,7 @@ def derive(spark: SparkSession, folder: Path, wanted: Container[str] | None = No
         if wanted is not None and name not in wanted:
             continue
         tables = {each: read_table(spark, folder, each) for each in stage.inputs}
-        made = stage.make(tables)
+        made = stage.make(tables).withColumn(TAGS, spark_tags(tags))
         aside = folder / _ASIDE / name
         made.write.mode("overwrite").option("compression", "zstd").parquet(str(aside))
         _replace(folder, aside, folder / name)
@@ -48,7 +55,7 @@ def _replace(folder: Path, aside: Path, target: Path) -> None:
 
 
 def read_table(spark: SparkSession, folder: Path, name: str) -> DataFrame:
-    """A table of a folder, without rows if it is not there."""
+    """A table of a folder without its tags, and without rows if it is not there."""
     path = folder / name
     known = TABLES.get(name)
     if not path.is_dir() or not any(path.glob("*.parquet")):
@@ -56,5 +63,5 @@ def read_table(spark: SparkSession, folder: Path, name: str) -> DataFrame:
             raise FileNotFoundError(f"{folder} has no table {name}")
         return spark.createDataFrame([], known.spark)
     if known is None:
-        return spark.read.parquet(str(path))
+        return spark.read.parquet(str(path)).drop(TAGS)
     return spark.read.schema(known.spark).parquet(str(path))

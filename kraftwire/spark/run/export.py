@@ -18,7 +18,7 @@ __all__ = ["export"]
 def export(folder: Path, form: str) -> None:
     """Write every table of a folder as `<form>/<table>.<form>`; the form is csv or jsonl.
 
-    Shape: bytes are base64, times ISO 8601; in CSV lists are JSON.
+    Shape: bytes are base64, times ISO 8601; in CSV lists and tags are JSON.
     """
     target = folder / form
     target.mkdir(exist_ok=True)
@@ -36,7 +36,7 @@ def _write(dataset: Any, file: Any, form: str) -> None:
     if form == "csv":
         rows.writerow(names)
     for batch in dataset.to_batches(batch_size=8192):
-        for row in batch.to_pylist():
+        for row in batch.to_pylist(maps_as_pydicts="strict"):
             if form == "csv":
                 rows.writerow([_cell(row[name]) for name in names])
             else:

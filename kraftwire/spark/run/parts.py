@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kraftwire.spark.run.manifest import Manifest, Part
+from kraftwire.spark.run.tags import TAGS, tag_array, with_tags
 from kraftwire.spark.tables import find_table
 
 __all__ = ["TASKS", "PartWriter", "commit", "fill_up", "sweep"]
@@ -27,9 +28,12 @@ _EMPTY = "empty.parquet"
 class PartWriter:
     """Writes the parts of one unit of work; closed without an error, `parts` has them all."""
 
-    def __init__(self, folder: Path, unit: str, attempt: int) -> None:
+    def __init__(
+        self, folder: Path, unit: str, attempt: int, tags: Mapping[str, str]
+    ) -> None:
         self._folder = folder / TASKS / f"{unit}-{attempt}"
         self._unit = unit
+        self._tags = tags
         self._writers: dict[str, Any] = {}
         self._rows: dict[str, int] = {}
         self.parts: list[Part] = []
@@ -44,12 +48,14 @@ class PartWriter:
             target = self._folder / table
             target.mkdir(parents=True, exist_ok=True)
             path = target / f"{_PREFIX}{self._unit}.parquet"
-            writer = pq.ParquetWriter(path, find_table(table).arrow, compression="zstd")
+            schema = with_tags(find_table(table).arrow)
+            writer = pq.ParquetWriter(path, schema, compression="zstd")
             self._writers[table], self._rows[table] = writer, 0
-        if isinstance(batch, pa.RecordBatch):
-            writer.write_batch(batch)
+        tagged = batch.append_column(TAGS, tag_array(self._tags, batch.num_rows))
+        if isinstance(tagged, pa.RecordBatch):
+            writer.write_batch(tagged)
         else:
-            writer.write_table(batch)
+            writer.write_table(tagged)
         self._rows[table] += batch.num_rows
 
     def __enter__(self) -> PartWriter:
@@ -87,7 +93,7 @@ def fill_up(folder: Path, tables: Collection[str]) -> None:
         table = folder / name
         if not any(table.glob("*.parquet")):
             table.mkdir(parents=True, exist_ok=True)
-            pq.write_table(find_table(name).arrow.empty_table(), table / _EMPTY)
+            pq.write_table(with_tags(find_table(name).arrow).empty_table(), table / _EMPTY)
 
 
 def sweep(folder: Path, manifest: Manifest) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kraftwire.errors import UsageError
@@ -22,6 +22,7 @@ from kraftwire.spark.run.parts import TASKS, PartWriter, commit, fill_up, sweep
 from kraftwire.spark.run.plan import Planned, index_units, plan_captures, plan_logs
 from kraftwire.spark.run.runner import Runner
 from kraftwire.spark.run.sources import source_name
+from kraftwire.spark.run.tags import shared_tags
 from kraftwire.spark.run.tasks import Done, Job, Unit, decode_unit, index_unit
 from kraftwire.spark.tables import TABLES
 
@@ -81,6 +82,7 @@ class _Run:
         self._manifest = Manifest()
         self._outcome = Outcome()
         self._job = Job(str(self._folder), options.selection, options.base)
+        self._tags: dict[str, str] = {}
 
     def run(self, inputs: Sequence[str], *, resume: bool) -> Outcome:
         """All of them."""
@@ -90,18 +92,22 @@ class _Run:
         if not files:
             raise UsageError(f"{', '.join(inputs)}: there is no file to read")
         self._manifest.forget_changed(files)
-        self._manifest.save(self._folder)
-        sweep(self._folder, self._manifest)
         known = self._manifest.known()
         fresh = [file for file in files if file.identity not in known]
+        self._manifest.is_derived &= not fresh
+        self._manifest.save(self._folder)
+        sweep(self._folder, self._manifest)
         self._outcome.files, self._outcome.known = len(fresh), len(files) - len(fresh)
         self._outcome.size = sum(file.size for file in fresh)
         self._decode(fresh)
         fill_up(self._folder, self._options.base)
         shutil.rmtree(self._folder / TASKS, ignore_errors=True)
-        if fresh or not resume:
+        if not self._manifest.is_derived:
             self._begin("stages", 0)
-            self._runner.derive(self._folder, self._options.derived)
+            tags = shared_tags(source.tags for source in self._manifest.sources.values())
+            self._runner.derive(self._folder, self._options.derived, tags)
+            self._manifest.is_derived = True
+            self._manifest.save(self._folder)
         self._outcome.rows = self._count()
         self._outcome.seconds = time.monotonic() - began
         return self._outcome
@@ -115,7 +121,9 @@ class _Run:
             raise UsageError(f"{self._folder} holds tables made with other options")
         self._folder.mkdir(parents=True, exist_ok=True)
         self._manifest = found or Manifest(wanted)
-        self._manifest.tags |= dict(self._options.tags)
+        self._tags = self._manifest.tags | dict(self._options.tags)
+        self._manifest.tags = self._tags
+        self._job = replace(self._job, tags=tuple(self._tags.items()))
 
     def _decode(self, files: Sequence[InputFile]) -> None:
         captures = [file for file in files if file.is_capture]
@@ -159,13 +167,13 @@ class _Run:
             own[table].add(cells)
             if table == "files" and (wrong := unbalanced(cells)):
                 self._outcome.unbalanced.append(wrong)
-        with PartWriter(self._folder, f"{source.name}-files", 0) as writer:
+        with PartWriter(self._folder, f"{source.name}-files", 0, self._tags) as writer:
             for table, each in own.items():
                 each.pack(at_least=1)
                 for batch in each.take():
                     writer.write(table, batch)
         parts = [part for each in done for part in each.parts] + writer.parts
-        source.parts = commit(self._folder, parts)
+        source.parts, source.tags = commit(self._folder, parts), self._tags
         self._manifest.sources[source.name] = source
         self._manifest.save(self._folder)
 

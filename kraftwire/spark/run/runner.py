@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,8 +24,10 @@ class Runner(Protocol):
     def map(self, task: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
         """What a task returns for each piece of work, in their order."""
 
-    def derive(self, folder: Path, wanted: Container[str] | None) -> None:
-        """Make the derived tables of a folder that are wanted, None for all."""
+    def derive(
+        self, folder: Path, wanted: Container[str] | None, tags: Mapping[str, str]
+    ) -> None:
+        """Make the derived tables of a folder that are wanted, None for all, with tags."""
 
 
 class OnSpark:
@@ -43,9 +45,11 @@ class OnSpark:
         """What the tasks return; only that comes to the driver."""
         return list(self._spark.sparkContext.parallelize(work, len(work)).map(task).collect())
 
-    def derive(self, folder: Path, wanted: Container[str] | None) -> None:
+    def derive(
+        self, folder: Path, wanted: Container[str] | None, tags: Mapping[str, str]
+    ) -> None:
         """Run their stages."""
-        derive(self._spark, folder, wanted)
+        derive(self._spark, folder, wanted, tags)
 
 
 class InProcess:
@@ -58,5 +62,7 @@ class InProcess:
         """Do it here."""
         return [task(each) for each in work]
 
-    def derive(self, folder: Path, wanted: Container[str] | None) -> None:
+    def derive(
+        self, folder: Path, wanted: Container[str] | None, tags: Mapping[str, str]
+    ) -> None:
         """Stages need Spark."""

@@ -42,6 +42,7 @@ class Job:
     folder: str
     selection: Selection
     tables: frozenset[str]
+    tags: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def decode_unit(work: Work) -> Done:
     """Decode a unit and write its parts aside."""
     job, unit = work
     done = Done(unit.name)
-    with PartWriter(Path(job.folder), unit.name, _attempt()) as writer:
+    with PartWriter(Path(job.folder), unit.name, _attempt(), dict(job.tags)) as writer:
         if unit.indexes:
             _decode_capture(job, unit, writer, done)
         else:

@@ -85,7 +85,7 @@ def test_tables_without_rows_are_there_too(tmp_path: Path) -> None:
     outcome = _run(source, out)
     assert outcome.rows["bad_input"] == 0
     for name in CAPTURE_TABLES:
-        assert pq.read_table(out / name).schema.names == TABLES[name].arrow.names
+        assert pq.read_table(out / name).schema.names == [*TABLES[name].arrow.names, "tags"]
     cut = (source / "quorum.pcap").read_bytes()[:-100]
     (source / "cut.pcap").write_bytes(cut[:5000] + bytes(200) + cut[5000:])
     again = _run(source, out, resume=True)
@@ -259,3 +259,29 @@ def test_waves_keep_sources_whole() -> None:
     ]
     waves = [[len(each.units) for each in wave] for wave in pipeline._waves(planned, 3)]
     assert waves == [[1], [5], [2, 1]]
+
+
+class _Stages(InProcess):
+    """Counts how often stages run; the first time they are interrupted."""
+
+    times = 0
+
+    def derive(self, *_: object) -> None:
+        """Be interrupted, or not."""
+        self.times += 1
+        if self.times == 1:
+            raise _Killed
+
+
+def test_a_run_killed_in_its_stages_goes_on_with_them(tmp_path: Path) -> None:
+    """Although all files are in the tables; and once they are made, they are not made again."""
+    source = captures(tmp_path / "in", "quorum")
+    runner = _Stages()
+    with pytest.raises(_Killed):
+        _run(source, tmp_path / "out", runner)
+    for _ in range(2):
+        _run(source, tmp_path / "out", runner, resume=True)
+        assert runner.times == 2
+    captures(tmp_path / "in", "sasl")
+    _run(source, tmp_path / "out", runner, resume=True)
+    assert runner.times == 3
