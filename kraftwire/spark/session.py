@@ -26,6 +26,8 @@ _SETTINGS: Mapping[str, str] = {
     "spark.sql.parquet.compression.codec": "zstd",
     # A job of some seconds gains nothing by the optimizing compiler (36 CPU-seconds became 27).
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+    # The plans of the stages compile to more than the 48 MB that this compiler reserves.
+    "-XX:ReservedCodeCacheSize=128m "
     f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -20,6 +21,9 @@ __all__ = [
     "table",
     "text",
 ]
+
+# As segments, snapshots and indexes are named.
+_OFFSET = re.compile(r"\d{20}")
 
 _SECOND_NS = 1_000_000_000
 _NAME_MAX = 48
@@ -89,10 +93,16 @@ def clock(time_ns: int | None, *, with_date: bool = False) -> str:
 
 
 def evidence(file: object, position: int | None) -> str:
-    """Where to look: the last part of the path, the whole of it when pointed at. Shape: HTML."""
+    """Where to look: the end of the path, the whole of it when pointed at. Shape: HTML.
+
+    Files of logs are named by an offset, in the folder of a partition, in that of a node.
+    """
     if not file:
         return ""
-    name = str(file).rpartition("/")[2]
+    *folders, name = str(file).split("/")
+    offset = _OFFSET.match(name)
+    if offset:
+        name = "/".join((*folders[-2:], f"…{int(offset[0])}{name[offset.end() :]}"))
     at = "" if position is None else f" @{position:,}"
     return f'<span class="ev" title="{text(file)}">{text(clip(name))}{at}</span>'
 

@@ -12,58 +12,64 @@ from pyspark.sql import functions as F
 
 from kraftwire.spark.stages.stage import Tables
 
-__all__ = ["CLUSTER_INPUTS", "of_files", "same", "with_cluster"]
+__all__ = ["CLUSTERS", "clusters", "of_files", "same", "with_cluster"]
 
-# The tables that tell of clusters.
-CLUSTER_INPUTS = ("connections", "files")
+# The table that `clusters` makes and the other functions need.
+CLUSTERS = "clusters"
+
+_CAPTURE = "capture"
+
+
+def clusters(tables: Tables) -> DataFrame:
+    """The cluster of each server in each file, and of each file of a log directory.
+
+    A server belongs to the cluster that connections to it in its file name; failing these, those
+    anywhere; failing these, to the only cluster that its file names, or to the only one that any
+    input names. Where several remain there is no row.
+    """
+    connections, files = tables["connections"], tables["files"]
+    named = connections.where("cluster is not null").select(
+        "file", "server", "cluster", "frames"
+    )
+    here = named.groupBy("file", "server").agg(F.max_by("cluster", "frames").alias("here"))
+    there = named.groupBy("server").agg(_single().alias("there"))
+    in_file = named.groupBy("file").agg(_single().alias("in_file"))
+    names = named.select("cluster").union(files.select("cluster"))
+    only = F.broadcast(names.agg(_single().alias("only")))
+    # A connection is told of in the first of the files that it spans.
+    place = ["file", "server"]
+    servers = tables["exchanges"].select(place).union(connections.select(place)).distinct()
+    told = (
+        servers.join(F.broadcast(here), place, "left")
+        .join(F.broadcast(there), "server", "left")
+        .join(F.broadcast(in_file), "file", "left")
+        .crossJoin(only)
+        .select(*place, F.coalesce("here", "there", "in_file", "only").alias("cluster"))
+    )
+    of_logs = files.where(F.col("kind") != _CAPTURE).crossJoin(only).select(
+        "file", F.lit(None).cast("string").alias("server"),
+        F.coalesce("cluster", "only").alias("cluster"),
+    )
+    return told.union(of_logs).where("cluster is not null")
 
 
 def with_cluster(rows: DataFrame, tables: Tables) -> DataFrame:
-    """Fill the column `cluster` of rows that have `file` and `server`, where it is null.
-
-    A row belongs to the cluster that is named by connections to its server in its file; failing
-    these, anywhere; failing these, to the only cluster that its file names, or to the only one
-    that any input names. It stays null if several remain.
-    """
-    named = tables["connections"].where("cluster is not null").select(
-        "file", "server", "cluster", "frames"
-    )
-    here = named.groupBy("file", "server").agg(F.max_by("cluster", "frames").alias("_here"))
-    there = named.groupBy("server").agg(_single().alias("_there"))
-    in_file = named.groupBy("file").agg(_single().alias("_in_file"))
+    """Fill the column `cluster` of rows that have `file` and `server`, where it is null."""
+    known = tables[CLUSTERS].select("file", "server", F.col("cluster").alias("_cluster"))
+    joined = rows.join(F.broadcast(known), ["file", "server"], "left")
     told: list[str | Column] = ["cluster"] if "cluster" in rows.columns else []
-    joined = (
-        rows.join(F.broadcast(here), ["file", "server"], "left")
-        .join(F.broadcast(there), "server", "left")
-        .join(F.broadcast(in_file), "file", "left")
-        .crossJoin(F.broadcast(_only(tables)))
-    )
-    cluster = F.coalesce(*told, "_here", "_there", "_in_file", "_only")
-    return joined.withColumn("cluster", cluster).drop("_here", "_there", "_in_file", "_only")
+    return joined.withColumn("cluster", F.coalesce(*told, "_cluster")).drop("_cluster")
 
 
 def of_files(rows: DataFrame, tables: Tables) -> DataFrame:
-    """Add the column `cluster` to rows of files of logs, by the file's log directory.
-
-    Rows of a directory without meta.properties belong to the only cluster that any input names.
-    """
-    named = tables["files"].where("cluster is not null").groupBy("file").agg(
-        F.max("cluster").alias("_here")
-    )
-    joined = rows.join(F.broadcast(named), "file", "left").crossJoin(F.broadcast(_only(tables)))
-    cluster = F.coalesce("_here", "_only")
-    return joined.withColumn("cluster", cluster).drop("_here", "_only")
+    """Add the column `cluster` to rows of files of logs."""
+    known = tables[CLUSTERS].where("server is null").select("file", "cluster")
+    return rows.join(F.broadcast(known), "file", "left")
 
 
 def same(left: str, right: str) -> Column:
     """Whether two columns are the same cluster, or both unknown."""
     return F.col(left).eqNullSafe(F.col(right))
-
-
-def _only(tables: Tables) -> DataFrame:
-    """One row: the only cluster that connections and files name, else null."""
-    names = tables["connections"].select("cluster").union(tables["files"].select("cluster"))
-    return names.agg(_single().alias("_only"))
 
 
 def _single() -> Column:

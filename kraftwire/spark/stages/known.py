@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from kraftwire.spark.stages.anomalies import INPUTS as ANOMALY_INPUTS
 from kraftwire.spark.stages.anomalies import anomalies
-from kraftwire.spark.stages.clusters import CLUSTER_INPUTS
+from kraftwire.spark.stages.clusters import CLUSTERS, clusters
 from kraftwire.spark.stages.groups import groups
 from kraftwire.spark.stages.lag_of_groups import group_lag
 from kraftwire.spark.stages.lag_of_replicas import replica_lag
@@ -18,16 +18,17 @@ from kraftwire.spark.stages.timeline import raft_timeline
 __all__ = ["STAGES", "register"]
 
 _TIMELINE_INPUTS = (
-    "raft_exchanges", "batches", "metadata_records", "exchanges", *CLUSTER_INPUTS,
+    "raft_exchanges", "batches", "metadata_records", "exchanges", "connections", CLUSTERS,
 )  # fmt: skip
-_LAG_INPUTS = ("quorum_observations", "partition_traffic", "exchanges", *CLUSTER_INPUTS)
+_LAG_INPUTS = ("quorum_observations", "partition_traffic", "exchanges", CLUSTERS)
 
 _OURS = (
+    Stage(CLUSTERS, ("connections", "files", "exchanges"), clusters),
     Stage("raft_timeline", _TIMELINE_INPUTS, raft_timeline),
     Stage("replica_lag", _LAG_INPUTS, replica_lag),
-    Stage("groups", ("group_exchanges", *CLUSTER_INPUTS), groups),
-    Stage("group_lag", ("group_exchanges", "partition_traffic", *CLUSTER_INPUTS), group_lag),
-    Stage("partitions", ("partition_traffic", "batches", *CLUSTER_INPUTS), partitions),
+    Stage("groups", ("group_exchanges", CLUSTERS), groups),
+    Stage("group_lag", ("group_exchanges", "partition_traffic", CLUSTERS), group_lag),
+    Stage("partitions", ("partition_traffic", "batches", CLUSTERS), partitions),
     Stage("anomalies", ANOMALY_INPUTS, anomalies),
 )
 

@@ -174,6 +174,16 @@ _QUORUM_OBSERVATIONS = Table(
     ),
 )
 
+_CLUSTERS = Table(
+    "clusters",
+    "Which cluster a server in a capture belongs to, or a file of a log directory.",
+    (
+        Column("file", "string", "path of the input file"),
+        Column("server", "string", "address of the server, null for a file of a log directory"),
+        Column("cluster", "string", "cluster id"),
+    ),
+)
+
 _RAFT_TIMELINE = Table(
     "raft_timeline",
     "An event in the life of a quorum, as the decode tool tells it.",
@@ -259,6 +269,7 @@ _ANOMALIES = Table(
         Column("severity", "string", "error, warning or info"),
         Column("time", "timestamp", "when it began"),
         Column("end_time", "timestamp", "when it ended, null for a moment"),
+        Column("cluster", "string", "cluster id, of rules about quorums, logs and groups"),
         Column("epoch", "int", "leader epoch, where it concerns one"),
         Column("node", "string", "node, client or partition"),
         Column("detail", "string", "what was seen"),
@@ -358,6 +369,7 @@ TABLES: Mapping[str, Table] = {
         _RECORDS,
         _METADATA_RECORDS,
         _QUORUM_OBSERVATIONS,
+        _CLUSTERS,
         _RAFT_TIMELINE,
         _REPLICA_LAG,
         _GROUP_LAG,

@@ -14,6 +14,7 @@ from kraftwire.cli.main import main
 from kraftwire.errors import StorageError
 from kraftwire.spark.report import Interval, write
 from kraftwire.spark.report.plots import broken
+from kraftwire.spark.report.words import evidence
 from kraftwire.spark.tables import TABLES
 from tests.spark.report.folders import SECOND, START, quorum, written
 
@@ -104,10 +105,12 @@ def test_two_clusters_are_told_apart(tmp_path: Path) -> None:
             for lag, each in enumerate(clusters)
         ],
         group_lag=[{**common, "cluster": each, "group_id": "g", "lag": 4} for each in clusters],
+        anomalies=[{"rule": "r", "node": "1", "cluster": clusters[0], "severity": "error"}],
     )
     text = write(folder).read_text()
     for name in ("node 1 in ", "replica 3 of t in ", "g on t in "):
         assert {f"{name}alpha-" in text, f"{name}beta-c" in text} == {True}
+    assert "<td>1 in alpha-" in re.sub(r"<td[^>]*>", "<td>", text)
     lags = (folder / "report" / "replica_lag.csv").read_text()
     assert len(lags.splitlines()) == 3
     alone = written(
@@ -116,6 +119,15 @@ def test_two_clusters_are_told_apart(tmp_path: Path) -> None:
     text = write(alone).read_text()
     assert "replica 3 of t" in text
     assert "replica 3 of t in" not in text
+
+
+def test_files_of_logs_are_told_apart() -> None:
+    """Every partition of every node has a segment 0."""
+    path = "/data/node-1/orders-0/00000000000000000000.log"
+    assert f'title="{path}">node-1/orders-0/…0.log @7</span>' in evidence(path, 7)
+    snapshot = "m/00000000000000000807-0000000001.checkpoint"
+    assert ">m/…807-0000000001.checkpoint<" in evidence(snapshot, None)
+    assert ">trace.pcap<" in evidence("captures/trace.pcap", None)
 
 
 def test_lines_stop_at_gaps() -> None:

@@ -18,6 +18,8 @@ START = 1_795_206_000 * SECOND
 
 Rows = list[dict[str, Any]]
 
+_PLACE: dict[str, Any] = {"file": "x.pcap", "position": 0}
+
 
 def given(spark: SparkSession, **rows: Rows) -> Tables:
     """All known tables; columns that a row does not name are null, `time` follows `time_ns`."""
@@ -28,10 +30,11 @@ def given(spark: SparkSession, **rows: Rows) -> Tables:
 
 
 def _complete(name: str, row: dict[str, Any]) -> dict[str, Any]:
-    whole: dict[str, Any] = {"file": "x.pcap", "position": 0}
+    known = TABLES[name].arrow.names
+    whole = {each: value for each, value in _PLACE.items() if each in known}
     if "time_ns" in row:
         whole["time"] = row["time_ns"] // 1000
-    unknown = set(row) - set(TABLES[name].arrow.names)
+    unknown = set(row) - set(known)
     assert not unknown, f"{name} has no {unknown}"
     return whole | row
 

@@ -37,6 +37,7 @@ def test_two_leaders_of_one_epoch(spark: SparkSession) -> None:
     )
     assert (row["severity"], row["epoch"], row["position"]) == ("error", 5, 200)
     assert row["detail"] == "epoch 5 has two leaders: 1 and 2"
+    assert row["cluster"] == "c"
 
 
 def test_one_leader_after_the_other_is_right(spark: SparkSession) -> None:

@@ -13,7 +13,7 @@ from kraftwire.spark.captures import decode_tables
 from kraftwire.spark.captures.memory import Gatherer, Way
 from kraftwire.spark.logs import decode_tables as log_tables
 from kraftwire.spark.run import InProcess, OnSpark, RunOptions, run
-from kraftwire.spark.stages import STAGES
+from kraftwire.spark.stages import STAGES, Tables
 from kraftwire.spark.stages.clusters import with_cluster
 from tests.spark.run.folders import rows_of as written
 from tests.spark.stages.finding import find
@@ -33,6 +33,12 @@ def _names(*servers: tuple[str, str | None, str | None]) -> Rows:
     ]
 
 
+def _told(spark: SparkSession, **rows: Rows) -> Tables:
+    """Tables that a test writes down, with the clusters that they tell of."""
+    tables = given(spark, **rows)
+    return {**tables, "clusters": STAGES["clusters"].make(tables)}
+
+
 def test_who_names_a_cluster_names_it_for_others(spark: SparkSession) -> None:
     """The server in the same file, the server elsewhere, the file, else nobody."""
     rows = [
@@ -41,8 +47,8 @@ def test_who_names_a_cluster_names_it_for_others(spark: SparkSession) -> None:
             [("x", "s1"), ("y", "s1"), ("z", "s1"), ("z", "s2"), ("y", "s9"), ("q", "s9")]
         )
     ]
-    tables = given(
-        spark, partition_traffic=rows,
+    tables = _told(
+        spark, partition_traffic=rows, exchanges=rows,
         connections=_names(
             ("x", "s1", "a"), ("y", "s1", "b"), ("y", "s2", None), ("x", "s2", "a"),
             ("x", "s3", "b"),
@@ -52,7 +58,8 @@ def test_who_names_a_cluster_names_it_for_others(spark: SparkSession) -> None:
     assert {row["position"]: row["cluster"] for row in told} == {
         0: "a", 1: "b", 2: None, 3: "a", 4: "b", 5: None,
     }  # fmt: skip
-    tables = given(spark, partition_traffic=rows, files=[{"file": "m", "cluster": "a"}])
+    files = [{"file": "m", "kind": "log", "cluster": "a"}]
+    tables = _told(spark, partition_traffic=rows, exchanges=rows, files=files)
     told = with_cluster(tables["partition_traffic"], tables).collect()
     assert {row["cluster"] for row in told} == {"a"}
 
@@ -77,7 +84,7 @@ def test_lag_is_that_of_one_cluster(spark: SparkSession) -> None:
             }
         )  # fmt: skip
         exchanges.append({key: row[key] for key in ("file", "server")} | {"position": number})
-    tables = given(spark, partition_traffic=fetches, exchanges=exchanges, connections=TWO)
+    tables = _told(spark, partition_traffic=fetches, exchanges=exchanges, connections=TWO)
     rows = rows_of(STAGES["replica_lag"].make(tables), "replica_lag")
     assert sorted((row["cluster"], row["lag_max"]) for row in rows) == [("a", 0), ("b", 0)]
     rows = rows_of(STAGES["partitions"].make(tables), "partitions")
@@ -99,10 +106,10 @@ def test_logs_of_two_clusters_do_not_diverge(spark: SparkSession) -> None:
     batches = [_log("c1", 1), _log("c2", 2)]
     names = [str(batch["file"]) for batch in batches]
     alone = [{"file": name, "cluster": name[:2]} for name in names]
-    assert find(spark, "diverging-logs", batches=batches, files=alone) == []
+    assert find(spark, "diverging-logs", batches=batches, clusters=alone) == []
     together = [{"file": name, "cluster": "c"} for name in names]
-    assert len(find(spark, "diverging-logs", batches=batches, files=together)) == 1
-    made = STAGES["partitions"].make(given(spark, batches=batches, files=alone))
+    assert len(find(spark, "diverging-logs", batches=batches, clusters=together)) == 1
+    made = STAGES["partitions"].make(given(spark, batches=batches, clusters=alone))
     rows = rows_of(made, "partitions")
     assert sorted((row["cluster"], row["leader_epoch"]) for row in rows) == [("c1", 1), ("c2", 2)]
 

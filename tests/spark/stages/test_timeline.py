@@ -25,8 +25,8 @@ KILLED, TERMINATED, HALTED = 1795206424.83, 1795206440.06, 1795206455.14
 
 def _tables(spark: SparkSession, path: Path) -> Tables:
     made = decode_tables(str(path))
-    wanted = STAGES["raft_timeline"].inputs
-    return {**given(spark), **{name: spark.createDataFrame(made[name]) for name in wanted}}
+    tables = {**given(spark), **{name: spark.createDataFrame(made[name]) for name in made}}
+    return {**tables, "clusters": STAGES["clusters"].make(tables)}
 
 
 def _timeline(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
@@ -111,7 +111,9 @@ def test_two_clusters_are_two_stories(spark: SparkSession) -> None:
     for name in ("raft_exchanges", "connections"):
         rows = made[name].to_pylist()
         both[name] = rows + [_elsewhere(row) for row in rows]
-    found = rows_of(STAGES["raft_timeline"].make(given(spark, **both)), "raft_timeline")
+    tables = given(spark, **both)
+    tables = {**tables, "clusters": STAGES["clusters"].make(tables)}
+    found = rows_of(STAGES["raft_timeline"].make(tables), "raft_timeline")
     clusters = {row["cluster"] for row in found}
     assert len(clusters) == 2
     stories = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftwire.spark.report.clusters import ClusterNames
 from kraftwire.spark.report.part import Context, Part
 from kraftwire.spark.report.words import clip, clock, duration, evidence, link, table, text
 
@@ -28,13 +29,14 @@ def anomalies_part(context: Context) -> Part:
         part.html = '<p class="none">No rule found anything.</p>'
         return part
     part.data["anomalies"] = context.folder.table("anomalies")
+    clusters = ClusterNames(context.folder)
     lines = [
         (
             f'<b class="{text(row["severity"])}">{text(row["severity"])}</b>',
             text(row["rule"]),
             clock(_ns(row["time"])),
             _lasted(row),
-            text(clip(row["node"], 32)),
+            text(clip(row["node"], 32)) + text(clusters.after(row["cluster"])),
             text(clip(row["detail"], 400)),
             evidence(row["file"], row["position"]),
         )

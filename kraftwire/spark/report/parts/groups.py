@@ -44,11 +44,17 @@ def groups_part(context: Context) -> Part:
     shown = sorted(busiest[:_GROUPS_MAX], reverse=True)
     part.plots["rebalances"] = _plot(context, shown, by_group)
     part.html = (
-        f"{key(_PROTOCOLS.items())}{{{{rebalances}}}}<p class='note'>From the first request of a "
+        f"{key(_seen(rows))}{{{{rebalances}}}}<p class='note'>From the first request of a "
         f"generation to the last answer. {link('rebalances')}</p>{_table(by_group, busiest)}"
         + (f"<h3>Lag of groups</h3>{lag}" if lag else "")
     )
     return part
+
+
+def _seen(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The protocols of some rebalances with their colours."""
+    protocols = {row["protocol"] for row in rows}
+    return [each for each in _PROTOCOLS.items() if each[0] in protocols]
 
 
 def _plot(context: Context, shown: list[str], by_group: dict[str, list[dict[str, Any]]]) -> Any:

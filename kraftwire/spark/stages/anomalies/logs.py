@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, found
-from kraftwire.spark.stages.clusters import CLUSTER_INPUTS, of_files
+from kraftwire.spark.stages.clusters import CLUSTERS, of_files
 from kraftwire.spark.stages.keys import topic_key
 from kraftwire.spark.stages.stage import Tables
 
@@ -103,5 +103,5 @@ def _name() -> Column:
 
 RULES = (
     Rule("crc-error", ("batches",), _crc_errors),
-    Rule("diverging-logs", ("batches", *CLUSTER_INPUTS), _diverging_logs),
+    Rule("diverging-logs", ("batches", CLUSTERS), _diverging_logs),
 )

@@ -33,10 +33,13 @@ def at(column: str) -> Column:
 def found(rows: DataFrame, rule: str, severity: str | Column, **columns: Column) -> DataFrame:
     """Rows of the table anomalies; columns that are not named are null.
 
-    Shape: `place` is a struct of file and position, if `rows` has one and neither is named.
+    Shape: `place` is a struct of file and position, if `rows` has one and neither is named;
+    `cluster` is that of `rows`, if they have it.
     """
     if "place" in rows.columns:
         columns = {"file": F.col("place.file"), "position": F.col("place.position"), **columns}
+    if "cluster" in rows.columns:
+        columns["cluster"] = F.col("cluster")
     columns["rule"] = F.lit(rule)
     columns["severity"] = F.lit(severity) if isinstance(severity, str) else severity
     schema = TABLES["anomalies"].spark

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from kraftwire.decode.body.topics import METADATA_TOPIC
 from kraftwire.spark.stages.anomalies.rule import ERROR, Rule, at, found
-from kraftwire.spark.stages.clusters import CLUSTER_INPUTS, with_cluster
+from kraftwire.spark.stages.clusters import CLUSTERS, with_cluster
 from kraftwire.spark.stages.keys import answered, span, topic_key
 from kraftwire.spark.stages.stage import Tables
 
@@ -91,7 +91,7 @@ def _of_partitions(traffic: DataFrame) -> DataFrame:
 RULES = (
     Rule(
         "high-watermark-back",
-        ("quorum_observations", "partition_traffic", "exchanges", *CLUSTER_INPUTS),
+        ("quorum_observations", "partition_traffic", "exchanges", CLUSTERS),
         _high_watermark_back,
     ),
 )
