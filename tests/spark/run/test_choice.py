@@ -63,7 +63,7 @@ def test_typed_rows_lie_where_exchanges_say(tmp_path: Path) -> None:
 def test_a_derived_table_brings_what_it_is_made_from() -> None:
     """And a table that stages make of other such tables brings those too."""
     lag = RunOptions(Path("x"), tables=("replica_lag",))
-    assert lag.derived == {"replica_lag"}
+    assert lag.derived == {"clusters", "replica_lag"}
     assert {"quorum_observations", "partition_traffic", "exchanges"} <= lag.base
     assert "group_exchanges" not in lag.base
     odd = RunOptions(Path("x"), tables=("anomalies",))
