@@ -57,6 +57,15 @@ class Bodies:
         self._templates = Templates()
         self.topic_name = self._decoder.memory.topics.name
 
+    def __getstate__(self) -> FrameDecoder:
+        """What must not be lost on the way to another process; templates are learned anew."""
+        return self._decoder
+
+    def __setstate__(self, decoder: FrameDecoder) -> None:
+        self._decoder = decoder
+        self._templates = Templates()
+        self.topic_name = decoder.memory.topics.name
+
     def read(self, frame: Frame) -> Read:
         """The next frame."""
         version = frame.api_version or 0

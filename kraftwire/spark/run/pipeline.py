@@ -126,14 +126,24 @@ class _Run:
                 rows = unreadable_rows(file, problems[file.path])
                 self._commit(Source(source_name([file]), [file.identity]), [], rows)
         cores = self._runner.cores
-        planned = plan_captures(self._folder, captures, problems, cores)
+        cut_bytes = self._options.cut_bytes
+        planned = plan_captures(self._folder, captures, problems, cores, cut_bytes)
         planned += plan_logs(file for file in files if not file.is_capture)
         self._begin("decode", sum(each.size for each in planned))
         for wave in _waves(planned, _WAVE_UNITS_PER_CORE * cores):
-            units = sorted((unit for each in wave for unit in each.units), key=lambda u: -u.size)
-            done = {each.unit: each for each in self._map(decode_unit, units)}
+            done = self._decode_units(unit for each in wave for unit in each.units)
             for each in wave:
-                self._finish(each, [done[unit.name] for unit in each.units])
+                self._finish(each, [one for unit in each.units for one in done[unit.name]])
+
+    def _decode_units(self, units: Iterable[Unit]) -> dict[str, list[Done]]:
+        """What came of each unit, by its name; of a connection that was cut that of its parts."""
+        found = self._map(decode_unit, sorted(units, key=_urgency))
+        done = {each.unit: [each] for each in found if not each.more}
+        cut = {unit.name: each.unit for each in found for unit in each.more}
+        more = [unit for each in found for unit in each.more]
+        for each in self._map(decode_unit, more):
+            done.setdefault(cut[each.unit], []).append(each)
+        return done
 
     def _index(self, captures: Sequence[InputFile]) -> dict[str, str]:
         """Index captures aside; returns why that was not possible, by path."""
@@ -181,6 +191,11 @@ class _Run:
                 if paths:
                     counts[table.name] = sum(pq.read_metadata(path).num_rows for path in paths)
         return dict(sorted(counts.items()))
+
+
+def _urgency(unit: Unit) -> tuple[bool, int]:
+    """What others wait for comes first, then what takes long."""
+    return not unit.cut_bytes, -unit.size
 
 
 def _waves(planned: Sequence[Planned], units_max: int) -> Iterator[list[Planned]]:

@@ -7,9 +7,11 @@ import random
 from pathlib import Path
 from typing import Any
 
+from tests.support.busy_connection import busy_connection
 from tests.support.captures import GOLDEN, golden
+from tests.support.pcap_builder import pcap_of
 
-__all__ = ["captures", "everything", "rows_of", "tables_of"]
+__all__ = ["busy", "captures", "everything", "rows_of", "tables_of"]
 
 
 def captures(folder: Path, *names: str) -> Path:
@@ -17,6 +19,14 @@ def captures(folder: Path, *names: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for name in names or GOLDEN:
         (folder / f"{name}.pcap").write_bytes(lzma.decompress(golden(name).read_bytes()))
+    return folder
+
+
+def busy(folder: Path, *, times: int = 1) -> Path:
+    """A folder with a capture of one long connection, and with another capture."""
+    captures(folder, "sasl")
+    session = busy_connection([golden(name) for name in GOLDEN] * times, random.Random(7))
+    (folder / "busy.pcap").write_bytes(pcap_of(session.segments))
     return folder
 
 
