@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,9 +44,14 @@ def plan_captures(
     files: Sequence[InputFile],
     problems: Mapping[str, str],
     parallelism: int,
+    *,
     cut_bytes: int = CUT_BYTES,
+    known: Container[str] = (),
 ) -> list[Planned]:
-    """The captures that have an index as recordings, in units of about equal size."""
+    """The captures that have an index as recordings, in units of about equal size.
+
+    Shape: without the sources that are `known`, by their names.
+    """
     planned = []
     names = {file.path: source_name([file]) for file in files}
     for family in families(file for file in files if file.path not in problems):
@@ -54,6 +59,8 @@ def plan_captures(
         for chain in chains([load_index(folder, names[file.path]) for file in family]):
             members = [by_path[index.path] for index in chain]
             source = Source(source_name(members), [file.identity for file in members])
+            if source.name in known:
+                continue
             planned.append(Planned(source, series=Series(chain)))
     share = sum(_traffic(each) for each in planned) / parallelism
     for each in planned:

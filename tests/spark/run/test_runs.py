@@ -274,24 +274,6 @@ def test_tables_of_another_run_are_not_overwritten(tmp_path: Path) -> None:
         run([str(source)], other, InProcess(), resume=True)
 
 
-def test_a_rotated_recording_is_one_source(tmp_path: Path) -> None:
-    """The requests at the end of a file have their responses in the next one."""
-    whole = captures(tmp_path / "whole", "quorum") / "quorum.pcap"
-    raw = whole.read_bytes()
-    folder = tmp_path / "in"
-    folder.mkdir()
-    at = 24
-    while at < len(raw) // 2:
-        at += 16 + int.from_bytes(raw[at + 8 : at + 12], "little")
-    (folder / "trace_1.pcap").write_bytes(raw[:at])
-    (folder / "trace_2.pcap").write_bytes(raw[:24] + raw[at:])
-    _run(folder, tmp_path / "out")
-    _run(whole, tmp_path / "one")
-    parts, one = (rows_of(tmp_path / name, "exchanges") for name in ("out", "one"))
-    assert len(parts) == len(one)
-    assert len(rows_of(tmp_path / "out", "files")) == 2
-
-
 def test_waves_keep_sources_whole() -> None:
     """A source is committed as a whole, so its units belong to one job."""
     from kraftwire.spark.run.manifest import Source
