@@ -10,7 +10,7 @@ from kraftwire.spark.captures.cuts import CUT_BYTES, to_cut
 from kraftwire.spark.captures.pieces import Series, bins
 from kraftwire.spark.run.inputs import InputFile
 from kraftwire.spark.run.manifest import Source
-from kraftwire.spark.run.sources import chains, families, source_name
+from kraftwire.spark.run.sources import capture_chains, capture_families, source_name
 from kraftwire.spark.run.tasks import Unit, load_index
 
 __all__ = ["Planned", "index_units", "plan_captures", "plan_logs"]
@@ -54,9 +54,9 @@ def plan_captures(
     """
     planned = []
     names = {file.path: source_name([file]) for file in files}
-    for family in families(file for file in files if file.path not in problems):
+    for family in capture_families(file for file in files if file.path not in problems):
         by_path = {file.path: file for file in family}
-        for chain in chains([load_index(folder, names[file.path]) for file in family]):
+        for chain in capture_chains([load_index(folder, names[file.path]) for file in family]):
             members = [by_path[index.path] for index in chain]
             source = Source(source_name(members), [file.identity for file in members])
             if source.name in known:

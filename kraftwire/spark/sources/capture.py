@@ -22,7 +22,7 @@ from kraftwire.spark.captures.files import file_rows
 from kraftwire.spark.captures.index import FileIndex, Talk, index_capture
 from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.run.inputs import InputFile, find_inputs
-from kraftwire.spark.run.sources import chains, families
+from kraftwire.spark.run.sources import capture_chains, capture_families
 from kraftwire.spark.sources.capture_filters import CaptureBounds, capture_bounds
 from kraftwire.spark.tables import TABLES
 
@@ -162,7 +162,7 @@ class _CaptureReader(DataSourceReader):
         captures = [file for file in found if file.is_capture]
         if told and not captures:
             raise UsageError(told[0])
-        for family in families(captures):
+        for family in capture_families(captures):
             if len(family) == 1 and family[0].size <= self._split:
                 yield _Task((family[0].path,)), family[0].size
             else:
@@ -176,7 +176,7 @@ class _CaptureReader(DataSourceReader):
                 indexes.append(index_capture(file.path))
             except StorageError:
                 yield _Task((file.path,)), file.size
-        for chain in chains(indexes):
+        for chain in capture_chains(indexes):
             series = Series(chain)
             paths = tuple(index.path for index in chain)
             # A row of `files` sums up the whole of it.

@@ -14,7 +14,7 @@ from kraftwire.spark.captures import index_capture
 from kraftwire.spark.run import InProcess, Outcome, RunOptions, pipeline, run
 from kraftwire.spark.run import manifest as manifests
 from kraftwire.spark.run import parts as parts_of
-from kraftwire.spark.run.sources import chains
+from kraftwire.spark.run.sources import capture_chains
 from tests.spark.run.folders import captures, rotated, rows_of, tables_of
 
 
@@ -82,7 +82,7 @@ def test_recordings_of_several_places_are_told_apart(tmp_path: Path) -> None:
         for number, path in enumerate(rotated(tmp_path / str(host), 3)):
             paths.append(tmp_path / f"host{host}-{number}.pcap")
             path.rename(paths[-1])
-    found = chains([index_capture(path) for path in reversed(paths)])
+    found = capture_chains([index_capture(path) for path in reversed(paths)])
     assert [[each.path for each in chain] for chain in found] == [
         [str(path) for path in paths[:3]],
         [str(path) for path in paths[3:]],
@@ -100,7 +100,7 @@ def test_of_alike_names_the_connections_tell(tmp_path: Path) -> None:
         raw[at : at + 8] = (start + 1).to_bytes(4, "little") + bytes(4)
         at += 16 + int.from_bytes(raw[at + 8 : at + 12], "little")
     between.write_bytes(raw)
-    found = chains([index_capture(path) for path in (second, between, first)])
+    found = capture_chains([index_capture(path) for path in (second, between, first)])
     assert [[each.path for each in chain] for chain in found] == [
         [str(first), str(second)],
         [str(between)],
