@@ -2,7 +2,7 @@
 
 Owns the scout: one pass over the frames of a connection that finds out, for each place where it is
 cut, all that the part after it has to know. It reassembles and pairs as decoding does, so nothing
-is guessed, but it reads only those bodies that mean something for later frames.
+is guessed, but it leaves out what takes most time: the bodies that carry records of users.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from kraftwire.decode.body.clues import needs_learning
 from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.decode.framing.frames import Frame, Request
 from kraftwire.spark.captures.collection import rare_collection
-from kraftwire.spark.captures.helpers import is_of_quorums
 from kraftwire.spark.captures.pieces import Series, Span
 from kraftwire.spark.captures.selection import ALL, Selection
 from kraftwire.spark.captures.tables import CAPTURE_TABLES, Carried, Pass, Tables
@@ -27,7 +26,7 @@ __all__ = ["CUT_BYTES", "Part", "decode_part", "parts", "to_cut"]
 # A longer connection is cut, where there are other cores to decode its parts.
 CUT_BYTES = 64 * 1024 * 1024
 
-_FETCH = 1
+_PRODUCE, _FETCH = 0, 1
 _METADATA_NAME = METADATA_TOPIC.encode()
 
 
@@ -84,8 +83,8 @@ def decode_part(tables: Tables, series: Series, part: Part) -> Iterator[tuple[st
 class _Scout(Pass):
     """Goes over a connection, and makes no rows.
 
-    A frame is read if it tells something of other frames, or if it is of an exchange that means
-    something for later rows; of all others only the requests that are open at a cut.
+    All frames are read that may mean something for later ones. Produce, and Fetch of users' topics,
+    never do; of these only the requests are read that are open at a cut.
     """
 
     def __init__(
@@ -127,13 +126,11 @@ class _Scout(Pass):
         """Whether a frame that tells nothing of others has to be read now; if it is a request that
         need not be, it is kept.
         """
-        if not self._wants_exchanges:
-            return False
         request = frame.request
         if not frame.is_request:
             # What was read is completed, what was not is forgotten.
             return request is None or self._unread.pop(request, None) is None
-        if self._wants_raft and _may_be_of_quorum(frame):
+        if not _is_of_users(frame):
             return True
         if request is not None and request.has_response:
             self._unread[request] = frame
@@ -152,11 +149,11 @@ class _Scout(Pass):
         about.name = name
 
 
-def _may_be_of_quorum(frame: Frame) -> bool:
-    """Whether a request can be one of a quorum; of a Fetch only its body says it."""
+def _is_of_users(frame: Frame) -> bool:
+    """Whether a request moves records of users, as most of those that fill a connection do."""
     if frame.api_key == _FETCH:
-        return METADATA_TOPIC_ID in frame.data or _METADATA_NAME in frame.data
-    return is_of_quorums(frame.api_key)
+        return METADATA_TOPIC_ID not in frame.data and _METADATA_NAME not in frame.data
+    return frame.api_key == _PRODUCE
 
 
 def _nowhere(_table: str, _cells: tuple[Any, ...]) -> None:

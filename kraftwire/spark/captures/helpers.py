@@ -13,7 +13,7 @@ from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.captures.place import micros
 from kraftwire.spark.captures.quorum import is_of_metadata
 
-__all__ = ["GROUP_APIS", "RaftTalk", "helper_cells", "is_of_quorums"]
+__all__ = ["GROUP_APIS", "RaftTalk", "helper_cells"]
 
 _FETCH, _API_VERSIONS, _FETCH_SNAPSHOT = 1, 18, 59
 
@@ -59,11 +59,6 @@ class RaftTalk:
             yield exchange
         elif frame.api_key == _API_VERSIONS:
             yield exchange
-
-
-def is_of_quorums(api_key: int | None) -> bool:
-    """Whether an API is one of quorums, at least for some topics."""
-    return api_key in _RAFT_APIS or api_key in (_FETCH, _FETCH_SNAPSHOT)
 
 
 def _is_raft(exchange: Exchange) -> bool:
