@@ -62,9 +62,8 @@ class Bodies:
         return self._decoder
 
     def __setstate__(self, decoder: FrameDecoder) -> None:
+        Bodies.__init__(self, decoder.memory)
         self._decoder = decoder
-        self._templates = Templates()
-        self.topic_name = decoder.memory.topics.name
 
     def read(self, frame: Frame) -> Read:
         """The next frame."""
