@@ -178,6 +178,8 @@ def _summary(folder: Path, outcome: Outcome) -> list[str]:
     rate = outcome.size / 1e6 / max(outcome.seconds, 0.001)
     if rate >= _RATE_MIN:
         read += f" ({rate:,.1f} MB/s)"
+    if outcome.again:
+        read += f"; {_files(outcome.again)} again, because a recording goes on"
     if outcome.known:
         read += f"; {_files(outcome.known)} read before"
     rows = [(name, f"{count:,}", "") for name, count in outcome.rows.items()]

@@ -95,6 +95,16 @@ class Manifest:
         """The files that are in the tables."""
         return {file for source in self.sources.values() for file in source.files}
 
+    def put(self, source: Source) -> list[Part]:
+        """Take a source in, in place of all that have one of its files; returns their parts."""
+        paths = {path for path, _, _ in source.files}
+        dropped: list[Part] = []
+        for name, each in list(self.sources.items()):
+            if name != source.name and any(path in paths for path, _, _ in each.files):
+                dropped += self.sources.pop(name).parts
+        self.sources[source.name] = source
+        return dropped
+
     def forget_changed(self, files: Iterable[InputFile]) -> None:
         """Drop sources one of whose files has changed or is gone from the inputs by that size."""
         now = {file.path: file.identity for file in files}

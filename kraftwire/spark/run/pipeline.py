@@ -19,10 +19,10 @@ from kraftwire.spark.run.conservation import capture_rows, log_rows, unbalanced,
 from kraftwire.spark.run.inputs import InputFile, find_inputs
 from kraftwire.spark.run.manifest import Manifest, Source
 from kraftwire.spark.run.options import RunOptions
-from kraftwire.spark.run.parts import TASKS, PartWriter, commit, fill_up, sweep
+from kraftwire.spark.run.parts import TASKS, PartWriter, commit, fill_up, remove, sweep
 from kraftwire.spark.run.plan import Planned, index_units, plan_captures, plan_logs
 from kraftwire.spark.run.runner import Runner
-from kraftwire.spark.run.sources import source_name
+from kraftwire.spark.run.sources import neighbours, source_name
 from kraftwire.spark.run.tasks import Done, Job, Unit, decode_unit, index_unit
 from kraftwire.spark.tables import TABLES
 
@@ -42,13 +42,14 @@ class Outcome:
 
     Shape: `rows` are those of all tables in the folder, by name; `unbalanced` says of files that
     bytes are in no place or in two; `size` counts the bytes read by this run, `known` the files
-    that an earlier one had read.
+    that only an earlier one has read, and `again` those of `files` that both have read.
     """
 
     rows: dict[str, int] = field(default_factory=dict)
     unbalanced: list[str] = field(default_factory=list)
     files: int = 0
     known: int = 0
+    again: int = 0
     size: int = 0
     seconds: float = 0.0
 
@@ -97,7 +98,8 @@ class _Run:
         fresh = [file for file in files if file.identity not in known]
         self._outcome.files, self._outcome.known = len(fresh), len(files) - len(fresh)
         self._outcome.size = sum(file.size for file in fresh)
-        self._decode(fresh)
+        again = neighbours(files, fresh, self._manifest.sources.values())
+        self._decode(fresh, again)
         fill_up(self._folder, CAPTURE_TABLES)
         shutil.rmtree(self._folder / TASKS, ignore_errors=True)
         if fresh or not resume:
@@ -118,22 +120,47 @@ class _Run:
         self._manifest = found or Manifest(wanted)
         self._manifest.tags |= dict(self._options.tags)
 
-    def _decode(self, files: Sequence[InputFile]) -> None:
-        captures = [file for file in files if file.is_capture]
+    def _decode(self, files: Sequence[InputFile], again: Sequence[InputFile]) -> None:
+        """Decode new files, and those of the captures before that they go on from."""
+        captures = [*(file for file in files if file.is_capture), *again]
         problems = self._index(captures)
+        known = self._manifest.sources.copy()
         for file in captures:
-            if file.path in problems:
-                rows = unreadable_rows(file, problems[file.path])
-                self._commit(Source(source_name([file]), [file.identity]), [], rows)
+            source = Source(source_name([file]), [file.identity])
+            if file.path in problems and source.name not in known:
+                self._commit(source, [], unreadable_rows(file, problems[file.path]))
         cores = self._runner.cores
-        planned = plan_captures(self._folder, captures, problems, cores)
+        cut_bytes = self._options.cut_bytes
+        planned = plan_captures(
+            self._folder, captures, problems, cores, cut_bytes=cut_bytes, known=known
+        )
+        self._count_again(planned, again)
         planned += plan_logs(file for file in files if not file.is_capture)
         self._begin("decode", sum(each.size for each in planned))
         for wave in _waves(planned, _WAVE_UNITS_PER_CORE * cores):
-            units = sorted((unit for each in wave for unit in each.units), key=lambda u: -u.size)
-            done = {each.unit: each for each in self._map(decode_unit, units)}
+            done = self._decode_units(unit for each in wave for unit in each.units)
             for each in wave:
-                self._finish(each, [done[unit.name] for unit in each.units])
+                self._finish(each, [one for unit in each.units for one in done[unit.name]])
+
+    def _count_again(self, planned: Iterable[Planned], again: Iterable[InputFile]) -> None:
+        """Take note of the files that are decoded a second time."""
+        paths = {path for each in planned for path, _, _ in each.source.files}
+        sizes = [file.size for file in again if file.path in paths]
+        outcome = self._outcome
+        outcome.again = len(sizes)
+        outcome.files += len(sizes)
+        outcome.known -= len(sizes)
+        outcome.size += sum(sizes)
+
+    def _decode_units(self, units: Iterable[Unit]) -> dict[str, list[Done]]:
+        """What came of each unit, by its name; of a connection that was cut that of its parts."""
+        found = self._map(decode_unit, sorted(units, key=_urgency))
+        done = {each.unit: [each] for each in found if not each.more}
+        cut = {unit.name: each.unit for each in found for unit in each.more}
+        more = [unit for each in found for unit in each.more]
+        for each in self._map(decode_unit, more):
+            done.setdefault(cut[each.unit], []).append(each)
+        return done
 
     def _index(self, captures: Sequence[InputFile]) -> dict[str, str]:
         """Index captures aside; returns why that was not possible, by path."""
@@ -167,8 +194,9 @@ class _Run:
                     writer.write(table, batch)
         parts = [part for each in done for part in each.parts] + writer.parts
         source.parts = commit(self._folder, parts)
-        self._manifest.sources[source.name] = source
+        replaced = self._manifest.put(source)
         self._manifest.save(self._folder)
+        remove(self._folder, replaced)
 
     def _count(self) -> dict[str, int]:
         """The rows of all tables in the folder."""
@@ -181,6 +209,11 @@ class _Run:
                 if paths:
                     counts[table.name] = sum(pq.read_metadata(path).num_rows for path in paths)
         return dict(sorted(counts.items()))
+
+
+def _urgency(unit: Unit) -> tuple[bool, int]:
+    """What others wait for comes first, then what takes long."""
+    return not unit.cut_bytes, -unit.size
 
 
 def _waves(planned: Sequence[Planned], units_max: int) -> Iterator[list[Planned]]:
