@@ -18,7 +18,6 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
     ReadLimit,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
@@ -26,8 +25,10 @@ from pyspark.sql.streaming.datasource import (
 
 from kraftwire.errors import UsageError
 from kraftwire.raft.config import METADATA_TOPIC
-from kraftwire.spark.quorum.reader import LogMovedError, Position, QuorumReader, SnapshotId
+from kraftwire.spark.moved import LogMovedError
+from kraftwire.spark.quorum.reader import Position, QuorumReader, SnapshotId
 from kraftwire.spark.quorum.rows import log_rows, snapshot_rows
+from kraftwire.spark.sources.stream_options import offsets_max, read_limit, starts_late
 from kraftwire.spark.tables import TABLES
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["MetadataSource"]
 
 Offset = dict[str, int]
-
-_STARTS = ("earliest", "latest")
 
 # Keys of the first offset that is reached, where a snapshot comes before the log.
 _SNAPSHOT_END, _SNAPSHOT_EPOCH = "snapshotEndOffset", "snapshotEpoch"
@@ -111,21 +110,13 @@ class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: Any, schema: StructType) -> None:
         super().__init__(options, schema)
-        self._start = options.get("startingOffsets", _STARTS[0])
-        if self._start not in _STARTS:
-            raise UsageError(
-                f"option startingOffsets: expected one of {', '.join(_STARTS)}, "
-                f"found {self._start!r}"
-            )
-        most = options.get("maxOffsetsPerTrigger")
-        self._offsets_max = None if most is None else int(most)
-        if self._offsets_max is not None and self._offsets_max < 1:
-            raise UsageError(f"option maxOffsetsPerTrigger: expected 1 or more, found {most}")
+        self._is_late = starts_late(options)
+        self._offsets_max = offsets_max(options)
         self._target: int | None = None
 
     def initialOffset(self) -> Offset:
         """Offset 0, or the high watermark."""
-        if self._start == "earliest":
+        if not self._is_late:
             return _offset(Position(0, 0))
         with QuorumReader(self._bootstrap) as reader:
             start, _ = reader.begin()
@@ -134,9 +125,7 @@ class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """`maxOffsetsPerTrigger`, or no limit."""
-        if self._offsets_max is None:
-            return ReadAllAvailable()
-        return ReadMaxRows(self._offsets_max)
+        return read_limit(self._offsets_max)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Note where the log ends now."""
