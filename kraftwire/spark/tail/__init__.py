@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftwire.spark.tail.folders import find_folders
+from kraftwire.spark.tail.folders import find_folders, is_passing
 from kraftwire.spark.tail.growth import Bound, LogStartMovedError
 from kraftwire.spark.tail.marks import Mark, check
 from kraftwire.spark.tail.offsets import Limits, Offset, between, bounds_of, end_of, following
@@ -21,5 +21,6 @@ __all__ = [
     "end_of",
     "find_folders",
     "following",
+    "is_passing",
     "verify",
 ]

@@ -11,7 +11,7 @@ from pathlib import Path
 from kraftwire.decode.files.names import parse_file_name
 from kraftwire.errors import UsageError
 
-__all__ = ["find_folders", "snapshot_key", "snapshots"]
+__all__ = ["find_folders", "is_passing", "snapshot_key", "snapshots"]
 
 # A partition that is being deleted, or a copy on its way to another disk.
 _PASSING = re.compile(r".+\.[0-9a-fA-F]{32}-(?:delete|future|stray)", re.ASCII)
@@ -55,6 +55,14 @@ def _within(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
 def _holds_batches(text: str) -> bool:
     name = parse_file_name(text)
     return name.stem == text and name.suffix in ("log", "checkpoint")
+
+
+def is_passing(path: str) -> bool:
+    """Whether a file is on its way out or in, or its folder is."""
+    file = Path(path)
+    return bool(parse_file_name(file.name).state) or any(
+        _PASSING.fullmatch(folder) for folder in file.parts[:-1]
+    )
 
 
 def snapshots(folder: Path) -> list[str]:
