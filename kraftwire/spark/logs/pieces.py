@@ -44,13 +44,8 @@ def pieces_of(
     start: int = 0,
     end: int | None = None,
     chunk: int = CHUNK_BYTES,
-    *,
-    is_growing: bool = False,
 ) -> Iterator[Piece]:
-    """The batches that begin in `[start, end)`, in order; a batch must begin at `start`.
-
-    Shape: of a file that `is_growing`, a last batch that may still be written is left alone.
-    """
+    """The batches that begin in `[start, end)`, in order; a batch must begin at `start`."""
     scanner = Scanner(source, sink)
     end = source.size if end is None else min(end, source.size)
     position, size = start, chunk
@@ -65,8 +60,6 @@ def pieces_of(
                 size = min(chunk, 2 * size)
                 continue
         scanner.position = position
-        if is_growing and scanner.is_unfinished():
-            return
         found = scanner.step()
         position = scanner.position
         if found is not None:

@@ -12,7 +12,9 @@ import numpy as np
 
 from kraftwire.decode.files import FileKind, FileReport, open_source
 from kraftwire.decode.files.names import parse_file_name
+from kraftwire.decode.files.scan import FoundBatch
 from kraftwire.decode.files.source import ByteSource
+from kraftwire.records.header import MAGIC
 from kraftwire.spark.logs.pieces import Piece, pieces_of
 from kraftwire.spark.logs.plan import chain
 from kraftwire.spark.moved import LogMovedError
@@ -113,10 +115,9 @@ def _found_again(folder: Path, base: int, mark: Mark) -> tuple[int, int]:
 
 def last_mark(folder: Path) -> Mark | None:
     """The last batch of a folder that is written to its end; None if there is none."""
-    bases = segments(folder)
-    for base in reversed(bases):
+    for base in reversed(segments(folder)):
         reached = None
-        for piece in _pieces_in(folder, base, 0, is_growing=base == bases[-1]):
+        for piece in _pieces_in(folder, base, 0):
             reached = _last_within(base, piece) or reached
         if reached is not None:
             return reached
@@ -161,22 +162,21 @@ def advance(
 def _pieces(
     folder: Path, segment: int, position: int, bound: Bound | None
 ) -> Iterator[tuple[int, Piece]]:
-    """What is written to its end, each with its segment."""
-    bases = segments(folder)
-    for base in bases:
+    """Batches after a place, each piece with its segment."""
+    for base in segments(folder):
         if base < segment or (bound is not None and base > bound.segment):
             continue
         start = position if base == segment else 0
-        for piece in _pieces_in(folder, base, start, is_growing=base == bases[-1]):
+        for piece in _pieces_in(folder, base, start):
             yield base, piece
 
 
-def _pieces_in(folder: Path, base: int, start: int, *, is_growing: bool) -> Iterator[Piece]:
+def _pieces_in(folder: Path, base: int, start: int) -> Iterator[Piece]:
     path = segment_path(folder, base)
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size > start:
             source, sink = ByteSource(path, file, FileKind.LOG), FileReport().sink(str(path))
-            yield from pieces_of(source, sink, start, chunk=_CHUNK_BYTES, is_growing=is_growing)
+            yield from pieces_of(source, sink, start, chunk=_CHUNK_BYTES)
 
 
 def _first_offset(piece: Piece) -> int:
@@ -201,7 +201,7 @@ def _last_within(
         mark = Mark.of(base, piece.found.position, piece.found.header)
         is_over = offsets_max is not None and mark.next_offset - origin > offsets_max
         is_late = bound is not None and base == bound.segment and mark.end > bound.size
-        return None if is_over or is_late or not piece.found.is_valid else mark
+        return None if is_over or is_late or not _is_as_written(piece.found) else mark
     batches = piece.batches.first(count_max or len(piece.batches))
     ends = batches.positions + batches.sizes + piece.position
     is_out = np.zeros(len(batches), bool)
@@ -223,11 +223,20 @@ def _last_within(
     )
 
 
+def _is_as_written(found: FoundBatch) -> bool:
+    """Whether a batch that the scan handed out by itself is sound, and its length not a guess.
+
+    A sound one of the present format comes with many others.
+    """
+    return found.is_valid and found.header.magic != MAGIC
+
+
 def _is_cut(piece: Piece, reached: Mark | None, base: int) -> bool:
     """Whether a limit fell into a piece, so that nothing after it counts."""
     if piece.batches is None:
         assert piece.found is not None
-        end, is_sound = piece.found.position + piece.found.header.size, piece.found.is_valid
+        end = piece.found.position + piece.found.header.size
+        is_sound = _is_as_written(piece.found)
     else:
         end, is_sound = piece.position + piece.batches.end, True
     is_reached = reached is not None and (reached.segment, reached.end) == (base, end)

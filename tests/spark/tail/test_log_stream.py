@@ -100,6 +100,22 @@ def test_damage_is_passed_over_and_told(tmp_path: Path) -> None:
         assert stream.rows
 
 
+def test_a_batch_whose_length_is_wrong_is_no_place_to_go_on_from(tmp_path: Path) -> None:
+    """Its CRC is right, so it is read, together with the sound one that follows."""
+    log = Partition(tmp_path)
+    log.append()
+    wrong = bytearray(batch(10))
+    wrong[10] += 1
+    log.write(bytes(wrong))
+    stream = Stream(tmp_path)
+    assert stream.trigger() == 10
+    log.next_offset = 20
+    log.append()
+    assert stream.trigger() == 20
+    assert stream.trigger() == 0
+    assert stream.offsets == list(range(30))
+
+
 def test_a_snapshot_is_read_when_it_appears(tmp_path: Path) -> None:
     """Once, and only when its name says that it is complete."""
     log = Partition(tmp_path, "__cluster_metadata-0")
