@@ -7,7 +7,7 @@ batch can be made again after a restart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -28,10 +28,12 @@ from kraftwire.raft.config import METADATA_TOPIC
 from kraftwire.spark.moved import LogMovedError
 from kraftwire.spark.quorum.reader import Position, QuorumReader, SnapshotId
 from kraftwire.spark.quorum.rows import log_rows, snapshot_rows
+from kraftwire.spark.sources.filters import Bounds, bounds_of
 from kraftwire.spark.sources.stream_options import offsets_max, read_limit, starts_late
 from kraftwire.spark.tables import TABLES
 
 if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
 __all__ = ["MetadataSource"]
@@ -97,12 +99,26 @@ class _Rows:
 class _BatchReader(_Rows, DataSourceReader):
     """The newest snapshot, where the log does not begin at 0, and the log up to its end."""
 
+    def __init__(self, options: Any, schema: StructType) -> None:
+        super().__init__(options, schema)
+        self._bounds = Bounds()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Note which offsets are asked for; Spark evaluates every filter all the same."""
+        self._bounds = bounds_of(filters)
+        return filters
+
     def partitions(self) -> Sequence[InputPartition]:
         """One task: a log has an order."""
         with QuorumReader(self._bootstrap) as reader:
             start, snapshot = reader.begin()
             end = max(reader.high_watermark(start), start.next_offset)
-            return [_LogPartition(start, Position(reader.epoch_before(end), end), snapshot)]
+            # The records of a snapshot have offsets of their own, so it is read all the same.
+            first = min(max(self._bounds.offset_min, start.next_offset), end)
+            last = min(max(self._bounds.offset_max + 1, first), end)
+            if first > start.next_offset:
+                start = Position(reader.epoch_before(first), first)
+            return [_LogPartition(start, Position(reader.epoch_before(last), last), snapshot)]
 
 
 class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
