@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from kraftwire.client import Admin
+from kraftwire.client.cluster import is_temporary
+from kraftwire.errors import ApiError
 from kraftwire.spark.quorum import Position, QuorumReader
 from kraftwire.spark.quorum.rows import log_rows, snapshot_rows
 from kraftwire.spark.run.manifest import Part, Source
@@ -33,20 +35,30 @@ _PARTS_MAX = 64
 class LiveRead:
     """What came of a read: the source as it is now, and parts that lie aside yet.
 
-    Shape: without `is_new`, nothing was committed since the last read.
+    Shape: no source if nothing was committed since the last read, or with a `problem` that may
+    be over by the next one.
     """
 
-    source: Source
+    source: Source | None = None
     parts: list[Part] = field(default_factory=list)
-    is_new: bool = False
+    problem: str = ""
 
 
 def read_live(folder: Path, bootstrap: str, sources: dict[str, Source]) -> LiveRead:
     """Read what a quorum has committed since its source was read last, and write it aside.
 
-    Shape: a quorum is known by its cluster's id, whatever addresses are given. Raises: ApiError
-    without a leader, LogMovedError if the log is not the one that was read.
+    Shape: a quorum is known by its cluster's id, whatever addresses are given. Raises: ApiError if
+    it refuses, LogMovedError if the log is not the one that was read.
     """
+    try:
+        return _read(folder, bootstrap, sources)
+    except ApiError as error:
+        if not is_temporary(error):
+            raise
+        return LiveRead(problem=str(error))
+
+
+def _read(folder: Path, bootstrap: str, sources: dict[str, Source]) -> LiveRead:
     admin = Admin(bootstrap_controllers=bootstrap, timeout_s=_PATIENCE_S)
     cluster = admin.describe_cluster().cluster_id
     name = "quorum-" + hashlib.sha256(cluster.encode()).hexdigest()[:16]
@@ -58,7 +70,7 @@ def read_live(folder: Path, bootstrap: str, sources: dict[str, Source]) -> LiveR
             start, snapshot = reader.begin()
         end = max(reader.high_watermark(start), start.next_offset)
         if source.state and end == start.next_offset:
-            return LiveRead(source)
+            return LiveRead()
         target = Position(reader.epoch_before(end), end)
         kept = source.parts if len(source.parts) < _PARTS_MAX else []
         with PartWriter(folder, f"{name}-{end}", 0) as writer:
@@ -71,7 +83,7 @@ def read_live(folder: Path, bootstrap: str, sources: dict[str, Source]) -> LiveR
             for table in log_rows(reader, start, target):
                 writer.write(_TABLE, table)
     made = Source(name, [], list(kept), target._asdict())
-    return LiveRead(made, writer.parts, is_new=True)
+    return LiveRead(made, writer.parts)
 
 
 def _batches(folder: Path, part: Part) -> Iterator[Any]:

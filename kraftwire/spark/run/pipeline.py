@@ -12,14 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kraftwire.client.cluster import is_temporary
-from kraftwire.errors import ApiError, UsageError
+from kraftwire.errors import UsageError
 from kraftwire.spark.captures import CAPTURE_TABLES
 from kraftwire.spark.captures.rows import Rows
 from kraftwire.spark.run.conservation import capture_rows, log_rows, unbalanced, unreadable_rows
 from kraftwire.spark.run.grown import Begun, begun, next_state
 from kraftwire.spark.run.inputs import InputFile, find_inputs
-from kraftwire.spark.run.live import read_live
 from kraftwire.spark.run.manifest import Manifest, Part, Source
 from kraftwire.spark.run.options import RunOptions
 from kraftwire.spark.run.parts import TASKS, PartWriter, commit, fill_up, remove, sweep
@@ -135,15 +133,14 @@ class _Run:
 
     def _read_live(self, bootstrap: str) -> None:
         """Add what a quorum has committed since the last round."""
+        # Loads a client and its event loop, which no worker needs.
+        from kraftwire.spark.run.live import read_live
+
         self._begin("quorum", 0)
-        try:
-            read = read_live(self._folder, bootstrap, self._manifest.sources)
-        except ApiError as error:
-            if not is_temporary(error):
-                raise
-            self._outcome.unreachable.append(str(error))
-            return
-        if read.is_new:
+        read = read_live(self._folder, bootstrap, self._manifest.sources)
+        if read.problem:
+            self._outcome.unreachable.append(read.problem)
+        elif read.source is not None:
             self._let_count(read.source, read.parts)
 
     def _derive(self) -> None:
