@@ -99,6 +99,7 @@ class _Run:
         self._manifest = Manifest()
         self._outcome = Outcome()
         self._begun: dict[str, Begun] = {}
+        self._replaced: list[Part] = []
         self._job = Job(str(self._folder), options.selection, options.with_records)
 
     def run(
@@ -112,7 +113,7 @@ class _Run:
             files = [file for file in files if not is_passing(file.path)]
         elif not files:
             raise UsageError(f"{', '.join(inputs)}: there is no file to read")
-        self._manifest.save(self._folder)
+        self._settle()
         sweep(self._folder, self._manifest)
         known = self._manifest.known(files)
         fresh = [file for file in files if file.identity not in known]
@@ -142,6 +143,7 @@ class _Run:
             self._outcome.unreachable.append(read.problem)
         elif read.source is not None:
             self._let_count(read.source, read.parts)
+            self._settle()
 
     def _derive(self) -> None:
         """Make the derived tables, if they are not of the present sources."""
@@ -171,6 +173,7 @@ class _Run:
             source = Source(source_name([file]), [file.identity])
             if file.path in problems and source.name not in known:
                 self._commit(source, [], unreadable_rows(file, problems[file.path]))
+        self._settle()
         cores = self._runner.cores
         cut_bytes = self._options.cut_bytes
         planned = plan_captures(
@@ -184,6 +187,7 @@ class _Run:
             done = self._decode_units(unit for each in wave for unit in each.units)
             for each in wave:
                 self._finish(each, [one for unit in each.units for one in done[unit.name]])
+            self._settle()
 
     def _count_again(self, planned: Iterable[Planned], again: Iterable[InputFile]) -> None:
         """Take note of the files that are decoded a second time."""
@@ -228,7 +232,7 @@ class _Run:
     def _commit(
         self, source: Source, done: Iterable[Done], rows: Iterable[tuple[str, tuple[Any, ...]]]
     ) -> None:
-        """Let a source count: its parts, and what is told of its files."""
+        """Let a source count, once that is settled: its parts, and what is told of its files."""
         own = {name: Rows(TABLES[name]) for name in ("files", "bad_input")}
         for table, cells in rows:
             own[table].add(cells)
@@ -244,9 +248,13 @@ class _Run:
 
     def _let_count(self, source: Source, parts: Iterable[Part]) -> None:
         source.parts += commit(self._folder, parts)
-        replaced = self._manifest.put(source)
+        self._replaced += self._manifest.put(source)
+
+    def _settle(self) -> None:
+        """Write down what counts now, and remove what counts no more."""
         self._manifest.save(self._folder)
-        remove(self._folder, replaced)
+        remove(self._folder, self._replaced)
+        self._replaced = []
 
     def _count(self) -> dict[str, int]:
         """The rows of all tables in the folder."""

@@ -16,7 +16,7 @@ from kraftwire.spark.moved import LogMovedError
 from kraftwire.spark.run import InProcess, Outcome, Rhythm, RunOptions, live, run, tail
 from kraftwire.spark.run.manifest import Manifest
 from kraftwire.testing import quorum
-from tests.spark.run.folders import captures, rows_of, tables_of
+from tests.spark.run.folders import captures, rotated, rows_of, tables_of
 from tests.spark.tail.growing import Partition, batch
 
 LIVELY = {"metadata.max.idle.interval.ms": 100}
@@ -181,6 +181,20 @@ def test_a_growing_capture_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
         counts.append(len(rows_of(out, "exchanges")))
     assert counts == sorted(counts)
     assert tables_of(out) == one_run(source, tmp_path / "tables")
+
+
+def test_a_rotated_recording_is_one_in_every_round(tmp_path: Path) -> None:
+    """Requests at the end of a file have their responses in the next one, which comes later."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    for path in rotated(tmp_path / "aside", 3):
+        data = path.read_bytes()
+        target = source / path.name
+        for part in (data[: len(data) // 2], data[len(data) // 2 :]):
+            with target.open("ab") as file:
+                file.write(part)
+            assert one_round(source, out).unbalanced == []
+    assert tables_of(out) == one_run(source, tmp_path / "whole")
 
 
 def test_files_that_appear_are_added_and_nothing_need_be_there(tmp_path: Path) -> None:
