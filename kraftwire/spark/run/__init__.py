@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from kraftwire.spark.run.options import RunOptions
-from kraftwire.spark.run.pipeline import Outcome, run
+from kraftwire.spark.run.pipeline import Following, Outcome, run
+from kraftwire.spark.run.rounds import Rhythm, tail
 from kraftwire.spark.run.runner import InProcess, OnSpark, Runner
 
-__all__ = ["InProcess", "OnSpark", "Outcome", "RunOptions", "Runner", "run"]
+__all__ = [
+    "Following", "InProcess", "OnSpark", "Outcome", "Rhythm", "RunOptions", "Runner", "run", "tail",
+]  # fmt: skip

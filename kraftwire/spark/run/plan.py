@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kraftwire.spark.captures.cuts import CUT_BYTES, to_cut
 from kraftwire.spark.captures.pieces import Series, bins
+from kraftwire.spark.run.grown import Begun
 from kraftwire.spark.run.inputs import InputFile
 from kraftwire.spark.run.manifest import Source
 from kraftwire.spark.run.sources import capture_chains, capture_families, source_name
@@ -21,11 +22,15 @@ _UNIT_BYTES_MIN = 2 * 1024 * 1024
 
 @dataclass(slots=True)
 class Planned:
-    """A source with its units, and of captures the recording (without the places of packets)."""
+    """A source with its units, and of captures the recording (without the places of packets).
+
+    Shape: `before` is what an earlier run has read of a log file.
+    """
 
     source: Source
     units: list[Unit] = field(default_factory=list)
     series: Series | None = None
+    before: Begun | None = None
 
     @property
     def size(self) -> int:
@@ -99,16 +104,19 @@ def _units(
         yield Unit(f"{name}-c{number:04}", read, indexed, (number,), cut_bytes=cut_bytes)
 
 
-def plan_logs(files: Iterable[InputFile]) -> list[Planned]:
-    """All other files, cut into ranges where that is possible."""
+def plan_logs(files: Iterable[InputFile], begun: Mapping[str, Begun]) -> list[Planned]:
+    """All other files, cut into ranges where that is possible; what is read already left out."""
     from kraftwire.spark.logs import plan
 
     planned = []
     for file in files:
         source = Source(source_name([file]), [file.identity])
-        made = Planned(source)
-        for at, (start, end) in enumerate(plan(file.path)):
-            name = f"{source.name}-{at:04}"
+        before = begun.get(file.path)
+        made = Planned(source, before=before)
+        position = 0 if before is None else before.mark.end
+        for at, (start, end) in enumerate(plan(file.path, start=position)):
+            # Parts that are kept may be of a file that had this name, size and head before.
+            name = f"{source.name}-{position}-{at:04}"
             made.units.append(Unit(name, end - start, path=file.path, start=start, end=end))
         planned.append(made)
     return planned

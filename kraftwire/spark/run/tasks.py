@@ -24,8 +24,10 @@ from kraftwire.spark.captures.pieces import Series, Span
 from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.captures.sums import FileSums
 from kraftwire.spark.captures.tables import Tables
+from kraftwire.spark.run.grown import REST, Read, mark_of, whole_batches
 from kraftwire.spark.run.manifest import Part
 from kraftwire.spark.run.parts import TASKS, PartWriter
+from kraftwire.spark.tail import Mark
 
 __all__ = ["Done", "Job", "Unit", "Work", "decode_unit", "index_unit", "load_index"]
 
@@ -71,6 +73,8 @@ class Unit:
 class Done:
     """What came of a unit: parts, and the sums of bytes or the rows of `files` that it knows; of
     one that cuts a connection, units for what it was cut into.
+
+    Shape: `read` is how far the range of a log file was read.
     """
 
     unit: str
@@ -78,6 +82,7 @@ class Done:
     parts: list[Part] = field(default_factory=list)
     sums: dict[str, FileSums] = field(default_factory=dict)
     files: list[dict[str, Any]] = field(default_factory=list)
+    read: Read | None = None
 
 
 Work = tuple[Job, Unit]
@@ -145,7 +150,7 @@ def decode_unit(work: Work) -> Done:
             _decode_capture(job, unit, writer, done)
         else:
             _decode_log(job, unit, writer, done)
-    done.parts = writer.parts
+    done.parts += writer.parts
     marks = Path(job.folder) / TASKS / _DONE
     marks.mkdir(parents=True, exist_ok=True)
     (marks / f"{unit.name}.{unit.size}").touch()
@@ -215,14 +220,38 @@ def _portions(series: Series, numbers: tuple[int, ...]) -> Iterator[list[int]]:
 
 
 def _decode_log(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:
+    """Decode a range; what follows its last whole batch, apart, so that the file may grow."""
+    end = whole_batches(unit.path, unit.start, unit.end)
+    if end in (unit.start, unit.end):
+        mark, is_sound = _decode_range(job, unit, writer, done)
+        done.read = Read(unit.name, mark, is_sound, has_rest=False)
+        return
+    mark, is_sound = _decode_range(job, replace(unit, end=end), writer, done)
+    done.read = Read(unit.name, mark, is_sound, has_rest=True)
+    rest = replace(unit, name=unit.name + REST, start=end)
+    with PartWriter(Path(job.folder), rest.name, _attempt()) as more:
+        _decode_range(job, rest, more, done)
+    done.parts += more.parts
+
+
+def _decode_range(
+    job: Job, unit: Unit, writer: PartWriter, done: Done
+) -> tuple[Mark | None, bool]:
+    """Decode a range; returns its last batch, and whether it is nothing but sound batches."""
     from kraftwire.spark.logs import LogOptions, decode_pieces
 
     wanted = {"batches", "metadata_records"} | ({"records"} if job.with_records else set())
-    options = LogOptions(frozenset(wanted))
-    for tables in decode_pieces(unit.path, options, unit.start, unit.end or None):
+    options = LogOptions(frozenset(wanted), size_max=unit.end)
+    batches = None
+    for tables in decode_pieces(unit.path, options, unit.start, unit.end):
         for table, rows in tables.items():
             made = rows if isinstance(rows, pa.Table) else pa.table(rows)
             if table == "files":
                 done.files += made.to_pylist()
-            else:
-                writer.write(table, made)
+                continue
+            writer.write(table, made)
+            if table == "batches" and len(made):
+                batches = made
+    row = done.files[-1]
+    mark = None if batches is None else mark_of(batches)
+    return mark, mark is not None and row["kafka_bytes"] == row["size"] == mark.end - unit.start
