@@ -10,6 +10,7 @@ import sys
 import time
 from importlib import import_module
 
+from tests.bench.figures import FIGURES, page
 from tests.bench.report import Bar, console, keep
 
 SECTIONS = (
@@ -35,6 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     missed: list[Bar] = import_module(f"tests.bench.{sections[0]}").run()
     if options.keep:
         keep(sections[0], machine)
+        (FIGURES / "README.md").write_text(page(), encoding="utf-8")
     for bar in missed:
         console.print(f"missed: {bar.name}: {bar.show(bar.value)}, floor {bar.show(bar.floor)}")
     return 1 if missed and options.strict else 0

@@ -6,17 +6,17 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+
+from tests.bench.figures import FIGURES
 
 __all__ = ["Bar", "console", "keep", "microseconds", "print_bars", "print_table", "ratio"]
 
 # A fixed width, so that a table in a file looks as it does in a terminal.
 console = Console(width=150, highlight=False)
 
-_FIGURES = Path(__file__).with_name("figures")
 
 
 # Tables that this process has printed, to be kept.
@@ -67,10 +67,10 @@ def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]
 
 def keep(section: str, machine: str) -> None:
     """Write all tables that were printed as JSON, in the place of those kept before."""
-    _FIGURES.mkdir(exist_ok=True)
+    FIGURES.mkdir(exist_ok=True)
     day = datetime.now(UTC).date().isoformat()
     kept = {"section": section, "day": day, "machine": machine, "tables": _printed}
-    path = _FIGURES / f"{section}.json"
+    path = FIGURES / f"{section}.json"
     path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
