@@ -80,6 +80,7 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     from kraftwire.spark.captures.selection import Selection
     from kraftwire.spark.run import OnSpark, RunOptions
     from kraftwire.spark.run import run as run_pipeline
+    from kraftwire.spark.run.small import is_small
     from kraftwire.spark.session import local_session
 
     apis = frozenset(map(_api, options["api"])) or None
@@ -87,7 +88,9 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     tags = tuple(map(_tag, options["tag"]))
     chosen = RunOptions(options["out"], selection, options["records"], tags)
     properties = {"spark.ui.showConsoleProgress": "false"} | dict(map(_property, options["conf"]))
-    spark = local_session(options["master"], properties)
+    spark = local_session(
+        options["master"], properties, is_short=is_small(inputs), with_sources=False
+    )
     try:
         with Progress(chosen.folder, is_wanted=not options["quiet"]) as progress:
             outcome = run_pipeline(

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kraftwire.spark.run.small import count_rows
 from kraftwire.spark.tables import TABLES
 
 if TYPE_CHECKING:
@@ -51,4 +52,6 @@ def read_table(spark: SparkSession, folder: Path, name: str) -> DataFrame:
         return spark.createDataFrame([], known.spark)
     if known is None:
         return spark.read.parquet(str(path))
-    return spark.read.schema(known.spark).parquet(str(path))
+    made = spark.read.schema(known.spark).parquet(str(path))
+    # Spark plans nothing for what it knows to be empty.
+    return made if count_rows(path) else made.limit(0)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kraftwire.spark.run.derive import derive
+from kraftwire.spark.run.small import settled
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,7 +46,8 @@ class OnSpark:
 
     def derive(self, folder: Path) -> None:
         """Run all stages."""
-        derive(self._spark, folder)
+        with settled(self._spark, folder):
+            derive(self._spark, folder)
 
 
 class InProcess:
