@@ -6,18 +6,26 @@ __all__ = [
     "BATCH_SIZE_MAX",
     "BUFFERED_BYTES_MAX",
     "CAPTURE_READ_BYTES",
-    "CLIENT_FETCH_BYTES_MAX",
     "CLOCK_LEAD_MAX_MS",
     "CLOSED_CONNECTIONS_MAX",
     "CLUES_MAX",
     "CONNECTIONS_MAX",
+    "CONNECTION_BYTES_MAX",
     "CONTROLLER_QUEUE_MAX",
     "COUNTED_FRAME_SIZE_MIN",
+    "DECODED_FACTOR",
     "DECODE_INLINE_BYTES",
     "DELIVERY_BYTES",
+    "DESCRIPTORS_RESERVED",
     "ELEMENT_BYTES_MIN",
     "ELEMENT_FREE_COUNT",
+    "EPOCH_ALLOWANCE",
+    "EPOCH_ALLOWANCE_MS",
+    "EPOCH_JUMP_OF_OTHERS_MAX",
+    "EPOCH_MAX",
     "EVENTS_PER_TURN",
+    "EVICTED_BYTES_MIN",
+    "FETCH_BYTES_MAX",
     "FETCH_WAIT_MAX_MS",
     "FILE_WINDOW_BYTES",
     "FINDING_HEX_BYTES",
@@ -37,7 +45,11 @@ __all__ = [
     "LINE_READ_BYTES",
     "LINGER_NS",
     "LINGER_PACKETS",
+    "LONG_REQUESTS_BYTES_BURST",
+    "LONG_REQUESTS_BYTES_PER_SECOND",
+    "LONG_REQUEST_BYTES_MIN",
     "MESSAGE_LINE_BYTES_MAX",
+    "METRICS_CONNECTIONS_MAX",
     "OBSERVERS_MAX",
     "PACKET_BYTES_MAX",
     "PARKED_BYTES_MAX",
@@ -61,14 +73,16 @@ __all__ = [
     "RECORDS_SIZE_MAX",
     "RENDER_PENDING_BYTES_MAX",
     "RENDER_PENDING_COUNT_MAX",
-    "REQUESTS_BUFFERED_MAX",
+    "REQUEST_ELEMENTS_MAX",
     "REQUEST_SIZE_MAX",
     "RESUME_BYTES_RATIO",
     "RESYNC_BATCH_BYTES_MAX",
     "REVIEW_NS",
     "SCAN_READ_BYTES",
     "SEARCH_BYTES_MAX",
+    "SNAPSHOT_CLAIMS_MAX",
     "SNAPSHOT_WRITE_BYTES",
+    "SOFTWARE_NAME_SIZE_MAX",
     "STATE_FILE_BYTES_MAX",
     "STATS_ROWS_MAX",
     "STRING_SIZE_MAX",
@@ -254,6 +268,10 @@ TAGS_FREE_COUNT = 64
 # Complete batches that a leader holds unwritten before it refuses appends: Kafka's number.
 WAITING_BATCHES_MAX = 10
 
+# A leader that names a snapshot so often, and sends nothing of one in between, is not taken for
+# alive any more. An honest one may delete what it named while it is fetched, once or twice.
+SNAPSHOT_CLAIMS_MAX = 3
+
 # What a leader sends of a snapshot at a time, however much a peer asks for.
 SNAPSHOT_CHUNK_BYTES_MAX = 8 * 1024 * 1024
 
@@ -287,12 +305,40 @@ EVENTS_PER_TURN = 256
 # twice the throughput of a thread on a disk that takes 2.7 ms.
 FLUSH_INLINE_SECONDS = 0.005
 
-# Requests other than Produce are refused beyond this size: decoding keeps everything else waiting,
-# about a second for so many bytes of small elements, and no honest one is nearly as long.
-REQUEST_SIZE_MAX = 4 * 1024 * 1024
+# Longer requests are refused: decoding one of small elements keeps everything else waiting, half a
+# second for so many bytes, and no honest one is nearly as long. Producers, which this node refuses
+# anyway, send a MiB and a header by default.
+REQUEST_SIZE_MAX = 2 * 1024 * 1024
 
-# Unfinished requests of all connections together; the connection that goes beyond it is closed.
-REQUESTS_BUFFERED_MAX = 256 * 1024 * 1024
+# A request with more elements than that, whatever they are, is refused: the answer to each costs
+# some microseconds, and clusters of the largest size name fewer topics, partitions and directories
+# in one request to a controller.
+REQUEST_ELEMENTS_MAX = 10_000
+
+# A long request waits for its turn. Together such requests get so many bytes a second, which is
+# about a quarter of what one thread can decode and answer, after a burst that an idle node allows.
+LONG_REQUEST_BYTES_MIN = 16 * 1024
+LONG_REQUESTS_BYTES_PER_SECOND = 512 * 1024
+LONG_REQUESTS_BYTES_BURST = 256 * 1024
+
+# What all connections of a node hold together: requests that are not whole or not answered, and
+# answers that were not taken. Above it the oldest are given up, those that hold a few bytes last.
+CONNECTION_BYTES_MAX = 256 * 1024 * 1024
+EVICTED_BYTES_MIN = 64 * 1024
+
+# While a request is answered, it counts for so many times its length: objects are larger than the
+# bytes that they were made of.
+DECODED_FACTOR = 8
+
+# File descriptors that accepted connections leave alone: for the log, its snapshots, and
+# connections to other nodes.
+DESCRIPTORS_RESERVED = 256
+
+# Who asks for metrics at a time. A scraper has one connection.
+METRICS_CONNECTIONS_MAX = 16
+
+# A longer name of a client's software than that is refused: names are a word or two.
+SOFTWARE_NAME_SIZE_MAX = 256
 
 # Requests to one peer that wait for its connection. The core has one in flight; more come only
 # when its requests in flight are forgotten, and then only the newest matters.
@@ -302,10 +348,10 @@ PEER_QUEUE_MAX = 16
 # and where is what others say.
 PEERS_MAX = 100
 
-# A consumer's Fetch of the quorum's topic is answered with at most this much: a whole batch of the
-# largest size that the leader writes, while Kafka's fetch.max.bytes would let a node keep 55 MiB
-# for every client that asks.
-CLIENT_FETCH_BYTES_MAX = 8 * 1024 * 1024
+# A Fetch is answered with at most this much, however much it asks for: a whole batch of the largest
+# size that the leader writes, and what Kafka's replicas ask for. Its fetch.max.bytes would let a
+# node keep 55 MiB for every client, and a replica may ask for 2 GiB.
+FETCH_BYTES_MAX = 8 * 1024 * 1024
 
 # The committed log is searched by time in reads of this size, with other work done in between.
 SCAN_READ_BYTES = 1024 * 1024
@@ -336,6 +382,16 @@ PERF_IN_FLIGHT_BYTES = 16 * 1024 * 1024
 # The last leader epoch that its field on the wire and on disk can hold. No honest cluster gets
 # there; after it nobody can be elected, but nobody has to die either.
 EPOCH_MAX = (1 << 31) - 1
+
+# Requests of voters may move a node's epoch so far at once, and by one more in so many
+# milliseconds: a voter without pre-votes that was cut off for hours comes back so far ahead, while
+# it takes years to use up all epochs. One that was away for longer is heard through its answers.
+EPOCH_ALLOWANCE = 10_000
+EPOCH_ALLOWANCE_MS = 100
+
+# A replica that is not in the voter set, but may be in one that this node's log lacks, moves the
+# epoch by no more: elections that failed since.
+EPOCH_JUMP_OF_OTHERS_MAX = 100
 
 # A node decodes longer requests in a thread. Those of replicas and of ordinary clients are shorter;
 # one of this size takes milliseconds, or a fifth of a second if its author means harm.

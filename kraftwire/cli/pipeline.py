@@ -45,6 +45,7 @@ def pipeline() -> None:
     \b
       kraftwire pipeline run captures/ logs/ --out tables
       kraftwire pipeline run captures/ --out tables --resume
+      kraftwire pipeline tail /var/lib/kafka --out tables --interval 60
       kraftwire pipeline report tables
       kraftwire pipeline run captures/ --out votes --tables 'vote_*'
       kraftwire pipeline tables
@@ -88,6 +89,7 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     from kraftwire.spark.captures.selection import Selection
     from kraftwire.spark.run import OnSpark, RunOptions, choose_tables
     from kraftwire.spark.run import run as run_pipeline
+    from kraftwire.spark.run.small import is_small
     from kraftwire.spark.session import local_session
 
     apis = frozenset(map(_api, options["api"])) or None
@@ -97,7 +99,9 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     wanted = choose_tables(names) if names else None
     chosen = RunOptions(options["out"], selection, options["records"], tags, wanted)
     properties = {"spark.ui.showConsoleProgress": "false"} | dict(map(_property, options["conf"]))
-    spark = local_session(options["master"], properties)
+    spark = local_session(
+        options["master"], properties, is_short=is_small(inputs), with_sources=False
+    )
     try:
         with Progress(chosen.folder, is_wanted=not options["quiet"]) as progress:
             outcome = run_pipeline(
@@ -112,6 +116,68 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     for wrong in outcome.unbalanced:
         _say(f"bytes are not accounted for: {wrong}")
     return _FAILED if outcome.unbalanced else 0
+
+
+@pipeline.command(context_settings=_CONTEXT)
+@click.argument("inputs", nargs=-1, metavar="[INPUT...]")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for tables.")
+@click.option(
+    "--bootstrap-controller", "quorums", multiple=True, metavar="HOST:PORT",
+    help="A live quorum's metadata log too; repeatable, one for each quorum.",
+)
+@click.option(
+    "--interval", default=30.0, show_default=True, metavar="SECONDS",
+    type=click.FloatRange(min=0), help="From one round to the next.",
+)
+@click.option("--once", is_flag=True, help="One round: read what is there, and end.")
+@click.option("--master", default="local[*]", show_default=True, help="Master URL of Spark.")
+@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="Spark property; repeatable.")
+@click.option("--api", multiple=True, metavar="NAME", help="Frames of these APIs; repeatable.")
+@click.option("--tag", multiple=True, metavar="KEY=VALUE", help="Kept in the manifest.")
+@click.option("--records", is_flag=True, help="The table records too, of log files.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
+def tail(inputs: tuple[str, ...], **options: Any) -> int:
+    """Keep the tables of a folder growing, round after round.
+
+    INPUT is a folder, a file or a glob: log directories that brokers write to, folders of captures
+    in which files grow, appear or are rotated. A round reads what is new and makes the derived
+    tables anew. Ctrl-C ends it after the round. Killed at any moment and started again, it leaves
+    the tables of one run over all that is there.
+
+    \b
+    Exit code: 0 if every byte is accounted for, 1 if not or if a round failed, 2 for wrong usage.
+    """  # fmt: skip
+    if not inputs and not options["quorums"]:
+        raise UsageError("there is nothing to follow: name inputs or --bootstrap-controller")
+    _check_installed()
+    from kraftwire.cli.pipeline_progress import Progress
+    from kraftwire.cli.pipeline_tail import Stop
+    from kraftwire.spark.captures.selection import Selection
+    from kraftwire.spark.run import OnSpark, Rhythm, RunOptions
+    from kraftwire.spark.run import tail as tail_pipeline
+    from kraftwire.spark.session import local_session
+
+    selection = Selection(apis=frozenset(map(_api, options["api"])) or None)
+    tags = tuple(map(_tag, options["tag"]))
+    chosen = RunOptions(options["out"], selection, options["records"], tags)
+    properties = {"spark.ui.showConsoleProgress": "false"} | dict(map(_property, options["conf"]))
+    spark = local_session(options["master"], properties)
+    try:
+        bars = Progress(chosen.folder, is_wanted=not options["quiet"])
+        with bars as progress, Stop(_say) as stop:
+            rhythm = Rhythm(options["interval"], stop.wait, options["once"])
+            outcome = tail_pipeline(
+                inputs, chosen, OnSpark(spark), rhythm,
+                quorums=options["quorums"], tell=_say, begin=progress.begin,
+            )  # fmt: skip
+    finally:
+        spark.stop()
+    if not options["quiet"]:
+        show(_summary(chosen.folder, outcome))
+    for wrong in outcome.unbalanced:
+        _say(f"bytes are not accounted for: {wrong}")
+    is_failed = bool(outcome.unbalanced or (options["once"] and outcome.unreachable))
+    return _FAILED if is_failed else 0
 
 
 def _check_installed() -> None:
@@ -169,6 +235,8 @@ def _summary(folder: Path, outcome: Outcome) -> list[str]:
     rate = outcome.size / 1e6 / max(outcome.seconds, 0.001)
     if rate >= _RATE_MIN:
         read += f" ({rate:,.1f} MB/s)"
+    if outcome.again:
+        read += f"; {_files(outcome.again)} again, because a recording goes on"
     if outcome.known:
         read += f"; {_files(outcome.known)} read before"
     rows = [(name, f"{count:,}", "") for name, count in outcome.rows.items()]

@@ -198,7 +198,7 @@ class LocalFiles:
         """Open a file for reading and writing."""
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         with _failing("opening", path):
-            return _LocalFile(os.open(path, flags, 0o644), path)
+            return _LocalFile(os.open(path, flags, 0o600), path)
 
     def open_to_read(self, path: str) -> File:
         """Open a file that is only read."""
@@ -260,7 +260,7 @@ class LocalFiles:
         if place in _LOCKED:
             raise _in_use(path, "held by this very process")
         with _failing("opening", path):
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             # Java locks with fcntl. Some systems have flock and fcntl know nothing of each other.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

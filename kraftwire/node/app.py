@@ -12,24 +12,29 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import cast
 
 import trio
 
 from kraftwire import __version__
 from kraftwire.errors import KraftwireError, UsageError, check
+from kraftwire.limits import CONNECTION_BYTES_MAX, METRICS_CONNECTIONS_MAX
 from kraftwire.log.files import Files, LocalFiles
 from kraftwire.log.settings import LogSettings
 from kraftwire.node.assembly import Assembly, Metadata, assemble
+from kraftwire.node.budget import Budget
 from kraftwire.node.capture import CaptureFile
 from kraftwire.node.config import ConnectionLimits, Listener, NodeConfig
 from kraftwire.node.connection import Connection, ConnectionStats, Service
+from kraftwire.node.descriptors import connections_max, raise_limit
 from kraftwire.node.driver import Driver
 from kraftwire.node.handlers.versions import offered
 from kraftwire.node.link import Link, LinkStats
 from kraftwire.node.listener import Acceptor, bind
 from kraftwire.node.logs import RateLimit, log, set_up
 from kraftwire.node.metrics import Sample, raft_samples, render, serve_http
+from kraftwire.node.pacing import Pacer
 from kraftwire.raft.events import ShutdownRequested
 from kraftwire.raft.voters import Endpoint
 from kraftwire.replica import StateMachine
@@ -117,6 +122,8 @@ class Node:
         self._connection_stats = ConnectionStats()
         self._link_stats = LinkStats()
         self._capture: CaptureFile | None = None
+        self._budget = Budget(CONNECTION_BYTES_MAX)
+        self._pacer = Pacer()
 
     @property
     def driver(self) -> Driver:
@@ -221,6 +228,8 @@ class Node:
         def count() -> None:
             self._connection_stats.refused += 1
 
+        most = min(limits.connections, connections_max(raise_limit()))
+        limits = replace(limits, connections=most)
         return Acceptor(limits, on_refused=count, refusals=self._garbage)
 
     def _server_of(self, service: Service) -> Callable[[trio.SocketStream, str], Awaitable[None]]:
@@ -236,6 +245,8 @@ class Node:
                 garbage=self._garbage,
                 peer=peer,
                 tap=tap,
+                budget=self._budget,
+                pacer=self._pacer,
             )
             stats.accepted += 1
             stats.open += 1
@@ -269,10 +280,15 @@ class Node:
         self, nursery: trio.Nursery, parts: Assembly, host: str, port: int
     ) -> None:
         place = Listener("kraftwire.prometheus.listener", host, port, False, False)
+        slots = trio.CapacityLimiter(METRICS_CONNECTIONS_MAX)
         for listening in await bind(place, self.config.limits.backlog):
 
             async def serve(stream: trio.SocketStream) -> None:
-                await serve_http(stream, lambda: render(self._samples(parts)))
+                if slots.statistics().borrowed_tokens >= METRICS_CONNECTIONS_MAX:
+                    stream.socket.close()
+                    return
+                async with slots:
+                    await serve_http(stream, lambda: render(self._samples(parts)))
 
             nursery.start_soon(trio.serve_listeners, serve, [listening])
         log("info", "metrics", address=f"{host}:{port}")
@@ -284,6 +300,8 @@ class Node:
         yield _gauge("connections", "Connections that peers and clients have open", stats.open)
         yield _counter("connections_accepted", "Connections accepted", stats.accepted)
         yield _counter("connections_refused", "Connections above a limit", stats.refused)
+        held = self._budget.used
+        yield _gauge("connections_held_bytes", "Bytes that connections hold together", held)
         for name, count in stats.requests.items():
             yield _counter("requests", "Requests by API", count, ("api", name))
         for cause, count in stats.closed.items():

@@ -6,6 +6,7 @@ that cannot be written is given up with one log line and never disturbs the node
 
 from __future__ import annotations
 
+import os
 import time
 from typing import BinaryIO
 
@@ -19,6 +20,10 @@ from kraftwire.protocol.pcapng import Address, TcpConnection, capture_start
 __all__ = ["CaptureFile"]
 
 
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 class CaptureFile:
     """Writes the frames of all connections. Raises: UsageError if the file cannot be made."""
 
@@ -28,7 +33,8 @@ class CaptureFile:
         try:
             # Unbuffered: whoever follows the capture sees each frame at once. A node that starts
             # again goes on behind what it recorded before, in a section of its own.
-            self._file = open(path, "ab", buffering=0)  # noqa: SIM115 - closed by `close`
+            # Nobody else may read it: it holds what clients sent.
+            self._file = open(path, "ab", buffering=0, opener=_private)  # noqa: SIM115
         except OSError as error:
             problem = error.strerror or error
             raise UsageError(f"kraftwire.capture.file={path}: {problem}") from error

@@ -20,15 +20,27 @@ import trio
 
 from kraftwire import messages
 from kraftwire.errors import ApiError, StorageError, WireError
-from kraftwire.limits import DECODE_INLINE_BYTES, REQUEST_SIZE_MAX, REQUESTS_BUFFERED_MAX
+from kraftwire.limits import (
+    CONNECTION_BYTES_MAX,
+    DECODE_INLINE_BYTES,
+    DECODED_FACTOR,
+    LONG_REQUEST_BYTES_MIN,
+    REQUEST_ELEMENTS_MAX,
+    REQUEST_SIZE_MAX,
+    SOFTWARE_NAME_SIZE_MAX,
+)
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
+from kraftwire.node.budget import Budget
 from kraftwire.node.config import ConnectionLimits, Listener
 from kraftwire.node.context import Request
 from kraftwire.node.link import Stream, Tap, close_now
 from kraftwire.node.logs import RateLimit, log
+from kraftwire.node.pacing import Pacer
+from kraftwire.node.presence import PeerGone, answer_while_there
+from kraftwire.node.sizes import is_too_much
 from kraftwire.protocol.envelope import encode_response
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.headers import decode_request_header
@@ -40,9 +52,10 @@ __all__ = ["Connection", "ConnectionStats", "Service"]
 
 READ_SIZE = 64 * 1024
 
-# Large bodies are decoded beside the core's thread, one at a time: a hostile one takes seconds.
+# Large bodies are decoded in a thread next to the core's, one at a time: a hostile one takes half a
+# second.
 _LARGE_BODIES = trio.CapacityLimiter(1)
-PRODUCE_KEY = 0
+_FETCH_KEY = 1
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -57,7 +70,6 @@ class ConnectionStats:
     accepted: int = 0
     refused: int = 0
     open: int = 0
-    buffered_bytes: int = 0
     requests: dict[str, int] = field(default_factory=dict)
     closed: dict[str, int] = field(default_factory=dict)
 
@@ -92,7 +104,10 @@ class Connection:
         garbage: RateLimit,
         peer: str = "",
         tap: Tap | None = None,
+        budget: Budget | None = None,
+        pacer: Pacer | None = None,
     ) -> None:
+        """Take over a stream. All connections of a node share `budget` and `pacer`."""
         self._stream = stream
         self._service = service
         self._limits = limits
@@ -101,7 +116,10 @@ class Connection:
         self._peer = peer
         self._tap = tap
         self._frames = FrameBuffer(limit=limits.frame_max_bytes)
-        self._counted_bytes = 0
+        self._budget = budget or Budget(CONNECTION_BYTES_MAX)
+        self._pacer = pacer or Pacer()
+        self._scope = trio.CancelScope()
+        self._is_evicted = False
         self._software = ""
         self._is_known = False
         # When the request that is not whole yet began, or the connection, which owes its first.
@@ -110,21 +128,24 @@ class Connection:
     async def serve(self) -> None:
         """Answer requests until the connection ends. Raises: StorageError, which ends the node."""
         try:
-            await self._serve()
+            with self._scope:
+                await self._serve()
+            if self._is_evicted:
+                self._end(_Close("no-memory", "all connections together hold too much"))
         except _Close as end:
-            self._count_close(end.cause)
-            if str(end):
-                listener = self._service.listener.name
-                self._garbage.log(
-                    end.cause, end.cause, peer=self._peer, listener=listener, problem=end
-                )
+            self._end(end)
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
             self._count_close("broken")
         finally:
-            self._count_bytes(0)
+            self._budget.hold(self, 0)
             if self._tap:
                 self._tap.closed()
             close_now(self._stream)
+
+    def evict(self) -> None:
+        """End this connection because all of them together hold too much."""
+        self._is_evicted = True
+        self._scope.cancel()
 
     async def _serve(self) -> None:
         while True:
@@ -133,7 +154,7 @@ class Connection:
                 payloads = self._frames.feed(data)
             except WireError as error:
                 raise _Close("bad-frame", str(error)) from error
-            self._count_bytes(self._frames.pending_size)
+            self._hold(0)
             if not self._frames.pending_size:
                 self._began = None
             elif payloads or self._began is None:
@@ -141,7 +162,9 @@ class Connection:
             for payload in payloads:
                 answer = await self._answer(payload)
                 self._is_known = True
+                self._hold(len(answer))
                 await self._write(answer)
+                self._hold(0)
 
     async def _read(self) -> bytes:
         """Some bytes. Raises: _Close at the end of the stream and when the peer took too long."""
@@ -186,16 +209,22 @@ class Connection:
                 return self._refuse_version(header, ErrorCode.UNSUPPORTED_VERSION, 0)
             problem = f"API key {api_key} ({name}) version {version} is not offered here"
             raise _Close("not-offered", problem)
-        if api_key != PRODUCE_KEY and len(payload) > REQUEST_SIZE_MAX:
-            raise _Close("too-long", f"{name} of {len(payload)} bytes")
+        size = len(payload)
+        if size > REQUEST_SIZE_MAX:
+            raise _Close("too-long", f"{name} of {size} bytes")
+        self._hold(size if size < LONG_REQUEST_BYTES_MIN else size * DECODED_FACTOR)
+        await self._pacer.admit(size)
         try:
             decode = partial(messages.request_class(api_key).decode, payload, version, position)
-            if len(payload) <= DECODE_INLINE_BYTES:
+            if size <= DECODE_INLINE_BYTES:
                 body, _ = decode()
             else:
                 body, _ = await trio.to_thread.run_sync(decode, limiter=_LARGE_BODIES)
         except WireError as error:
             raise _Close("bad-request", str(error)) from error
+        if is_too_much(body, size):
+            problem = f"{name} of more than {REQUEST_ELEMENTS_MAX} elements"
+            raise _Close("too-many-elements", problem)
         self._stats.requests[name] = self._stats.requests.get(name, 0) + 1
         if isinstance(body, ApiVersionsRequest) and not self._note_software(body, version):
             return self._refuse_version(header, ErrorCode.INVALID_REQUEST, version)
@@ -215,12 +244,19 @@ class Connection:
         )
         name = type(body).__name__
         try:
-            reply = await self._service.answer(request)
+            if request.api_key == _FETCH_KEY:
+                # It may wait for long, and it writes nothing: nobody needs it without its peer.
+                ask = partial(self._service.answer, request)
+                reply = await answer_while_there(self._stream, ask)
+            else:
+                reply = await self._service.answer(request)
             if reply is None:
                 raise _Close("unanswered")
             return _encode(header, reply)
         except StorageError:
             raise
+        except PeerGone as gone:
+            raise _Close("by-peer") from gone
         except (ApiError, WireError, *_FAULTS) as fault:
             place = _place(fault)
             log("error", "handler-failed", request=name, fault=repr(fault), at=place)
@@ -231,7 +267,7 @@ class Connection:
         if version < 3:
             return True
         for text in (body.client_software_name, body.client_software_version):
-            if not _SOFTWARE.fullmatch(text):
+            if len(text) > SOFTWARE_NAME_SIZE_MAX or not _SOFTWARE.fullmatch(text):
                 return False
         self._software = body.client_software_name
         return True
@@ -246,12 +282,16 @@ class Connection:
         response = ResponseHeader(correlation_id=header.correlation_id)
         return frame(encode_response(response, reply, version))
 
-    def _count_bytes(self, pending: int) -> None:
-        """Unfinished frames of all connections together are bounded."""
-        self._stats.buffered_bytes += pending - self._counted_bytes
-        self._counted_bytes = pending
-        if pending and self._stats.buffered_bytes > REQUESTS_BUFFERED_MAX:
-            raise _Close("no-memory", "too many unfinished requests of all connections together")
+    def _hold(self, size: int) -> None:
+        """Say how much this connection holds beyond the request that is not whole."""
+        self._budget.hold(self, size + self._frames.pending_size)
+
+    def _end(self, end: _Close) -> None:
+        """Count why the connection ends, and tell what its peer did wrong."""
+        self._count_close(end.cause)
+        if str(end):
+            listener = self._service.listener.name
+            self._garbage.log(end.cause, end.cause, peer=self._peer, listener=listener, problem=end)
 
     def _count_close(self, cause: str) -> None:
         self._stats.closed[cause] = self._stats.closed.get(cause, 0) + 1

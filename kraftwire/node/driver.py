@@ -159,7 +159,8 @@ class Driver:
         try:
             return await outcome.wait()
         finally:
-            self._replies.pop(token, None)
+            if self._replies.pop(token, None) is not None:
+                self.submit(ev.RequestAbandoned(token))
 
     def append_nowait(
         self,

@@ -16,12 +16,14 @@ from kraftwire.raft import answers
 from kraftwire.raft.changes import endpoints_named
 from kraftwire.raft.effects import SendReply
 from kraftwire.raft.elections import is_addressee
+from kraftwire.raft.epochs import may_move_epoch
 from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.responses import Outcome, settle_partition, settle_top_level
 from kraftwire.raft.roles import Follower, Leader, Resigned
 from kraftwire.raft.state import Purpose, RaftState, Sent
 from kraftwire.raft.transitions import is_consistent, maybe_transition
 from kraftwire.raft.voters import ReplicaKey
+from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.message import Message
 
 __all__ = [
@@ -122,6 +124,9 @@ def _take_over(state: RaftState, partition: Any, leader_endpoints: list[Any]) ->
         return ErrorCode.FENCED_LEADER_EPOCH
     if leader_id < 0:
         return ErrorCode.INVALID_REQUEST
+    # Its log is not told; a leader that this node does not know may well be ahead.
+    if not may_move_epoch(state, ReplicaKey(leader_id, ZERO_UUID), epoch, is_ahead=True):
+        return ErrorCode.BROKER_NOT_AVAILABLE
     if not is_consistent(state, leader_id, epoch):
         # Fatal to a Java node. A back-off error is what harms a confused peer least.
         maybe_transition(state, leader_id, epoch, (), "announcement")

@@ -181,6 +181,8 @@ def _handle_rare(state: RaftState, event: events.Event) -> None:
             upgrading.handle_upgrade(state, event)
         case events.FeaturesHeard(destination, features):
             state.hear_of_software(destination.key, features != state.config.features)
+        case events.RequestAbandoned(token):
+            state.parked.drop(token)
         case events.ClusterIdKnown(cluster_id):
             state.cluster_id = cluster_id
         case events.ResignRequested(epoch):

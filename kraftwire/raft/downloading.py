@@ -10,6 +10,7 @@ R-FSN-4, R-FSN-5.
 
 from __future__ import annotations
 
+from kraftwire.limits import SNAPSHOT_CLAIMS_MAX
 from kraftwire.messages import fetch_snapshot_request as ask
 from kraftwire.messages.fetch_response import SnapshotId
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse, PartitionSnapshot
@@ -54,13 +55,26 @@ def begin_download(state: RaftState, role: Follower, named: SnapshotId, sent: Se
         problem = "that cannot be"
     elif snapshot.offset <= known:
         problem = f"this node has everything up to {known}"
+    elif snapshot.offset < state.log.end_offset and snapshot.epoch <= state.log.last_epoch:
+        # A log that reaches past it, and not in an earlier epoch, can be cut where it diverges.
+        problem = f"this node's log ends at {state.log.end}"
     else:
         _open(state, role, snapshot)
-        return True
+        role.snapshot_claims += 1
+        return _is_alive(role)
     text = f"{sent.destination.name} names snapshot {snapshot}, but {problem}: ignored"
     state.note(text, "warning", key="snapshot-claim")
     state.failed(sent)
     return False
+
+
+def _is_alive(role: Follower) -> bool:
+    """Whether what the leader says of snapshots counts as a sign of life.
+
+    One that names them again and again, and sends nothing of them, must not keep its followers from
+    standing for election.
+    """
+    return role.snapshot_claims <= SNAPSHOT_CLAIMS_MAX
 
 
 def _open(state: RaftState, role: Follower, snapshot: OffsetAndEpoch) -> None:
@@ -87,7 +101,7 @@ def poll_download(state: RaftState, role: Follower, leader: Destination) -> bool
         return False
     if current.is_finishing:
         return True
-    if (current.leader_id, current.epoch) != (role.leader_id, role.epoch):
+    if not current.is_of(role.leader_id, role.epoch):
         state.drop_download()
         return False
     state.send(leader, _request(state, current), Purpose.FETCH_SNAPSHOT)
@@ -140,8 +154,12 @@ def handle_fetch_snapshot_response(
         state.drop_download()
         # What the leader named a moment ago is gone: it may name it again, and again.
         state.failed(sent)
+        if not _is_alive(role):
+            return
     elif not _take(state, part, sent):
         return
+    else:
+        role.snapshot_claims = 0
     role.fetch_deadline_ms = state.now + role.patience_ms
     role.has_fetched = True
 

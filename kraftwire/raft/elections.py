@@ -14,9 +14,10 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.session import SOFTWARE_NAME
 from kraftwire.raft import answers
 from kraftwire.raft.effects import SendReply
+from kraftwire.raft.epochs import hears_no_leader, may_move_epoch
 from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.responses import Outcome, settle_partition, settle_top_level
-from kraftwire.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
+from kraftwire.raft.roles import Candidate, Prospective, Unattached
 from kraftwire.raft.state import Purpose, RaftState, Sent
 from kraftwire.raft.transitions import (
     grant_vote,
@@ -126,17 +127,20 @@ def _vote_request(state: RaftState, voter: ReplicaKey) -> VoteRequest:
 def handle_vote_request(state: RaftState, event: RequestReceived) -> None:
     """Answer a Vote request; a granted vote is durable before the answer leaves (D1, S3)."""
     request = cast("VoteRequest", event.message)
-    if event.client_software:
-        _hear_of_nominee(state, request, event.client_software)
-    state.emit(SendReply(event.token, _answer(state, request, answers.asked_on(event))))
+    reply = _answer(state, request, answers.asked_on(event))
+    if event.client_software and reply.topics:
+        _hear_of_nominee(state, request, reply, event.client_software)
+    state.emit(SendReply(event.token, reply))
 
 
-def _hear_of_nominee(state: RaftState, request: VoteRequest, software: str) -> None:
-    """Note what software a voter says it is."""
-    partition = answers.only_partition(request.topics, state.config.topic)
-    if partition is not None:
+def _hear_of_nominee(
+    state: RaftState, request: VoteRequest, reply: VoteResponse, software: str
+) -> None:
+    """Note what software a nominee says it is, if its request was taken."""
+    if reply.topics[0].partitions[0].error_code == ErrorCode.NONE:
+        partition = request.topics[0].partitions[0]
         key = ReplicaKey(partition.replica_id, partition.replica_directory_id)
-        state.hear_of_software(key, software != SOFTWARE_NAME)
+        state.hear_claim(key, software != SOFTWARE_NAME)
 
 
 def _answer(state: RaftState, request: VoteRequest, listener: str) -> VoteResponse:
@@ -152,6 +156,11 @@ def _answer(state: RaftState, request: VoteRequest, listener: str) -> VoteRespon
         return answers.vote(state, listener, ErrorCode.FENCED_LEADER_EPOCH)
     if partition.replica_id < 0:
         return answers.vote(state, listener, ErrorCode.INVALID_REQUEST)
+    nominee = ReplicaKey(partition.replica_id, partition.replica_directory_id)
+    is_ahead = _offered(partition).is_newer_or_equal(state.log.end)
+    if not may_move_epoch(state, nominee, partition.replica_epoch, is_ahead=is_ahead):
+        # Differs from Kafka. A back-off error is what harms a peer that means well least.
+        return answers.vote(state, listener, ErrorCode.BROKER_NOT_AVAILABLE)
     if partition.replica_epoch > state.role.epoch:
         to_unattached(
             state,
@@ -179,29 +188,22 @@ def is_addressee(state: RaftState, voter_id: int, directory_id: bytes) -> bool:
     )
 
 
+def _offered(partition: PartitionData) -> OffsetAndEpoch:
+    """Where a nominee's log ends."""
+    return OffsetAndEpoch(partition.last_offset, partition.last_offset_epoch)
+
+
 def _decide(state: RaftState, partition: PartitionData) -> bool:
     """Whether a legal request in the present epoch gets this node's vote (R-VOTE-5, R-VOTE-6)."""
     if partition.replica_id == state.config.key.id:
         # Another directory of this node: with a static voter set it would be this very voter, and
         # its vote for itself and ours for it would be two in one epoch.
         return False
-    offered = OffsetAndEpoch(partition.last_offset, partition.last_offset_epoch)
-    is_up_to_date = offered.is_newer_or_equal(state.log.end)
+    is_up_to_date = _offered(partition).is_newer_or_equal(state.log.end)
     if partition.pre_vote:
-        return is_up_to_date and _would_vote(state)
+        return is_up_to_date and hears_no_leader(state)
     candidate = ReplicaKey(partition.replica_id, partition.replica_directory_id)
     return _decide_standard(state, candidate, is_up_to_date)
-
-
-def _would_vote(state: RaftState) -> bool:
-    role = state.role
-    if type(role) is Follower:
-        # KIP-996: a follower that reaches its leader must not help to depose it. One that waits
-        # longer than the fetch timeout, so that others can stand first, does not reach it.
-        timeout = state.config.timers.fetch_timeout_ms
-        silence = state.now - (role.fetch_deadline_ms - role.patience_ms)
-        return not role.has_fetched or silence >= timeout - timeout // 10
-    return type(role) is not Leader
 
 
 def _decide_standard(state: RaftState, candidate: ReplicaKey, is_up_to_date: bool) -> bool:

@@ -22,6 +22,7 @@ __all__ = [
     "ListenerRegistered",
     "LogFlushed",
     "LogStartProposed",
+    "RequestAbandoned",
     "RequestFailed",
     "RequestReceived",
     "ResignRequested",
@@ -55,6 +56,13 @@ class RequestReceived:
     message: Message
     listener: str = ""
     client_software: str = ""
+
+
+@dataclass(slots=True)
+class RequestAbandoned:
+    """Nobody waits for the answer to this request any more: its connection is closed."""
+
+    token: int
 
 
 @dataclass(slots=True)
@@ -221,6 +229,7 @@ class ShutdownRequested:
 Event = (
     TimerExpired
     | RequestReceived
+    | RequestAbandoned
     | ResponseReceived
     | RequestFailed
     | FeaturesHeard

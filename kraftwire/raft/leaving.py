@@ -65,9 +65,9 @@ def poll_handover(state: RaftState, leader: Leader) -> bool:
     Returns: whether one was found at once; who has to be asked first answers later.
     """
     policy = state.config.handover
-    if policy is Handover.NEVER or leader.successor is not None:
+    if leader.successor is not None:
         return False
-    if policy is Handover.AUTO and not state.knows_foreign_voters:
+    if policy is not Handover.ALWAYS and not (state.knows_foreign_voters or state.claimed):
         return False
     if state.high_watermark <= leader.epoch_start_offset or state.now < leader.probe_due_ms:
         return False
@@ -80,7 +80,12 @@ def poll_handover(state: RaftState, leader: Leader) -> bool:
         for sent in state.in_flight.values()
         if sent.purpose is Purpose.PROBE_SUCCESSOR
     }
-    claiming = [key for key in ready if state.is_foreign(key) and key not in asked]
+    is_giving = policy is Handover.AUTO
+    claiming = [
+        key
+        for key in ready
+        if key not in asked and (key in state.claimed or (is_giving and state.is_foreign(key)))
+    ]
     if claiming:
         # One at a time, each in turn: one that is silent must not keep others from being asked.
         destination = state.voter_destination(claiming[leader.probe_count % len(claiming)])
@@ -112,7 +117,6 @@ def handle_successor_probe(
     leader, key = state.leader, sent.destination.key
     if response.error_code != ErrorCode.NONE:
         return
-    # If it is like this node, it does not matter what somebody said under its name.
     is_foreign = features_of(response) != state.config.features
     state.hear_of_software(key, is_foreign)
     role = state.role
@@ -121,7 +125,8 @@ def handle_successor_probe(
         role.patience_ms += longer
         role.fetch_deadline_ms += longer
     # One that has fallen behind meanwhile is asked again once it has caught up.
-    if leader is not None and is_foreign and key in _ready_voters(state, leader):
+    is_giving = is_foreign and state.config.handover is Handover.AUTO
+    if leader is not None and is_giving and key in _ready_voters(state, leader):
         leader.successor = key
 
 

@@ -65,10 +65,16 @@ class ParkedFetches:
             return []
         return self._take([fetch.deadline_ms <= now_ms for fetch in self._parked])
 
+    def drop(self, token: int) -> None:
+        """Forget a request for whose answer nobody waits any more."""
+        self._take([fetch.token == token for fetch in self._parked])
+
     def _take(self, chosen: list[bool]) -> list[ParkedFetch]:
         """Take out the chosen ones."""
         if all(chosen):
             return self.wake_all()
+        if not any(chosen):
+            return []
         parked = self._parked
         woken = [fetch for fetch, take in zip(parked, chosen, strict=True) if take]
         self._parked = [fetch for fetch, take in zip(parked, chosen, strict=True) if not take]

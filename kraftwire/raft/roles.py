@@ -188,6 +188,7 @@ class Follower:
     """Replicates from a leader whose address it knows.
 
     Shape: `patience_ms` is how long it waits for an answer before it stands for election.
+    `snapshot_claims` counts how often the leader named a snapshot since it sent some of one.
     """
 
     NAME: ClassVar[str] = "follower"
@@ -201,6 +202,7 @@ class Follower:
     has_fetched: bool = False
     has_updated: bool = False
     has_asked_for_software: bool = False
+    snapshot_claims: int = 0
 
 
 Role = Unattached | Prospective | Candidate | Leader | Resigned | Follower

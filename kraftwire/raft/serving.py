@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from kraftwire.limits import FETCH_WAIT_MAX_MS
+from kraftwire.limits import FETCH_BYTES_MAX, FETCH_WAIT_MAX_MS
 from kraftwire.messages import fetch_response as answer
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest
 from kraftwire.protocol.error_codes import ErrorCode
@@ -103,7 +103,7 @@ def _answer(
         return
     if replica.id >= 0 and counts:
         if event.client_software:
-            state.hear_of_software(replica, event.client_software != SOFTWARE_NAME)
+            state.hear_claim(replica, event.client_software != SOFTWARE_NAME)
         _count(state, role, replica, log.batch_base(offset))
     _reply_with_records(state, event, partition, may_wait)
 
@@ -122,7 +122,8 @@ def _reply_with_records(
         if state.parked.park(ParkedFetch(event.token, offset, due, event)):
             return
     response = _response(state, event, _partition(state, ErrorCode.NONE, mark))
-    part = None if is_empty else LogSlice(offset, request.max_bytes, end)
+    limit = min(max(request.max_bytes, 0), FETCH_BYTES_MAX)
+    part = None if is_empty else LogSlice(offset, limit, end)
     state.emit(SendReply(event.token, response, part))
 
 

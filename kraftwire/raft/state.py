@@ -5,11 +5,13 @@ Owned by `RaftCore`; the modules of this package are functions over it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum, auto
 from random import Random
 
 from kraftwire.limits import CLOCK_LEAD_MAX_MS
+from kraftwire.raft.allowance import EpochAllowance
 from kraftwire.raft.config import Handover, RaftConfig
 from kraftwire.raft.effects import (
     Destination,
@@ -73,6 +75,10 @@ class Download:
     size: int = -1
     is_finishing: bool = False
 
+    def is_of(self, leader_id: int, epoch: int) -> bool:
+        """Whether this leader of this epoch named it."""
+        return (self.leader_id, self.epoch) == (leader_id, epoch)
+
 
 class RaftState:
     """The memory of one replica.
@@ -113,6 +119,7 @@ class RaftState:
         latest = self.log.latest_snapshot
         self.committed = latest.offset if latest is not None else -1
         self.announced = -1
+        self.allowance = EpochAllowance()
         self.in_flight: dict[int, Sent] = {}
         self.next_request_id = 1
         self.flush_generation = 0
@@ -120,6 +127,7 @@ class RaftState:
         self.download: Download | None = None
         self.unfinished_snapshot: OffsetAndEpoch | None = None
         self._foreign: dict[ReplicaKey, bool] = {}
+        self._claims: dict[ReplicaKey, bool] = {}
         self.shutdown_deadline_ms: int | None = None
         self.is_stopped = False
         self.resign_asked = ""
@@ -179,9 +187,9 @@ class RaftState:
         leader = self.leader
         if leader is not None:
             leader.progress.voters_changed(current, self.now)
-        self._foreign = {
-            voter.key: self._foreign[voter.key] for voter in current if voter.key in self._foreign
-        }
+        keys = {voter.key for voter in current}
+        self._foreign = {key: found for key, found in self._foreign.items() if key in keys}
+        self._claims = {key: said for key, said in self._claims.items() if key in keys}
         where, before = self.history.last_voters_offset, self._voters_offset
         self._voters_offset = where
         # Configured voters have no directories: the log that names others has removed nobody.
@@ -201,21 +209,40 @@ class RaftState:
             self.note(f"this node {text}; the voters are {ids}", key="voter")
 
     def hear_of_software(self, key: ReplicaKey, is_foreign: bool) -> None:
-        """Remember whether a voter claims to be another implementation.
+        """Remember whether a voter is another implementation, by what its own endpoint answered.
 
-        Only a hint, because anybody may claim anything. Bounded by the voter set.
+        Bounded by the voter set.
         """
         voter = self.voters.get(key.id)
         if voter is not None and voter.matches(key):
             self._foreign[voter.key] = is_foreign
+            self._claims.pop(voter.key, None)
+
+    def hear_claim(self, key: ReplicaKey, is_foreign: bool) -> None:
+        """Note what a request under a voter's name says of its software.
+
+        Anybody may claim anything: it is a reason to ask that voter, and nothing else.
+        """
+        voter = self.voters.get(key.id)
+        if voter is None or not voter.matches(key):
+            return
+        if self._foreign.get(voter.key, False) == is_foreign:
+            self._claims.pop(voter.key, None)
+        else:
+            self._claims[voter.key] = is_foreign
+
+    @property
+    def claimed(self) -> Collection[ReplicaKey]:
+        """The voters under whose names something else was claimed than is known."""
+        return self._claims.keys()
 
     def is_foreign(self, voter: ReplicaKey) -> bool | None:
-        """Whether a voter is said to be another implementation; None if nothing is known."""
+        """Whether a voter is another implementation; None if it has not told."""
         return self._foreign.get(voter)
 
     @property
     def knows_foreign_voters(self) -> bool:
-        """Whether any voter is said to be another implementation."""
+        """Whether any voter is another implementation."""
         return True in self._foreign.values()
 
     # ---- role

@@ -110,6 +110,8 @@ def _become(state: RaftState, new: Role, reason: str, *, resets: bool = True) ->
     if row is not None and row.durable:
         persist(state, new)
     state.role = new
+    if state.download is not None and not state.download.is_of(new.leader_id, new.epoch):
+        state.drop_download()
     if type(old) is Leader:
         # R-ROLE-3: a leader's high watermark is its own; others learn theirs from the next one.
         state.high_watermark = -1

@@ -18,7 +18,7 @@ from kraftwire.sim.plan import Weather
 from kraftwire.sim.violation import Violation
 from kraftwire.sim.voters import Voters
 
-__all__ = ["can_elect", "check_liveness", "takes_observers_along"]
+__all__ = ["can_elect", "check_liveness", "cuts_itself_off"]
 
 _STEP_MS = 20
 _CATCH_UP_MS = 5_000
@@ -37,7 +37,7 @@ def check_liveness(cluster: Cluster) -> bool:
     Returns: False if the cluster needs an operator.
 
     Disks that were replaced may have taken a quorum's majority with them, by an operator's mistake,
-    and a voter that does not know of its removal may take the observers along into later epochs:
+    and a voter that does not know of its removal may stand in epochs after the leader's for ever:
     then there is nothing more to see.
     """
     try:
@@ -244,18 +244,18 @@ class _Phase:
             if is_over or scheduler.now >= look:
                 # What lasted this long under one leader only an operator can end.
                 look += period
-                before, seen = seen, self._epoch_without_observers()
+                before, seen = seen, self._epoch_without_removed()
                 if seen >= 0 and (is_over or seen == before):
-                    raise _LostError("a removed voter takes the observers along")
+                    raise _LostError("a removed voter cuts itself off")
             if is_over:
                 raise Violation(invariant, f"{problem}, {limit_ms} ms")
             scheduler.run_until(scheduler.now + _STEP_MS * MS)
 
-    def _epoch_without_observers(self) -> int:
-        """The epoch of the leader if a removed voter takes the observers along, else -1."""
+    def _epoch_without_removed(self) -> int:
+        """The epoch of the leader if a removed voter cuts itself off, else -1."""
         leaders = self.cluster.leaders()
         process = leaders[-1].process if leaders else None
-        if process is None or not takes_observers_along(self.cluster):
+        if process is None or not cuts_itself_off(self.cluster):
             return -1
         return process.epoch
 
@@ -319,24 +319,21 @@ def can_elect(histories: Histories) -> bool:
     )
 
 
-def takes_observers_along(cluster: Cluster) -> bool:
-    """Whether a voter without pre-votes that missed its removal keeps others from their leader.
+def cuts_itself_off(cluster: Cluster) -> bool:
+    """Whether a voter without pre-votes that missed its removal is in an epoch after the leader's.
 
     Some peer in its outdated set knows no pre-votes, so it stands at once, epoch after epoch
-    (R-VOTE-10). The nodes that it asks follow it into these epochs, and the leader of the earlier
-    epoch refuses their fetches. It learns nothing from them, nor would it in Kafka.
+    (R-VOTE-10). Nobody follows it there, and the leader refuses its fetches.
     """
     leaders = cluster.leaders()
     if not leaders or leaders[-1].process is None:
         return False
     leader = leaders[-1].process
     running = [one.process for one in cluster.machines.values() if one.process is not None]
-    late = [one for one in running if one.core.epoch > leader.core.epoch]
-    is_heard = any(one.id in leader.core.voters.voters for one in late)
-    sets = [one.core.voters.voters for one in late if one.core.is_voter]
-    return len(late) > 1 and not is_heard and any(
+    late = [one.core.voters.voters for one in running if one.core.epoch > leader.core.epoch]
+    return bool(late) and all(
         leader.id not in voters and any(voter in cluster.plan.old_peers for voter in voters)
-        for voters in sets
+        for voters in late
     )
 
 

@@ -124,7 +124,7 @@ RARE: Mapping[str, str] = {
     "hunted: change": "a leader died just after it wrote other voters",
     "change refused": "for another reason",
     "nobody can be elected": "disks were lost that a majority needs",
-    "a removed voter takes the observers along": "the leader never hears of its epochs",
+    "a removed voter cuts itself off": "its epochs are after the leader's",
     "note of an error": "a node wrote a line of level error",
     "resigned to prospective": "the only voter leads again",
     "prospective to prospective": "who asks for pre-votes gave another one its vote",

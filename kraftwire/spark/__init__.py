@@ -18,7 +18,7 @@ def register(spark: SparkSession) -> None:
 
     Switches filter pushdown for Python data sources on, which these sources need.
     """
-    from kraftwire.spark.sources import SOURCES
+    from kraftwire.spark.sources.known import SOURCES
 
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     for source in SOURCES:

@@ -10,11 +10,12 @@ import sys
 import time
 from importlib import import_module
 
-from tests.bench.report import Bar, console
+from tests.bench.figures import FIGURES, page
+from tests.bench.report import Bar, console, keep
 
 SECTIONS = (
     *("codec", "records", "columns", "startup", "segments", "capture", "pipeline", "log_job"),
-    *("raft", "failover", "sim"),
+    *("broker", "jobs", "scale", "raft", "failover", "sim"),
 )
 
 
@@ -22,38 +23,45 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the sections that were named, all by default; 1 if `--strict` and a floor is missed."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
+    parser.add_argument("--keep", action="store_true", help="keep the figures in figures/")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a floor is missed")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.sections if name not in SECTIONS]
     if unknown:
         parser.error(f"no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
-    _describe_machine()
+    machine = _describe_machine()
     sections = options.sections or list(SECTIONS)
     if len(sections) > 1:
-        return max(_in_process(name, strict=options.strict) for name in sections)
+        return max(_in_process(name, options) for name in sections)
     missed: list[Bar] = import_module(f"tests.bench.{sections[0]}").run()
+    if options.keep:
+        keep(sections[0], machine)
+        (FIGURES / "README.md").write_text(page(), encoding="utf-8")
     for bar in missed:
         console.print(f"missed: {bar.name}: {bar.show(bar.value)}, floor {bar.show(bar.floor)}")
     return 1 if missed and options.strict else 0
 
 
-def _in_process(name: str, *, strict: bool) -> int:
+def _in_process(name: str, options: argparse.Namespace) -> int:
     """Run a section by itself: what one has left in memory must not slow down the next."""
-    command = [sys.executable, "-m", "tests.bench", name, *(["--strict"] if strict else [])]
+    flags = [f"--{flag}" for flag in ("keep", "strict") if getattr(options, flag)]
+    command = [sys.executable, "-m", "tests.bench", name, *flags]
     return subprocess.run(command, check=False).returncode
 
 
-def _describe_machine() -> None:
+def _describe_machine() -> str:
     """What the absolute figures depend on: no two machines give the same."""
     turns = 1_000_000
     start = time.process_time()
     for _ in range(turns):
         pass
     seconds = time.process_time() - start
-    console.print(
+    said = (
         f"Python {platform.python_version()} on {os.cpu_count()} CPUs, "
         f"load {os.getloadavg()[0]:.1f}, {seconds / turns * 1e9:.0f} ns per turn of an empty loop"
     )
+    console.print(said)
+    return said
 
 
 if __name__ == "__main__":

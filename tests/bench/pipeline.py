@@ -6,33 +6,26 @@ made in this process, on one core.
 
 from __future__ import annotations
 
-import lzma
 import shutil
-import struct
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
+from tests.bench import inputs
 from tests.bench.capture import CAPTURE, TSHARK_FIELDS
 from tests.bench.measure import run_process
 from tests.bench.report import Bar, console, print_bars, print_table
-from tests.support.maven import CACHE
 
 __all__ = ["run"]
 
-_GOLDEN = Path(__file__).parents[1] / "golden" / "captures" / "kraft_quorum.pcapng.xz"
-_KRAFT = CACHE / "bench" / "kraft.pcap"
-_COPIES = 4
-_SHIFT_S = 600
 _FLOOR_FRAMES, _FLOOR_RATIO, _FLOOR_ALL = 43_000, 2.5, 45
 
 
 def run() -> list[Bar]:
     """Measure, print, and return the bars that were missed."""
-    _make_kraft()
+    kraft = inputs.kraft()
     rows: list[tuple[str, ...]] = []
-    frames, _ = _in_process("KRaft, exchanges", _KRAFT, ("exchanges",), rows)
-    _in_process("KRaft, all tables", _KRAFT, None, rows)
+    frames, _ = _in_process("KRaft, exchanges", kraft, ("exchanges",), rows)
+    _in_process("KRaft, all tables", kraft, None, rows)
     bars = [Bar("frames/s and core, exchanges of KRaft traffic", frames, _FLOOR_FRAMES, unit="")]
     if CAPTURE.exists():
         _, seconds = _in_process("load, exchanges", CAPTURE, ("exchanges",), rows)
@@ -82,40 +75,3 @@ def _tshark() -> float | None:
     read = [tshark, "-r", str(CAPTURE), "-d", "tcp.port==9092,kafka", "-Y", "kafka"]
     fields = [word for name in TSHARK_FIELDS for word in ("-e", name)]
     return run_process([*read, "-T", "fields", *fields]).cpu_seconds
-
-
-def _make_kraft() -> None:
-    """Write the repeated capture, once."""
-    if _KRAFT.exists():
-        return
-    packets = list(_packets(lzma.decompress(_GOLDEN.read_bytes())))
-    _KRAFT.parent.mkdir(parents=True, exist_ok=True)
-    fresh = _KRAFT.with_suffix(".new")
-    with open(fresh, "wb") as file:
-        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1))
-        for copy in range(_COPIES):
-            for time_ns, packet in packets:
-                seconds, nanoseconds = divmod(time_ns, 1_000_000_000)
-                data = _moved(packet, copy + 1)
-                head = (seconds + copy * _SHIFT_S, nanoseconds, len(data), len(data))
-                file.write(struct.pack("<IIII", *head) + data)
-    fresh.rename(_KRAFT)
-
-
-def _packets(raw: bytes) -> Iterator[tuple[int, bytes]]:
-    from kraftwire.decode.capture.pcap import read_packets
-    from kraftwire.decode.capture.source import CaptureSource
-    from kraftwire.decode.framing.health import Health
-
-    with CaptureSource(raw, "golden") as source:
-        for packet in read_packets(source, Health()):
-            time_ns, _, data, start, captured, *_ = packet
-            yield time_ns, bytes(data[start : start + captured])
-
-
-def _moved(packet: bytes, host: int) -> bytes:
-    """A packet of IPv4 over Ethernet between other hosts, and so of another connection."""
-    if packet[12:14] != b"\x08\x00":
-        return packet
-    last = bytes([host])
-    return packet[:29] + last + packet[30:33] + last + packet[34:]

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Bar", "console", "microseconds", "print_bars", "print_table", "ratio"]
+from tests.bench.figures import FIGURES
+
+__all__ = ["Bar", "console", "keep", "microseconds", "print_bars", "print_table", "ratio"]
 
 # A fixed width, so that a table in a file looks as it does in a terminal.
 console = Console(width=150, highlight=False)
+
+
+
+# Tables that this process has printed, to be kept.
+_printed: list[dict[str, object]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +55,23 @@ class Bar:
 
 def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
     """Print a table: the first column to the left, figures to the right."""
+    columns, rows = tuple(columns), [tuple(row) for row in rows]
+    _printed.append({"title": title, "columns": columns, "rows": rows})
     table = Table(title=title, title_justify="left", title_style="bold")
     for index, column in enumerate(columns):
         table.add_column(column, justify="right" if index else "left", no_wrap=True)
     for row in rows:
         table.add_row(*row)
     console.print(table)
+
+
+def keep(section: str, machine: str) -> None:
+    """Write all tables that were printed as JSON, in the place of those kept before."""
+    FIGURES.mkdir(exist_ok=True)
+    day = datetime.now(UTC).date().isoformat()
+    kept = {"section": section, "day": day, "machine": machine, "tables": _printed}
+    path = FIGURES / f"{section}.json"
+    path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def print_bars(title: str, bars: list[Bar]) -> list[Bar]:

@@ -173,7 +173,7 @@ _BROKEN: dict[str, Any] = {
         "S4",
         Edit(
             "kraftwire.raft.elections:_decide",
-            "is_up_to_date = offered.is_newer_or_equal(state.log.end)",
+            "is_up_to_date = _offered(partition).is_newer_or_equal(state.log.end)",
             "is_up_to_date = True",
         ),
     ),
@@ -274,7 +274,7 @@ _BROKEN: dict[str, Any] = {
         "S19|S4",
         Edit(
             "kraftwire.raft.elections:_decide",
-            "return is_up_to_date and _would_vote(state)",
+            "return is_up_to_date and hears_no_leader(state)",
             "return _decide_standard(state, ReplicaKey(\n"
             "            partition.replica_id, partition.replica_directory_id), is_up_to_date)",
         ),

@@ -73,12 +73,12 @@ def test_a_node_with_another_directory_than_the_voters_does_not_stand() -> None:
         "new.has_fetched = True\n    _become(state, new, reason)",
     ),
     Edit(
-        "kraftwire.raft.elections:_would_vote",
+        "kraftwire.raft.epochs:hears_no_leader",
         "return type(role) is not Leader",
-        "return type(role) not in (Leader, Prospective)",
+        "return role.NAME not in (\"leader\", \"prospective\")",
     ),
     Edit(
-        "kraftwire.raft.elections:_would_vote",
+        "kraftwire.raft.epochs:hears_no_leader",
         "return not role.has_fetched or silence >= timeout - timeout // 10",
         "return not role.has_fetched",
     ),
@@ -101,7 +101,7 @@ def test_two_followers_of_a_dead_leader_do_not_refuse_each_other_for_ever() -> N
     "R-END-3, R-VOTE-6",
     Edit("kraftwire.raft.announcing:handle_end_request", "role.has_fetched = False", "pass"),
     Edit(
-        "kraftwire.raft.elections:_would_vote",
+        "kraftwire.raft.epochs:hears_no_leader",
         "return not role.has_fetched or silence >= timeout - timeout // 10",
         "return not role.has_fetched",
     ),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kraftwire.sim.clock import MS
 from kraftwire.sim.cluster import Cluster
-from kraftwire.sim.liveness import check_liveness, takes_observers_along
+from kraftwire.sim.liveness import check_liveness, cuts_itself_off
 from kraftwire.sim.operators import Step
 from kraftwire.sim.plan import DYNAMIC, Plan, Weather
 
@@ -35,22 +35,26 @@ def _pass(cluster: Cluster, time_ms: int) -> None:
     cluster.scheduler.run_until(cluster.scheduler.now + time_ms * MS)
 
 
-def test_it_takes_the_observers_along_where_a_peer_knows_no_pre_votes() -> None:
-    """The leader never hears of the later epochs, and the observers' fetches are refused."""
+def test_it_cuts_itself_off_where_a_peer_knows_no_pre_votes() -> None:
+    """Its epochs are after the leader's, which refuses its fetches; nobody follows it there."""
     cluster = _all_voters_replaced({3: {_VOTE: 1}})
     _pass(cluster, 20_000)
-    assert takes_observers_along(cluster)
+    assert cuts_itself_off(cluster)
+    cores = {node: cluster.machines[node].process.core for node in (1, 2, 3, 4)}
+    epoch = cores[4].epoch
+    assert cores[1].epoch > epoch
+    assert all((cores[node].leader_id, cores[node].epoch) == (4, epoch) for node in (2, 3))
     cluster.operators.begin(Step("add", cluster.members.key(1)))
     assert not check_liveness(cluster)
     cluster.check_end(is_whole=False)
-    assert cluster.marks.counts["a removed voter takes the observers along"] == 1
+    assert cluster.marks.counts["a removed voter cuts itself off"] == 1
 
 
 def test_it_harms_nobody_where_all_know_pre_votes() -> None:
     """No voter gives it a pre-vote, so it has time to find the leader and learns of its removal."""
     cluster = _all_voters_replaced({})
     _pass(cluster, 20_000)
-    assert not takes_observers_along(cluster)
+    assert not cuts_itself_off(cluster)
     cluster.operators.begin(Step("add", cluster.members.key(1)))
     assert check_liveness(cluster)
     assert cluster.marks.counts["change done: add"] >= 2

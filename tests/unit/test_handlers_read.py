@@ -93,10 +93,16 @@ async def test_a_fetch_is_kept_within_its_limits_but_for_the_first_batch() -> No
     node = reader_node()
     assert offsets(await fetched(node, fetch(0, partition_max_bytes=1))) == [0]
     assert offsets(await fetched(node, fetch(0, max_bytes=0))) == [0]
+
+
+async def test_a_partition_that_is_named_twice_is_refused() -> None:
+    """250,000 times in one request, it kept a node busy for seconds."""
+    node = reader_node()
     request = fetch(0, max_bytes=1)
     request.topics *= 2
     answer = await answer_of(node, request_of(request, 12))
-    assert [offsets(t.partitions[0]) for t in answer.responses] == [[0], []]
+    assert (answer.error_code, answer.responses) == (ErrorCode.INVALID_REQUEST, [])
+    assert await answer_of(node, request_of(request, 6)) is None
 
 
 async def test_offsets_outside_the_log_are_told_with_its_bounds() -> None:

@@ -203,7 +203,7 @@ async def test_bytes_that_are_no_request_close_the_connection(
     await peer.stream.send_all(data)
     assert await peer.is_closed()
     assert peer.stats.closed == {cause: 1}
-    assert peer.stats.buffered_bytes == 0
+    assert peer.connection._budget.used == 0
 
 
 @pytest.mark.trio

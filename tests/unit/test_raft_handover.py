@@ -200,12 +200,37 @@ def test_the_answer_of_a_removed_voter_does_not_count() -> None:
 # ---- the other policies --------------------------------------------------------------------------
 
 
-def test_a_leader_that_never_gives_way_asks_nobody() -> None:
-    """`kraftwire.leader.handover=never`."""
+def test_a_leader_that_never_gives_way_asks_and_stays() -> None:
+    """`kraftwire.leader.handover=never`: what it hears decides who writes as the controller."""
     lone = leader(handover=Handover.NEVER)
     claims(lone, 2)
+    assert not lone.core.foreign_voters
+    [sent] = probes(lone)
+    lone.answer(sent, THEIRS)
     lone.wait(900)
-    assert (probes(lone), lone.core.role) == ([], "leader")
+    assert (len(probes(lone)), lone.core.role) == (1, "leader")
+    assert lone.core.foreign_voters == {2}
+
+
+def test_a_claim_alone_makes_nobody_another_implementation() -> None:
+    """SEC-IDENTITY: one Vote or Fetch in a voter's name kept the controller from writing once."""
+    lone = leader()
+    claims(lone, 2)
+    lone.request(vote(3, lone.core.epoch, pre_vote=True), software=JAVA)
+    assert not lone.core.foreign_voters
+    asked = len(probes(lone))
+    assert asked == 1
+    lone.answer(probes(lone)[0], OURS)
+    assert not lone.core.foreign_voters
+
+
+def test_a_refused_request_is_no_reason_to_ask() -> None:
+    """What it says of its sender has been checked by nobody."""
+    lone = leader()
+    lone.request(vote(2, lone.core.epoch - 1), software=JAVA)
+    lone.request(vote(2, lone.core.epoch, cluster_id="another"), software=JAVA)
+    lone.wait(900)
+    assert not probes(lone)
 
 
 def test_a_leader_that_always_gives_way_needs_no_answer() -> None:

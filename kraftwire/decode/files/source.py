@@ -42,6 +42,11 @@ class ByteSource:
         self._view = memoryview(b"")
         return self.size
 
+    def shorten(self, size: int) -> None:
+        """Take the file for one that ends at `size`, whatever comes to it meanwhile."""
+        if size < self.refresh():
+            self.size = size
+
     def read(self, position: int, size: int) -> memoryview:
         """Bytes from a position on; fewer than `size` only where the file ends.
 

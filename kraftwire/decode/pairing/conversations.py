@@ -7,6 +7,7 @@ bounded memory; the README of this folder says what is done about damage.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from itertools import chain
 
 from kraftwire.decode.capture.inputs import CaptureInput
@@ -32,11 +33,32 @@ from kraftwire.decode.pairing.outbox import Ending, Outbox
 from kraftwire.errors import UsageError
 from kraftwire.limits import CLOSED_CONNECTIONS_MAX, CONNECTIONS_MAX, REVIEW_NS
 
-__all__ = ["Capture"]
+__all__ = ["Capture", "OpenConnections"]
 
 _MASK = 0xFFFFFFFF
 _UNUSUAL = FIN | SYN | RST
 _ACK = 16
+
+
+@dataclass(slots=True)
+class OpenConnections:
+    """All that the packets so far mean for later ones, between two packets; picklable.
+
+    Shape: `outbox` and `health` have the totals so far, `flows` both directions of each connection
+    by their keys.
+    """
+
+    outbox: Outbox
+    flows: dict[bytes, Direction] = field(default_factory=dict)
+    open: dict[Connection, None] = field(default_factory=dict)
+    closed: dict[Connection, None] = field(default_factory=dict)
+    # Connections with something open -> when they were reviewed last.
+    troubled: dict[Connection, int] = field(default_factory=dict)
+
+    @property
+    def health(self) -> Health:
+        """The totals so far."""
+        return self.outbox.health
 
 
 class Capture:
@@ -47,7 +69,9 @@ class Capture:
     and whole packets of it. Captures in the order of time, as those of a rotated series, share
     their connections. `name` stands for the path of a single one. Iterate once; `health` is
     complete when the iterator is exhausted. `on_ending` hears of connections that end, before the
-    frames after that are handed out.
+    frames after that are handed out. A capture can be decoded in parts, one after the other: all
+    but the last one are not `is_last` and leave everything open, in `connections`, and each of them
+    goes on `after` the one before.
     Raises: StorageError if a file cannot be opened or is no capture; the first one is opened at
     once.
     """
@@ -57,19 +81,22 @@ class Capture:
         *captures: CaptureInput,
         name: str | None = None,
         on_ending: Callable[[Ending], None] | None = None,
+        after: OpenConnections | None = None,
+        is_last: bool = True,
     ) -> None:
         if not captures or (name is not None and len(captures) > 1):
             raise UsageError("a name is for one capture" if captures else "there is no capture")
-        self.health = Health()
+        self.connections = after or OpenConnections(Outbox(Health()))
+        self.health = self.connections.health
+        self._is_last = is_last
         self._source = CaptureSource(captures[0], name)
         self._later = captures[1:]
-        self._outbox = Outbox(self.health)
+        self._outbox = self.connections.outbox
         self._outbox.on_ending = on_ending
-        self._flows: dict[bytes, Direction] = {}
-        self._open: dict[Connection, None] = {}
-        self._closed: dict[Connection, None] = {}
-        # Connections with something open -> when they were reviewed last.
-        self._troubled: dict[Connection, int] = {}
+        self._flows = self.connections.flows
+        self._open = self.connections.open
+        self._closed = self.connections.closed
+        self._troubled = self.connections.troubled
 
     def close(self) -> None:
         """Close the first file, if nobody iterates; an iteration closes what it has opened."""
@@ -136,6 +163,9 @@ class Capture:
                     yield from out
                     out.clear()
         self.health.bytes.payload += payload
+        if not self._is_last:
+            self._outbox.on_ending = None
+            return
         self._finish()
         yield from out
         out.clear()

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal
 
+from kraftwire.decode.capture.series import families, recordings
 from kraftwire.decode.files.decode import decode_source
 from kraftwire.decode.files.follow import follow
 from kraftwire.decode.files.source import open_source
@@ -45,10 +46,15 @@ class Inputs:
     api: tuple[int, int] | None = None
 
     def read(self, paths: Iterable[str]) -> None:
-        """Decode everything, one input after the other."""
-        for path in paths:
+        """Decode everything, one input after the other.
+
+        Order: the files of a recording that was rotated are read as one, where the first is named.
+        """
+        named = list(paths)
+        rotated = Rotated(named if self.kind in ("auto", "capture") else ())
+        for path in named:
             try:
-                self._read_one(path)
+                self._read_one(path, rotated)
             except StorageError as error:
                 self._fail(error)
 
@@ -68,32 +74,35 @@ class Inputs:
         self.run.totals.unreadable += 1
         self.tell(str(error))
 
-    def _read_one(self, path: str) -> None:
+    def _read_one(self, path: str, rotated: Rotated) -> None:
         if self.kind in ("hex", "frames"):
             self._read_bare(path)
         elif self.kind == "capture" or (self.kind == "auto" and is_live([path])):
             # The bytes of a pipe cannot be read twice, so nothing is guessed from them.
-            self._read_capture(path)
+            self._read_capture(rotated.take(path))
         else:
-            self._read_files(_STDIN_PATH if path == STDIN else Path(path))
+            self._read_files(_STDIN_PATH if path == STDIN else Path(path), rotated)
 
-    def _read_capture(self, path: str) -> None:
+    def _read_capture(self, paths: Sequence[str]) -> None:
+        if not paths:
+            return
         totals = self.run.totals
-        capture = Capture(path, on_ending=self.run.on_ending)
-        totals.captures[path] = capture.health
+        capture = Capture(*paths, on_ending=self.run.on_ending)
+        name = paths[0] if len(paths) == 1 else f"{paths[0]} to {paths[-1]}"
+        totals.captures[name] = capture.health
         self.run.frames(capture)
 
-    def _read_files(self, path: Path) -> None:
+    def _read_files(self, path: Path, rotated: Rotated) -> None:
         for each in walk([path], self._fail):
             try:
-                self._read_file(each)
+                self._read_file(each, rotated)
             except StorageError as error:
                 self._fail(error)
 
-    def _read_file(self, path: Path) -> None:
+    def _read_file(self, path: Path, rotated: Rotated) -> None:
         with open_source(path) as source:
             if source.kind.is_capture:
-                self._read_capture(str(path))
+                self._read_capture(rotated.take(str(path)))
             else:
                 report = self.run.totals.files
                 self.run.file_lines(decode_source(source, self.run.options.files(), report))
@@ -106,6 +115,47 @@ class Inputs:
                 self.run.frames(frames.of_hex(stream) if is_hex else frames.of_stream(stream))
         except OSError as error:
             raise StorageError(f"cannot read: {error.strerror}", file=path) from error
+
+
+class Rotated:
+    """Which files under some paths are one recording that was rotated."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._series: dict[str, list[str]] = {}
+        self._taken: list[str] = []
+        files = walk(map(Path, paths), _ignore)
+        # A pipe must not be opened twice.
+        named = dict.fromkeys(str(file) for file in files if file.is_file())
+        alike = [family for family in families(named, str) if len(family) > 1]
+        captures = [path for family in alike for path in family if _is_capture(path)]
+        for recording in recordings(captures):
+            self._series.update(dict.fromkeys(recording, recording))
+
+    def take(self, path: str) -> list[str]:
+        """What to read where a path is named: the recording that it is of, or nothing if that was
+        read before.
+        """
+        name = str(Path(path))
+        if name in self._taken:
+            self._taken.remove(name)
+            return []
+        recording = self._series.get(name, [path])
+        for each in recording:
+            self._series.pop(each, None)
+        self._taken += [each for each in recording if each not in (name, path)]
+        return recording
+
+
+def _ignore(_error: StorageError) -> None:
+    """It is told where the path is read."""
+
+
+def _is_capture(path: str) -> bool:
+    try:
+        with open_source(Path(path)) as source:
+            return source.kind.is_capture
+    except (OSError, KraftwireError):
+        return False
 
 
 def _open(path: str) -> BinaryIO:

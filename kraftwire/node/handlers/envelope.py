@@ -17,6 +17,7 @@ from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.node.context import Context, Handler, Request
 from kraftwire.node.handlers.answers import body
 from kraftwire.node.handlers.versions import CONTROLLER_VERSIONS
+from kraftwire.node.sizes import is_too_much
 from kraftwire.protocol.envelope import decode_request, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
 
@@ -68,7 +69,8 @@ async def _handle(
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     key, version = header.request_api_key, header.request_api_version
     low, high = CONTROLLER_VERSIONS.get(key, (0, -1))
-    if key not in FORWARDED or not low <= version <= high or end != len(data):
+    is_offered = key in FORWARDED and low <= version <= high
+    if not is_offered or end != len(data) or is_too_much(message, len(data)):
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     inner = Request(
         key,

@@ -12,7 +12,7 @@ Source: KIP-74 (limits), KIP-227 (sessions), KIP-320 (epochs), KIP-951 (leader i
 
 from __future__ import annotations
 
-from kraftwire.limits import CLIENT_FETCH_BYTES_MAX
+from kraftwire.limits import FETCH_BYTES_MAX, FETCH_WAIT_MAX_MS
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftwire.messages.fetch_response import (
     EpochEndOffset,
@@ -53,15 +53,18 @@ async def handle_replica(request: Request, context: Context) -> Message | None:
     return await context.raft_request(request)
 
 
-async def handle(request: Request, context: Context) -> FetchResponse:
-    """Read, waiting for enough bytes as long as the consumer allows."""
+async def handle(request: Request, context: Context) -> FetchResponse | None:
+    """Read, waiting for enough bytes as long as the consumer allows, and half a minute at most."""
     message = body(request, FetchRequest)
     if request.version >= _WITH_SESSIONS and message.session_epoch not in (
         _NEW_SESSION,
         _NO_SESSION,
     ):
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-    deadline_ms = context.now_ms() + max(message.max_wait_ms, 0)
+    if _repeats(message):
+        error = ErrorCode.INVALID_REQUEST
+        return FetchResponse(error_code=error) if request.version >= _WITH_SESSIONS else None
+    deadline_ms = context.now_ms() + min(max(message.max_wait_ms, 0), FETCH_WAIT_MAX_MS)
     while True:
         high_watermark = context.raft.high_watermark
         response = _Reader(request, context).read()
@@ -69,6 +72,16 @@ async def handle(request: Request, context: Context) -> FetchResponse:
         if left_ms <= 0 or _is_enough(response, message.min_bytes):
             return response
         await context.wait_high_watermark(high_watermark, left_ms)
+
+
+def _repeats(message: FetchRequest) -> bool:
+    """Whether a partition is named twice: that multiplies work, and no consumer does it."""
+    names = [
+        (topic.topic, topic.topic_id, one.partition)
+        for topic in message.topics
+        for one in topic.partitions
+    ]
+    return len(set(names)) < len(names)
 
 
 def _is_enough(response: FetchResponse, min_bytes: int) -> bool:
@@ -88,7 +101,7 @@ class _Reader:
         self.context = context
         self.message = body(request, FetchRequest)
         self.is_replica = fetching_replica(self.message) >= 0
-        self.left = min(max(self.message.max_bytes, 0), CLIENT_FETCH_BYTES_MAX)
+        self.left = min(max(self.message.max_bytes, 0), FETCH_BYTES_MAX)
         self.is_first = True
 
     def read(self) -> FetchResponse:

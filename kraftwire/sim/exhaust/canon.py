@@ -15,6 +15,7 @@ from typing import Any
 
 from kraftwire.raft import roles, state
 from kraftwire.raft.accumulator import Accumulator, DrainedBatch
+from kraftwire.raft.allowance import EpochAllowance
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.effects import Destination, ElectionState, FlushLog
 from kraftwire.raft.events import RequestReceived
@@ -48,6 +49,7 @@ _OBJECTS = (
     Applied,
     Disk,
     DrainedBatch,
+    EpochAllowance,
     FlushLog,
     LeaderProgress,
     Listeners,
@@ -85,6 +87,8 @@ _CACHES = ("_judged", "_is_voter", "_is_only_voter", "_located", "_destinations"
 _LEFT_OUT: Mapping[type, frozenset[str]] = {
     Node: frozenset({"now", "left", *_OF_A_STEP}),
     RaftCore: frozenset({"_stored", "_deadline"}),
+    # Thousands of epochs are out of all bounds of a search.
+    EpochAllowance: frozenset({"spent", "since_ms"}),
     state.RaftState: frozenset(
         {"config", "random", "now", "wall_offset_ms", "effects", "_persist", *_CACHES}
     ),

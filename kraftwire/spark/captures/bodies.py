@@ -57,6 +57,14 @@ class Bodies:
         self._templates = Templates()
         self.topic_name = self._decoder.memory.topics.name
 
+    def __getstate__(self) -> FrameDecoder:
+        """What must not be lost on the way to another process; templates are learned anew."""
+        return self._decoder
+
+    def __setstate__(self, decoder: FrameDecoder) -> None:
+        Bodies.__init__(self, decoder.memory)
+        self._decoder = decoder
+
     def read(self, frame: Frame) -> Read:
         """The next frame."""
         version = frame.api_version or 0

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 
+from kraftwire.spark.captures.cuts import decode_part, parts, to_cut
 from kraftwire.spark.captures.files import file_rows
 from kraftwire.spark.captures.index import index_capture
 from kraftwire.spark.captures.pieces import Series, bins
@@ -26,6 +27,7 @@ def decode_tables(
     *,
     tables: Collection[str] = CAPTURE_TABLES,
     bin_bytes: int = BIN_BYTES,
+    cut_bytes: int | None = None,
 ) -> dict[str, pa.Table]:
     """The tables of a capture, or of the files of a rotated one in the order of time, by name.
 
@@ -39,9 +41,14 @@ def decode_tables(
     made = Tables(tables)
     names = [*made.rows, *(each.table.name for each in made.typed.values())]
     batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in names}
+    cut = [] if cut_bytes is None else to_cut(series, cut_bytes)
     for numbers in bins(series.talks, bin_bytes):
-        for name, batch in made.bin(series, numbers):
+        for name, batch in made.bin(series, [each for each in numbers if each not in cut]):
             batches[name].append(batch)
+    for number in cut:
+        for part in parts(series, number, cut_bytes or 1, made.rows):
+            for name, batch in decode_part(made, series, part):
+                batches[name].append(batch)
     for name, cells in file_rows(series, made.sums):
         made.add(name, cells)
     for name, batch in made.take():

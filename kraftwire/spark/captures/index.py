@@ -26,7 +26,7 @@ from kraftwire.decode.framing.health import Health
 from kraftwire.decode.pairing.connection import reverse_key
 from kraftwire.spark.captures.memory import Gatherer, Memory, Way
 
-__all__ = ["FileIndex", "Runs", "Talk", "index_capture"]
+__all__ = ["PACKED", "SHARED", "FileIndex", "Runs", "Talk", "index_capture"]
 
 # Numbers of connections, starts and sizes of runs.
 Runs = tuple["array[int]", "array[int]", "array[int]"]
@@ -34,7 +34,13 @@ Runs = tuple["array[int]", "array[int]", "array[int]"]
 # Runs that are held before they are handed over: 16 bytes each.
 _RUNS_MAX = 1_000_000
 
+# A run is read at once, and a long connection can only be cut between two runs.
+_RUN_BYTES_MAX = 256 * 1024
+
 _PCAP_HEADER_SIZE = 24
+# gzip, xz and zstd.
+PACKED = (b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
+_PACKED_SIZE = 6
 _ETHERNET = 1
 _IPV4 = b"\x08\x00"
 _ACK = 16
@@ -71,7 +77,8 @@ class FileIndex:
     `sizes[i]` bytes; number n > 0 is that of `talks[n - 1]`, 0 marks what all connections need.
     `size` counts all bytes of the file, unpacked, `end` those up to the last packet; `payload`
     those that TCP carries; `head` is the header of a pcap file. `has_fragments` tells that
-    packets cannot be told apart by connection.
+    packets cannot be told apart by connection, `is_packed` that the file is read from its start
+    to wherever something is wanted.
     """
 
     path: str
@@ -82,6 +89,7 @@ class FileIndex:
     problem: str = ""
     is_damaged: bool = False
     has_fragments: bool = False
+    is_packed: bool = False
     head: bytes = b""
     numbers: array[int] = field(default_factory=lambda: array("I"))
     starts: array[int] = field(default_factory=lambda: array("Q"))
@@ -123,6 +131,8 @@ class _Walk:
         with CaptureSource(index.path) as source:
             self._walk(source)
             source.read_on()
+        with open(index.path, "rb") as file:
+            index.is_packed = file.read(_PACKED_SIZE).startswith(PACKED)
         index.size = source.size
         if index.end < index.size and not source.problem:
             self._note(SHARED, index.end, index.size - index.end)
@@ -191,7 +201,11 @@ class _Walk:
     def _note(self, number: int, position: int, size: int) -> None:
         """Add a run of bytes, or make the last one longer."""
         index = self._index
-        if number == self._run and index.starts[-1] + index.sizes[-1] == position:
+        if (
+            number == self._run
+            and index.starts[-1] + index.sizes[-1] == position
+            and index.sizes[-1] < _RUN_BYTES_MAX
+        ):
             index.sizes[-1] += size
             return
         if self._keep is not None and len(index.numbers) >= _RUNS_MAX:

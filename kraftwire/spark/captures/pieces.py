@@ -12,20 +12,22 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from kraftwire.decode.capture.source import CaptureSource
 from kraftwire.spark.captures.connections import Connection
-from kraftwire.spark.captures.index import SHARED, FileIndex, Talk
+from kraftwire.spark.captures.index import PACKED, SHARED, FileIndex, Talk
 from kraftwire.spark.captures.memory import Memory
 from kraftwire.spark.captures.sums import FileSums
 
-__all__ = ["Piece", "Places", "Series", "bins"]
+__all__ = ["Piece", "Places", "Series", "Span", "bins"]
 
 Piece = tuple[int, bytes]
+# First position and the one after the last, in the recording.
+Span = tuple[int, int]
 
 # Reads of runs that lie closer than this are one read.
 _BLOCK_BYTES = 4 * 1024 * 1024
-_PACKED = (b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
 
 
 @dataclass(slots=True)
@@ -93,15 +95,23 @@ class Series:
         which = bisect_right(self.offsets, position) - 1
         return self.files[which], position - self.offsets[which]
 
-    def only(self, wanted: Sequence[int]) -> tuple[FileIndex, ...]:
-        """The indexes of the files with the packets of some connections alone."""
+    @property
+    def size(self) -> int:
+        """The bytes of all files."""
+        return sum(file.size for file in self.files)
+
+    def only(self, wanted: Sequence[int], span: Span | None = None) -> tuple[FileIndex, ...]:
+        """The indexes of the files with the packets of some connections alone, or with those of
+        them that are in a span.
+        """
         chosen = set(wanted)
         made = []
         for which, file in enumerate(self.files):
             local = self.numbers[which]
             part = replace(file, numbers=array("I"), starts=array("Q"), sizes=array("I"))
+            within = self.within(which, span)
             for number, start, size in zip(file.numbers, file.starts, file.sizes, strict=True):
-                if number == SHARED or local[number] in chosen:
+                if number == SHARED or (local[number] in chosen and start in within):
                     part.numbers.append(number)
                     part.starts.append(start)
                     part.sizes.append(size)
@@ -121,16 +131,46 @@ class Series:
                 pieces.append(piece)
         return found
 
-    def stream(self, number: int) -> Iterator[Piece]:
-        """The pieces of a connection that is too long to be held in memory, one after the other."""
-        for _, piece in self._pieces({number}):
+    def stream(self, number: int, span: Span | None = None) -> Iterator[Piece]:
+        """The pieces of a connection that is too long to be held in memory, one after the other.
+
+        Shape: with a span the packets in it, after what the files tell of all packets.
+        """
+        for _, piece in self._pieces({number}, span):
             yield piece
 
-    def _pieces(self, wanted: Container[int]) -> Iterator[tuple[int, Piece]]:
+    def spans(self, number: int, size_max: int) -> list[Span]:
+        """Spans of the recording that cut a connection into about equal parts between packets.
+
+        Shape: none of them has more than `size_max` bytes of the connection, but for what one run
+        may have. Together they cover the recording.
+        """
+        size = self.talks[number - 1].size
+        share = size / max(1, -(-size // size_max))
+        borders = [0]
+        seen = 0
+        for which, (file, offset) in enumerate(zip(self.files, self.offsets, strict=True)):
+            mine = self.local(which, {number}) - {SHARED}
+            for at, start, count in zip(file.numbers, file.starts, file.sizes, strict=True):
+                if at in mine:
+                    if seen >= share * len(borders):
+                        borders.append(offset + start)
+                    seen += count
+        return list(pairwise([*borders, self.size]))
+
+    def within(self, which: int, span: Span | None) -> range:
+        """The positions in a file that are in a span."""
+        begin, end = (0, self.size) if span is None else span
+        return range(max(0, begin - self.offsets[which]), max(0, end - self.offsets[which]))
+
+    def _pieces(
+        self, wanted: Container[int], span: Span | None = None
+    ) -> Iterator[tuple[int, Piece]]:
         """The pieces of connections with the number of each, in the order of the files."""
         for which, (file, offset) in enumerate(zip(self.files, self.offsets, strict=True)):
             numbers = self.numbers[which]
-            for mine, position, data in _runs(file, self.local(which, wanted)):
+            local, within = self.local(which, wanted), self.within(which, span)
+            for mine, position, data in _runs(file, local, within):
                 # The header of a pcap file is the same in all files of a series.
                 if mine != SHARED or which == 0 or not file.head:
                     yield numbers[mine], (offset + position, data)
@@ -189,23 +229,42 @@ def bins(talks: Sequence[Talk], size_max: int) -> list[list[int]]:
     return [sorted(each) for each in chosen if each]
 
 
-def _runs(file: FileIndex, wanted: set[int]) -> Iterator[tuple[int, int, bytes]]:
-    """Number, position and bytes of the runs of some connections, in order."""
-    runs = [
-        run for run in zip(file.numbers, file.starts, file.sizes, strict=True) if run[0] in wanted
-    ]
+def _runs(
+    file: FileIndex, wanted: set[int], within: range
+) -> Iterator[tuple[int, int, bytes]]:
+    """Number, position and bytes of the runs of some connections that begin within a range, in
+    order, and of those before the end of it that all connections need.
+    """
+    group: list[tuple[int, int, int]] = []
     with _Blocks(file.path) as blocks:
-        first = 0
-        while first < len(runs):
-            _, begin, size = runs[first]
-            last, end = first + 1, begin + size
-            while last < len(runs) and runs[last][1] + runs[last][2] - begin <= _BLOCK_BYTES:
-                end = runs[last][1] + runs[last][2]
-                last += 1
-            block = blocks.read(begin, end)
-            for number, start, size in runs[first:last]:
-                yield number, start, block[start - begin : start - begin + size]
-            first = last
+        for run in _chosen(file, wanted, within):
+            if group and run[1] + run[2] - group[0][1] > _BLOCK_BYTES:
+                yield from _read(blocks, group)
+                group.clear()
+            group.append(run)
+        if group:
+            yield from _read(blocks, group)
+
+
+def _chosen(
+    file: FileIndex, wanted: set[int], within: range
+) -> Iterator[tuple[int, int, int]]:
+    first, end = within.start, within.stop
+    for run in zip(file.numbers, file.starts, file.sizes, strict=True):
+        number, start, _ = run
+        if number in wanted and start < end and (start >= first or number == SHARED):
+            yield run
+
+
+def _read(
+    blocks: _Blocks, group: Sequence[tuple[int, int, int]]
+) -> Iterator[tuple[int, int, bytes]]:
+    """Runs that lie close together, by one read."""
+    _, begin, _ = group[0]
+    _, last, size = group[-1]
+    block = blocks.read(begin, last + size)
+    for number, start, size in group:
+        yield number, start, block[start - begin : start - begin + size]
 
 
 class _Blocks:
@@ -214,7 +273,7 @@ class _Blocks:
     def __init__(self, path: str) -> None:
         self._plain: io.FileIO | None = io.FileIO(path)
         self._packed: CaptureSource | None = None
-        if self._plain.read(6).startswith(_PACKED):
+        if self._plain.read(6).startswith(PACKED):
             self._plain.close()
             self._plain = None
             self._packed = CaptureSource(path)

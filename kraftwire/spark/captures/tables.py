@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow as pa
 from kraftwire import messages
 from kraftwire.decode.body.clues import needs_learning
 from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.decode.pairing.conversations import Capture, OpenConnections
 from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.records.reader import Batch
 from kraftwire.spark.captures.batches import FieldRecords
@@ -20,7 +21,7 @@ from kraftwire.spark.captures.connections import CLUSTER_APIS, Connection, conne
 from kraftwire.spark.captures.exchange import Exchange, Exchanges, exchange_cells
 from kraftwire.spark.captures.findings import bad_rows, finding_cells
 from kraftwire.spark.captures.helpers import GROUP_APIS, RaftTalk, helper_cells
-from kraftwire.spark.captures.pieces import Piece, Places, Series
+from kraftwire.spark.captures.pieces import Piece, Places, Series, Span
 from kraftwire.spark.captures.place import ends, micros, uuid_text
 from kraftwire.spark.captures.quorum import Observer
 from kraftwire.spark.captures.rows import CHUNK_ROWS, Rows
@@ -30,7 +31,7 @@ from kraftwire.spark.captures.traffic import TRAFFIC_APIS, traffic_rows
 from kraftwire.spark.captures.typed import TypedRows, typed_rows
 from kraftwire.spark.tables import TABLES
 
-__all__ = ["CAPTURE_TABLES", "Tables"]
+__all__ = ["CAPTURE_TABLES", "Carried", "Pass", "Tables"]
 
 _API_VERSIONS = 18
 
@@ -87,10 +88,20 @@ class Tables:
         talks = series.talks
         found = series.read([each for each in numbers if talks[each - 1].size <= _HELD_BYTES_MAX])
         for number in numbers:
-            one = _Pass(self, series, number)
+            one = Pass(self, Carried.start(series, number), series)
             frames = one.held(found.pop(number)) if number in found else one.streamed()
             for _ in frames:
                 yield from self.take(at_least=CHUNK_ROWS)
+
+    def part(
+        self, series: Series, carried: Carried, span: Span, *, is_last: bool
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Decode a part of a connection that was cut; the last one tells of it as a whole.
+
+        Shape: as `bin`.
+        """
+        for _ in Pass(self, carried, series).streamed(span, is_last=is_last):
+            yield from self.take(at_least=CHUNK_ROWS)
 
     def take(self, *, at_least: int = 1) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows of all tables that have at least so many."""
@@ -107,10 +118,28 @@ class Tables:
             rows.add(cells)
 
 
-class _Pass:
+@dataclass(slots=True)
+class Carried:
+    """All that the frames of a connection so far mean for its later ones and for its totals."""
+
+    about: Connection
+    bodies: Bodies
+    exchanges: Exchanges = field(default_factory=Exchanges)
+    raft: RaftTalk = field(default_factory=RaftTalk)
+    observer: Observer = field(default_factory=Observer)
+    open: OpenConnections | None = None
+
+    @classmethod
+    def start(cls, series: Series, number: int) -> Carried:
+        """What is known before the first frame."""
+        talk = series.talks[number - 1]
+        return cls(Connection(number, talk), Bodies(series.memory.start()))
+
+
+class Pass:
     """One connection: what its frames tell of later ones, and of it."""
 
-    def __init__(self, tables: Tables, series: Series, number: int) -> None:
+    def __init__(self, tables: Tables, carried: Carried, series: Series) -> None:
         self._tables = tables
         self._add: Callable[[str, tuple[Any, ...]], None] = tables.add
         self._rows = tables.rows
@@ -119,11 +148,12 @@ class _Pass:
         self._wants_raft = not _OF_RAFT.isdisjoint(tables.rows)
         self._wants_exchanges = not _OF_EXCHANGES.isdisjoint(tables.rows)
         self._series = series
-        self._about = Connection(number, series.talks[number - 1])
-        self._bodies = Bodies(series.memory.start())
-        self._exchanges = Exchanges()
-        self._raft = RaftTalk()
-        self._observer = Observer()
+        self._carried = carried
+        self._about = carried.about
+        self._bodies = carried.bodies
+        self._exchanges = carried.exchanges
+        self._raft = carried.raft
+        self._observer = carried.observer
         self._places: Places | None = None
 
     def held(self, pieces: list[Piece]) -> Iterator[None]:
@@ -133,12 +163,24 @@ class _Pass:
         pieces.clear()
         return self._run(Capture(data, name=self._series.files[0].path, on_ending=self._end))
 
-    def streamed(self) -> Iterator[None]:
-        """Decode the connection while its packets are read."""
-        pieces = self._series.stream(self._about.number)
-        return self._run(Capture(pieces, name=self._series.files[0].path, on_ending=self._end))
+    def streamed(self, span: Span | None = None, *, is_last: bool = True) -> Iterator[None]:
+        """Decode the connection, or a part of it, while its packets are read."""
+        return self._run(self._capture(span, is_last=is_last), is_last=is_last)
 
-    def _run(self, capture: Capture) -> Iterator[None]:
+    def _capture(self, span: Span | None, *, is_last: bool) -> Capture:
+        """The packets in a span, after those that were decoded before."""
+        carried = self._carried
+        capture = Capture(
+            self._series.stream(self._about.number, span),
+            name=self._series.files[0].path,
+            on_ending=self._end,
+            after=carried.open,
+            is_last=is_last,
+        )
+        carried.open = capture.connections
+        return capture
+
+    def _run(self, capture: Capture, *, is_last: bool = True) -> Iterator[None]:
         """Take all frames, and what is left when the connection ends; pauses now and then."""
         selection = self._tables.selection
         with rare_collection():
@@ -149,9 +191,11 @@ class _Pass:
                     self._bodies.read(frame)
                 if count % _PAUSE_FRAMES == 0:
                     yield
-            for exchange in self._exchanges.rest():
-                self._exchange(exchange)
-        self._finish(capture)
+            if is_last:
+                for exchange in self._exchanges.rest():
+                    self._exchange(exchange)
+        if is_last:
+            self._finish(capture)
         yield
 
     def _finish(self, capture: Capture) -> None:

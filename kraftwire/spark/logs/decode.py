@@ -43,7 +43,8 @@ class LogOptions:
 
     Shape: `tables` are names of what is wanted, `bad_input` and `files` come always; `family`
     overrides what the folder's name says of the records, as of `family_of_topic`; `choice` leaves
-    batches out of the tables, and never out of the sums.
+    batches out of the tables, and never out of the sums; a file that grows is read as if it ended
+    at `size_max`.
     """
 
     tables: frozenset[str] = frozenset({"batches", "metadata_records"})
@@ -51,6 +52,7 @@ class LogOptions:
     family: str | None = None
     chunk_bytes: int = CHUNK_BYTES
     choice: Choice | None = None
+    size_max: int | None = None
 
 
 def decode_tables(
@@ -92,6 +94,8 @@ def decode_pieces(
                 cluster = cluster_of(Path(path))
                 yield {"files": file_row(file, str(source.kind), source.size, None, cluster)}
                 return
+            if options.size_max is not None:
+                source.shorten(options.size_max)
             yield from _Decoder(source, file, options, start, end).tables()
     except StorageError as error:
         yield _unreadable(file, error)

@@ -19,23 +19,27 @@ __all__ = ["SPLIT_BYTES", "chain", "plan"]
 SPLIT_BYTES = 64 * 1024 * 1024
 
 
-def plan(path: str | Path, split: int = SPLIT_BYTES) -> list[tuple[int, int]]:
+def plan(
+    path: str | Path, split: int = SPLIT_BYTES, start: int = 0, end: int | None = None
+) -> list[tuple[int, int]]:
     """Ranges `[start, end)` of a file, in order, that together are the whole of it.
 
     Shape: each is about `split` bytes; one range for a file that has no batches, that is
-    compressed (it is unpacked at every opening), or after the first damage to the chain.
+    compressed (it is unpacked at every opening), or after the first damage to the chain. With
+    `start` and `end`, which are borders of batches, only what lies between them.
     """
     path = Path(path)
     try:
         with open_source(path) as source:
             size = source.size
             is_packed = size != path.stat().st_size
-            if not source.kind.has_batches or is_packed or size <= split:
-                return [(0, size)]
-            cuts = list(_cuts(source, split))
+            end = size if end is None else min(size, end)
+            if not source.kind.has_batches or is_packed or end - start <= split:
+                return [(start, end)]
+            cuts = list(_cuts(source, split, start, end))
     except (OSError, StorageError):
         return [(0, 0)]
-    return list(zip([0, *cuts], [*cuts, size], strict=True))
+    return list(zip([start, *cuts], [*cuts, end], strict=True))
 
 
 def chain(source: ByteSource, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
@@ -47,11 +51,11 @@ def chain(source: ByteSource, position: int = 0) -> Iterator[tuple[int, BatchHea
         position += header.size
 
 
-def _cuts(source: ByteSource, split: int) -> Iterator[int]:
-    wanted = split
+def _cuts(source: ByteSource, split: int, start: int, end: int) -> Iterator[int]:
+    wanted = start + split
     before: tuple[int, BatchHeader] | None = None
-    for position, header in chain(source):
-        is_wanted = wanted <= position < source.size - split // 2
+    for position, header in chain(source, start):
+        is_wanted = wanted <= position < end - split // 2
         ends = (before, (position, header))
         if is_wanted and all(one is not None and _is_sound(source, *one) for one in ends):
             yield position

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from kraftwire.spark.quorum.reader import LogMovedError, Position, QuorumReader, SnapshotId
+from kraftwire.spark.moved import LogMovedError
+from kraftwire.spark.quorum.reader import Position, QuorumReader, SnapshotId
 
 __all__ = ["LogMovedError", "Position", "QuorumReader", "SnapshotId"]

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self, TypeVar
 from kraftwire.client import Admin
 from kraftwire.client.addresses import Address
 from kraftwire.client.cluster import is_temporary, refusal
-from kraftwire.errors import ApiError, StorageError, WireError
+from kraftwire.errors import ApiError, WireError
 from kraftwire.messages import fetch_request, fetch_snapshot_request
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse, PartitionData
@@ -22,9 +22,10 @@ from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.reader import Batch, read_batches
+from kraftwire.spark.moved import LogMovedError
 from kraftwire.spark.quorum.connection import Connection
 
-__all__ = ["Fetched", "LogMovedError", "Position", "QuorumReader", "SnapshotId"]
+__all__ = ["Fetched", "Position", "QuorumReader", "SnapshotId"]
 
 _Result = TypeVar("_Result")
 
@@ -44,10 +45,6 @@ _MOVED = frozenset(
         ErrorCode.LEADER_NOT_AVAILABLE,
     }
 )
-
-
-class LogMovedError(StorageError):
-    """The log is not the one that was read before: truncated, or begun anew after our offset."""
 
 
 class Position(NamedTuple):

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from kraftwire.spark.run.options import RunOptions, choose_tables
-from kraftwire.spark.run.pipeline import Outcome, run
+from kraftwire.spark.run.pipeline import Following, Outcome, run
+from kraftwire.spark.run.rounds import Rhythm, tail
 from kraftwire.spark.run.runner import InProcess, OnSpark, Runner
 
-__all__ = ["InProcess", "OnSpark", "Outcome", "RunOptions", "Runner", "choose_tables", "run"]
+__all__ = [
+    "Following", "InProcess", "OnSpark", "Outcome", "Rhythm", "RunOptions", "Runner",
+    "choose_tables", "run", "tail",
+]  # fmt: skip

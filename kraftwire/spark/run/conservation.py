@@ -32,8 +32,11 @@ def capture_rows(planned: Planned, done: Iterable[Done]) -> Iterator[Row]:
     yield from file_rows(planned.series, sums)
 
 
-def log_rows(done: Iterable[Done]) -> Iterator[Row]:
-    """The row of a file that was decoded in ranges: their sums."""
+def log_rows(done: Iterable[Done], before: int = 0) -> Iterator[Row]:
+    """The row of a file that was decoded in ranges: their sums.
+
+    Shape: so many bytes `before` the first range are batches that an earlier run has read.
+    """
     rows = [row for each in done for row in each.files]
     if not rows:
         return
@@ -41,6 +44,8 @@ def log_rows(done: Iterable[Done]) -> Iterator[Row]:
     for row in rows[1:]:
         for name in ("size", *_PLACES):
             whole[name] = (whole[name] or 0) + (row[name] or 0)
+    for name in ("size", "kafka_bytes"):
+        whole[name] += before
     yield "files", tuple(whole[name] for name in _NAMES)
 
 

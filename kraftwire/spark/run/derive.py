@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kraftwire.spark.run.small import count_rows
 from kraftwire.spark.run.tags import TAGS, spark_tags
 from kraftwire.spark.tables import TABLES
 
@@ -64,4 +65,6 @@ def read_table(spark: SparkSession, folder: Path, name: str) -> DataFrame:
         return spark.createDataFrame([], known.spark)
     if known is None:
         return spark.read.parquet(str(path)).drop(TAGS)
-    return spark.read.schema(known.spark).parquet(str(path))
+    made = spark.read.schema(known.spark).parquet(str(path))
+    # Spark plans nothing for what it knows to be empty.
+    return made if count_rows(path) else made.limit(0)

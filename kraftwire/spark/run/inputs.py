@@ -12,7 +12,7 @@ from kraftwire.decode.files import FileKind, open_source
 from kraftwire.decode.files.walk import walk
 from kraftwire.errors import KraftwireError, StorageError
 
-__all__ = ["InputFile", "find_inputs"]
+__all__ = ["InputFile", "expanded", "find_inputs"]
 
 # A file that grows or is replaced mostly differs here or in its size.
 _HEAD_BYTES = 64 * 1024
@@ -43,7 +43,7 @@ def find_inputs(
     """
     seen: set[str] = set()
     shunned = None if avoid is None else avoid.resolve()
-    for path in walk(_expanded(names), lambda error: tell(str(error))):
+    for path in walk(expanded(names), lambda error: tell(str(error))):
         if shunned in path.resolve().parents or str(path) in seen:
             continue
         seen.add(str(path))
@@ -53,7 +53,8 @@ def find_inputs(
             tell(str(error))
 
 
-def _expanded(names: Iterable[str]) -> Iterator[Path]:
+def expanded(names: Iterable[str]) -> Iterator[Path]:
+    """The paths of files and folders that names stand for, patterns too."""
     for name in names:
         found = sorted(glob(name, recursive=True)) if not Path(name).exists() else []
         yield from map(Path, found or [name])

@@ -39,17 +39,24 @@ class Part:
 
 @dataclass(slots=True)
 class Source:
-    """Files that were decoded together, the parts that came of them, and the run's tags."""
+    """Files that were decoded together, the parts that came of them, and the run's tags.
+
+    Shape: `state` is where reading goes on, if the source grows; JSON.
+    """
 
     name: str
     files: list[tuple[str, int, str]]
     parts: list[Part] = field(default_factory=list)
+    state: dict[str, Any] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Manifest:
-    """The sources that are in the tables, by name, and whether stages have seen all of them."""
+    """The sources that are in the tables, by name.
+
+    Shape: `is_derived` says that the derived tables were made of these sources.
+    """
 
     options: dict[str, Any] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
@@ -69,7 +76,8 @@ class Manifest:
             for each in data["sources"]:
                 parts = [Part(**part) for part in each["parts"]]
                 files = [(str(name), int(size), str(head)) for name, size, head in each["files"]]
-                made.sources[each["name"]] = Source(each["name"], files, parts, each["tags"])
+                name, state = each["name"], each.get("state", {})
+                made.sources[name] = Source(name, files, parts, state, each["tags"])
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
@@ -84,8 +92,8 @@ class Manifest:
             "decoder": DECODER_VERSION,
             "options": self.options,
             "tags": self.tags,
-            "is_derived": self.is_derived,
             "sources": [asdict(source) for source in self.sources.values()],
+            "is_derived": self.is_derived,
         }
         fresh = target / (_NAME + ".new")
         with open(fresh, "w", encoding="utf-8") as file:
@@ -94,16 +102,30 @@ class Manifest:
             os.fsync(file.fileno())
         os.replace(fresh, target / _NAME)
 
-    def known(self) -> set[tuple[str, int, str]]:
-        """The files that are in the tables."""
-        return {file for source in self.sources.values() for file in source.files}
-
-    def forget_changed(self, files: Iterable[InputFile]) -> None:
-        """Drop sources one of whose files has changed or is gone from the inputs by that size."""
+    def known(self, files: Iterable[InputFile]) -> set[tuple[str, int, str]]:
+        """The files that are in the tables, without those of a source one of which has changed."""
         now = {file.path: file.identity for file in files}
-        for name, source in list(self.sources.items()):
-            if any(now.get(file[0], file) != file for file in source.files):
-                del self.sources[name]
+        return {
+            file
+            for source in self.sources.values()
+            if all(now.get(each[0], each) == each for each in source.files)
+            for file in source.files
+        }
+
+    def put(self, source: Source) -> list[Part]:
+        """Take a source in, in place of all that have one of its files; returns what they had more.
+
+        Shape: parts that the new source has taken over are not among those that are returned.
+        """
+        paths = {path for path, _, _ in source.files}
+        dropped: list[Part] = []
+        for name, each in list(self.sources.items()):
+            if name == source.name or any(path in paths for path, _, _ in each.files):
+                dropped += self.sources.pop(name).parts
+        self.sources[source.name] = source
+        self.is_derived = False
+        kept = {(part.table, part.path) for part in source.parts}
+        return [part for part in dropped if (part.table, part.path) not in kept]
 
     def parts(self) -> set[tuple[str, str]]:
         """Table and path of every part that counts."""

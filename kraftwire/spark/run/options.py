@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kraftwire.spark.captures import CAPTURE_TABLES
+from kraftwire.spark.captures.cuts import CUT_BYTES
 from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.tables import TABLES, matching
 from kraftwire.spark.tables.apis import TYPED_TABLES
@@ -24,8 +25,9 @@ class RunOptions:
     """Where tables go and what is in them; picklable.
 
     Shape: `tables` are names of tables, as of `choose_tables`; None stands for all that are not
-    typed, without `records`, which `with_records` adds. `tags` are words about the run, kept in
-    its manifest.
+    typed, without `records`, which `with_records` adds. `tags` are words about the run, a column of
+    every table. A connection of more than `cut_bytes` is cut into parts, where that spares time;
+    the tables do not depend on it.
     """
 
     folder: Path
@@ -33,6 +35,7 @@ class RunOptions:
     with_records: bool = False
     tags: tuple[tuple[str, str], ...] = ()
     tables: tuple[str, ...] | None = None
+    cut_bytes: int = CUT_BYTES
 
     @property
     def base(self) -> frozenset[str]:

@@ -16,7 +16,7 @@ from kraftwire.spark.run.manifest import Manifest, Part
 from kraftwire.spark.run.tags import TAGS, tag_array, with_tags
 from kraftwire.spark.tables import find_table
 
-__all__ = ["TASKS", "PartWriter", "commit", "fill_up", "sweep"]
+__all__ = ["TASKS", "PartWriter", "commit", "fill_up", "remove", "sweep"]
 
 TASKS = "_tasks"
 
@@ -85,6 +85,12 @@ def commit(folder: Path, parts: Iterable[Part]) -> list[Part]:
         os.replace(part.path, target / name)
         moved.append(Part(part.unit, part.table, name, part.rows, part.bytes))
     return moved
+
+
+def remove(folder: Path, parts: Iterable[Part]) -> None:
+    """Remove parts that do not count any more."""
+    for part in parts:
+        (folder / part.table / part.path).unlink(missing_ok=True)
 
 
 def fill_up(folder: Path, tables: Collection[str]) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kraftwire.spark.captures.cuts import CUT_BYTES, to_cut
 from kraftwire.spark.captures.pieces import Series, bins
+from kraftwire.spark.run.grown import Begun
 from kraftwire.spark.run.inputs import InputFile
 from kraftwire.spark.run.manifest import Source
-from kraftwire.spark.run.sources import chains, families, source_name
+from kraftwire.spark.run.sources import capture_chains, capture_families, source_name
 from kraftwire.spark.run.tasks import Unit, load_index
 
 __all__ = ["Planned", "index_units", "plan_captures", "plan_logs"]
@@ -20,11 +22,15 @@ _UNIT_BYTES_MIN = 2 * 1024 * 1024
 
 @dataclass(slots=True)
 class Planned:
-    """A source with its units, and of captures the recording (without the places of packets)."""
+    """A source with its units, and of captures the recording (without the places of packets).
+
+    Shape: `before` is what an earlier run has read of a log file.
+    """
 
     source: Source
     units: list[Unit] = field(default_factory=list)
     series: Series | None = None
+    before: Begun | None = None
 
     @property
     def size(self) -> int:
@@ -39,43 +45,78 @@ def index_units(files: Iterable[InputFile]) -> list[Unit]:
 
 
 def plan_captures(
-    folder: Path, files: Iterable[InputFile], problems: Mapping[str, str], parallelism: int
+    folder: Path,
+    files: Sequence[InputFile],
+    problems: Mapping[str, str],
+    parallelism: int,
+    *,
+    cut_bytes: int = CUT_BYTES,
+    known: Container[str] = (),
 ) -> list[Planned]:
-    """The captures that have an index as recordings, in units of about equal size."""
+    """The captures that have an index as recordings, in units of about equal size.
+
+    Shape: without the sources that are `known`, by their names.
+    """
     planned = []
-    for family in families(file for file in files if file.path not in problems):
+    names = {file.path: source_name([file]) for file in files}
+    for family in capture_families(file for file in files if file.path not in problems):
         by_path = {file.path: file for file in family}
-        names = {file.path: source_name([file]) for file in family}
-        indexes = [load_index(folder, names[file.path]) for file in family]
-        for chain in chains(indexes):
+        for chain in capture_chains([load_index(folder, names[file.path]) for file in family]):
             members = [by_path[index.path] for index in chain]
             source = Source(source_name(members), [file.identity for file in members])
-            series = Series(chain)
-            made = Planned(source, series=series)
-            total = sum(talk.size for talk in series.talks)
-            size = min(_UNIT_BYTES_MAX, max(_UNIT_BYTES_MIN, total // (2 * parallelism)))
-            # Packets in pieces cannot be told apart by connection before they are whole.
-            is_whole = any(index.has_fragments for index in chain)
-            chosen = [list(range(1, len(series.talks) + 1))] if is_whole else None
-            for at, numbers in enumerate(chosen or bins(series.talks, size)):
-                read = sum(series.talks[number - 1].size for number in numbers)
-                indexed = tuple(names[file.path] for file in members)
-                unit = Unit(f"{source.name}-{at:04}", read, indexed, tuple(numbers))
-                made.units.append(unit)
-            planned.append(made)
+            if source.name in known:
+                continue
+            planned.append(Planned(source, series=Series(chain)))
+    share = sum(_traffic(each) for each in planned) / parallelism
+    for each in planned:
+        indexed = tuple(names[path] for path, _, _ in each.source.files)
+        each.units += _units(each, indexed, parallelism, max(cut_bytes, share), cut_bytes)
     return planned
 
 
-def plan_logs(files: Iterable[InputFile]) -> list[Planned]:
-    """All other files, cut into ranges where that is possible."""
+def _traffic(planned: Planned) -> int:
+    """The bytes of a recording that belong to connections."""
+    assert planned.series is not None
+    return sum(talk.size for talk in planned.series.talks)
+
+
+def _units(
+    planned: Planned, indexed: tuple[str, ...], parallelism: int, long: float, cut_bytes: int
+) -> Iterator[Unit]:
+    """The connections of a recording in bins, and those that are `long` as units that cut them."""
+    series = planned.series
+    assert series is not None
+    talks = series.talks
+    cut = to_cut(series, long)
+    rest = [number for number in range(1, len(talks) + 1) if number not in set(cut)]
+    size = min(_UNIT_BYTES_MAX, max(_UNIT_BYTES_MIN, _traffic(planned) // (2 * parallelism)))
+    # Packets in pieces cannot be told apart by connection before they are whole.
+    chosen = [rest]
+    if not any(index.has_fragments for index in series.files):
+        portions = bins([talks[number - 1] for number in rest], size) if rest or not cut else []
+        chosen = [[rest[at - 1] for at in portion] for portion in portions]
+    name = planned.source.name
+    for at, numbers in enumerate(chosen):
+        read = sum(talks[number - 1].size for number in numbers)
+        yield Unit(f"{name}-{at:04}", read, indexed, tuple(numbers))
+    for number in cut:
+        read = talks[number - 1].size
+        yield Unit(f"{name}-c{number:04}", read, indexed, (number,), cut_bytes=cut_bytes)
+
+
+def plan_logs(files: Iterable[InputFile], begun: Mapping[str, Begun]) -> list[Planned]:
+    """All other files, cut into ranges where that is possible; what is read already left out."""
     from kraftwire.spark.logs import plan
 
     planned = []
     for file in files:
         source = Source(source_name([file]), [file.identity])
-        made = Planned(source)
-        for at, (start, end) in enumerate(plan(file.path)):
-            name = f"{source.name}-{at:04}"
+        before = begun.get(file.path)
+        made = Planned(source, before=before)
+        position = 0 if before is None else before.mark.end
+        for at, (start, end) in enumerate(plan(file.path, start=position)):
+            # Parts that are kept may be of a file that had this name, size and head before.
+            name = f"{source.name}-{position}-{at:04}"
             made.units.append(Unit(name, end - start, path=file.path, start=start, end=end))
         planned.append(made)
     return planned

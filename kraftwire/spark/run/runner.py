@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kraftwire.spark.run.derive import derive
+from kraftwire.spark.run.small import settled
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +50,8 @@ class OnSpark:
         self, folder: Path, wanted: Container[str] | None, tags: Mapping[str, str]
     ) -> None:
         """Run their stages."""
-        derive(self._spark, folder, wanted, tags)
+        with settled(self._spark, folder):
+            derive(self._spark, folder, wanted, tags)
 
 
 class InProcess:

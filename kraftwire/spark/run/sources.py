@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
+from kraftwire.decode.capture.series import Span, chains, families
+from kraftwire.decode.pairing.connection import reverse_key
 from kraftwire.spark.captures.index import FileIndex
 from kraftwire.spark.run.inputs import InputFile
+from kraftwire.spark.run.manifest import Source
 
-__all__ = ["chains", "families", "source_name"]
-
-_DIGITS = re.compile(r"\d+")
+__all__ = ["capture_chains", "capture_families", "neighbours", "source_name"]
 
 
 def source_name(files: Iterable[InputFile]) -> str:
@@ -22,42 +20,49 @@ def source_name(files: Iterable[InputFile]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def families(files: Iterable[InputFile]) -> list[list[InputFile]]:
-    """Captures whose names differ in nothing but numbers, in one folder: perhaps one recording."""
-    found: dict[tuple[Path, str], list[InputFile]] = {}
-    for file in files:
-        path = Path(file.path)
-        found.setdefault((path.parent, _DIGITS.sub("#", path.name)), []).append(file)
-    return list(found.values())
+def neighbours(
+    files: Iterable[InputFile], fresh: Iterable[InputFile], sources: Iterable[Source]
+) -> list[InputFile]:
+    """Captures that are in the tables and may be of one recording with new ones.
 
-
-@dataclass(frozen=True, slots=True)
-class _Span:
-    index: FileIndex
-    first: int
-    last: int
-
-
-def chains(indexes: Sequence[FileIndex]) -> list[list[FileIndex]]:
-    """The files of a family as recordings: each file begins after the one before has ended.
-
-    Shape: files that overlap in time are recordings of their own, as are those with another
-    header, and files without packets.
+    Shape: all files of their sources are among the inputs, so that nothing is lost when these
+    are decoded again.
     """
-    spans = []
-    made: list[list[FileIndex]] = []
-    for index in indexes:
-        if index.talks and not index.has_fragments:
-            first = min(talk.first_ns for talk in index.talks)
-            spans.append(_Span(index, first, max(talk.last_ns for talk in index.talks)))
-        else:
-            made.append([index])
-    spans.sort(key=lambda span: (span.first, span.index.path))
-    last: _Span | None = None
-    for span in spans:
-        if last is not None and span.first >= last.last and span.index.head == last.index.head:
-            made[-1].append(span.index)
-        else:
-            made.append([span.index])
-        last = span
-    return made
+    new = set(fresh)
+    by_identity = {file.identity: file for file in files}
+    whole = [source.files for source in sources if by_identity.keys() >= set(source.files)]
+    known = {by_identity[each] for files in whole for each in files}
+    captures = (file for file in by_identity.values() if file.is_capture)
+    return [
+        file
+        for family in capture_families(captures)
+        if not new.isdisjoint(family)
+        for file in family
+        if file in known
+    ]
+
+
+def capture_families(files: Iterable[InputFile]) -> list[list[InputFile]]:
+    """Captures that may be of one recording, by their names."""
+    return families(files, lambda file: file.path)
+
+
+def capture_chains(indexes: Sequence[FileIndex]) -> list[list[FileIndex]]:
+    """The captures of a family as recordings, those without packets each by itself."""
+    spans = {
+        each.path: _span(each) for each in indexes if each.talks and not each.has_fragments
+    }
+    by_path = {each.path: each for each in indexes}
+    alone = [[each] for each in indexes if each.path not in spans]
+    chained = chains(spans.values())
+    return alone + [[by_path[span.path] for span in chain] for chain in chained]
+
+
+def _span(index: FileIndex) -> Span:
+    return Span(
+        index.path,
+        min(talk.first_ns for talk in index.talks),
+        max(talk.last_ns for talk in index.talks),
+        index.head,
+        frozenset(key for talk in index.talks for key in (talk.key, reverse_key(talk.key))),
+    )

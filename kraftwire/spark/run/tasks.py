@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +16,24 @@ import numpy as np
 import pyarrow as pa
 
 from kraftwire.errors import StorageError
+from kraftwire.spark.captures.cuts import Part as ConnectionPart
+from kraftwire.spark.captures.cuts import decode_part, parts
 from kraftwire.spark.captures.decode import BIN_BYTES
-from kraftwire.spark.captures.index import FileIndex, Runs, index_capture
-from kraftwire.spark.captures.pieces import Series
+from kraftwire.spark.captures.index import SHARED, FileIndex, Runs, index_capture
+from kraftwire.spark.captures.pieces import Series, Span
 from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.captures.sums import FileSums
 from kraftwire.spark.captures.tables import Tables
+from kraftwire.spark.run.grown import REST, Read, mark_of, whole_batches
 from kraftwire.spark.run.manifest import Part
 from kraftwire.spark.run.parts import TASKS, PartWriter
+from kraftwire.spark.tail import Mark
 
 __all__ = ["Done", "Job", "Unit", "Work", "decode_unit", "index_unit", "load_index"]
 
 _INDEXES = "indexes"
 _RUNS = ".runs"
+_CUTS = "cuts"
 _DONE = "done"
 
 # As `array` has them: I, Q and I.
@@ -50,7 +55,8 @@ class Unit:
     """A unit of work.
 
     Shape: of a capture the names of its files' indexes and the connections to decode; of another
-    file its path and a range of it. `size` is about how many bytes are read.
+    file its path and a range of it. `size` is about how many bytes are read. With `cut_bytes` one
+    connection is not decoded, but cut into parts of at most so many; `cut` names a part.
     """
 
     name: str
@@ -60,16 +66,24 @@ class Unit:
     path: str = ""
     start: int = 0
     end: int = 0
+    cut_bytes: int = 0
+    cut: str = ""
 
 
 @dataclass(slots=True)
 class Done:
-    """What came of a unit: parts, and the sums of bytes or the rows of `files` that it knows."""
+    """What came of a unit: parts, and the sums of bytes or the rows of `files` that it knows; of
+    one that cuts a connection, units for what it was cut into.
+
+    Shape: `read` is how far the range of a log file was read.
+    """
 
     unit: str
+    more: list[Unit] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
     sums: dict[str, FileSums] = field(default_factory=dict)
     files: list[dict[str, Any]] = field(default_factory=list)
+    read: Read | None = None
 
 
 Work = tuple[Job, Unit]
@@ -101,28 +115,43 @@ def load_index(folder: Path, name: str) -> FileIndex:
     return index
 
 
-def _load_runs(folder: Path, name: str, index: FileIndex, wanted: set[int]) -> None:
-    """Add the places of packets of some connections to an index."""
-    chosen = np.array(sorted(wanted), np.uint32)
-    with open(folder / TASKS / _INDEXES / f"{name}{_RUNS}", "rb") as file:
-        while file.peek(1):
-            runs: Runs = pickle.load(file)
-            is_wanted = np.isin(np.frombuffer(runs[0], np.uint32), chosen)
-            columns = (index.numbers, index.starts, index.sizes)
-            for column, kind, cells in zip(columns, _KINDS, runs, strict=True):
-                column.frombytes(np.frombuffer(cells, kind)[is_wanted].tobytes())
+def _load_runs(folder: Path, unit: Unit, span: Span | None = None) -> Series:
+    """A recording with the places of the packets of a unit's connections, perhaps those in a span
+    alone.
+    """
+    series = Series([load_index(folder, name) for name in unit.indexes])
+    wanted = set(unit.connections)
+    for which, (name, index) in enumerate(zip(unit.indexes, series.files, strict=True)):
+        chosen = np.array(sorted(series.local(which, wanted)), np.uint32)
+        within = series.within(which, span)
+        with open(folder / TASKS / _INDEXES / f"{name}{_RUNS}", "rb") as file:
+            while file.peek(1):
+                runs: Runs = pickle.load(file)
+                numbers = np.frombuffer(runs[0], np.uint32)
+                starts = np.frombuffer(runs[1], np.uint64)
+                is_within = (starts >= within.start) & (starts < within.stop)
+                is_wanted = np.isin(numbers, chosen) & (is_within | (numbers == SHARED))
+                columns = (index.numbers, index.starts, index.sizes)
+                for column, kind, cells in zip(columns, _KINDS, runs, strict=True):
+                    column.frombytes(np.frombuffer(cells, kind)[is_wanted].tobytes())
+    return series
 
 
 def decode_unit(work: Work) -> Done:
     """Decode a unit and write its parts aside."""
     job, unit = work
     done = Done(unit.name)
+    if unit.cut_bytes:
+        done.more = list(_cut(job, unit))
+        return done
     with PartWriter(Path(job.folder), unit.name, _attempt(), dict(job.tags)) as writer:
-        if unit.indexes:
+        if unit.cut:
+            _decode_cut(job, unit, writer, done)
+        elif unit.indexes:
             _decode_capture(job, unit, writer, done)
         else:
             _decode_log(job, unit, writer, done)
-    done.parts = writer.parts
+    done.parts += writer.parts
     marks = Path(job.folder) / TASKS / _DONE
     marks.mkdir(parents=True, exist_ok=True)
     (marks / f"{unit.name}.{unit.size}").touch()
@@ -136,12 +165,39 @@ def _attempt() -> int:
     return 0 if context is None else int(context.taskAttemptId())
 
 
-def _decode_capture(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:
+def _cut(job: Job, unit: Unit) -> Iterator[Unit]:
+    """Cut a connection, keep what its parts have to know aside, and say what is to be decoded."""
     folder = Path(job.folder)
-    series = Series([load_index(folder, name) for name in unit.indexes])
-    connections = set(unit.connections)
-    for which, (name, index) in enumerate(zip(unit.indexes, series.files, strict=True)):
-        _load_runs(folder, name, index, series.local(which, connections))
+    series = _load_runs(folder, unit)
+    (number,) = unit.connections
+    target = folder / TASKS / _CUTS
+    target.mkdir(parents=True, exist_ok=True)
+    made: list[str] = []
+    for part in parts(series, number, unit.cut_bytes, selection=job.selection):
+        name = f"{unit.name}-{len(made):04}"
+        fresh = target / f"{name}.{_attempt()}.new"
+        with open(fresh, "wb") as file:
+            pickle.dump(part, file)
+        fresh.replace(target / name)
+        made.append(name)
+    for name in made:
+        yield replace(unit, name=name, size=unit.size // len(made), cut_bytes=0, cut=name)
+
+
+def _decode_cut(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:
+    folder = Path(job.folder)
+    with open(folder / TASKS / _CUTS / unit.cut, "rb") as file:
+        part: ConnectionPart = pickle.load(file)
+    tables = Tables(job.tables, job.selection)
+    for table, batch in decode_part(tables, _load_runs(folder, unit, part.span), part):
+        writer.write(table, batch)
+    for table, batch in tables.take():
+        writer.write(table, batch)
+    done.sums = tables.sums
+
+
+def _decode_capture(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:
+    series = _load_runs(Path(job.folder), unit)
     tables = Tables(job.tables, job.selection)
     for numbers in _portions(series, unit.connections):
         for table, batch in tables.bin(series, numbers):
@@ -165,13 +221,38 @@ def _portions(series: Series, numbers: tuple[int, ...]) -> Iterator[list[int]]:
 
 
 def _decode_log(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:
+    """Decode a range; what follows its last whole batch, apart, so that the file may grow."""
+    end = whole_batches(unit.path, unit.start, unit.end)
+    if end in (unit.start, unit.end):
+        mark, is_sound = _decode_range(job, unit, writer, done)
+        done.read = Read(unit.name, mark, is_sound, has_rest=False)
+        return
+    mark, is_sound = _decode_range(job, replace(unit, end=end), writer, done)
+    done.read = Read(unit.name, mark, is_sound, has_rest=True)
+    rest = replace(unit, name=unit.name + REST, start=end)
+    with PartWriter(Path(job.folder), rest.name, _attempt(), dict(job.tags)) as more:
+        _decode_range(job, rest, more, done)
+    done.parts += more.parts
+
+
+def _decode_range(
+    job: Job, unit: Unit, writer: PartWriter, done: Done
+) -> tuple[Mark | None, bool]:
+    """Decode a range; returns its last batch, and whether it is nothing but sound batches."""
     from kraftwire.spark.logs import LOG_TABLES, LogOptions, decode_pieces
 
-    options = LogOptions(job.tables & LOG_TABLES)
-    for tables in decode_pieces(unit.path, options, unit.start, unit.end or None):
+    # Where the last whole batch ends is told by the table of batches.
+    options = LogOptions((job.tables & LOG_TABLES) | {"batches"}, size_max=unit.end)
+    batches = None
+    for tables in decode_pieces(unit.path, options, unit.start, unit.end):
         for table, rows in tables.items():
             made = rows if isinstance(rows, pa.Table) else pa.table(rows)
             if table == "files":
                 done.files += made.to_pylist()
-            else:
-                writer.write(table, made)
+                continue
+            writer.write(table, made)
+            if table == "batches" and len(made):
+                batches = made
+    row = done.files[-1]
+    mark = None if batches is None else mark_of(batches)
+    return mark, mark is not None and row["kafka_bytes"] == row["size"] == mark.end - unit.start

@@ -1,16 +1,4 @@
-"""The data sources that `kraftwire.spark.register` makes known."""
+"""The data sources that `kraftwire.spark.register` makes known.
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from kraftwire.spark.sources.capture import CaptureSource
-from kraftwire.spark.sources.log import LogSource
-from kraftwire.spark.sources.metadata import MetadataSource
-
-if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSource
-
-__all__ = ["SOURCES"]
-
-SOURCES: tuple[type[DataSource], ...] = (CaptureSource, LogSource, MetadataSource)
+Empty, so that a worker that reads files does not load what reads a quorum.
+"""

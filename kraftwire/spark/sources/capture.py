@@ -17,11 +17,12 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kraftwire.errors import StorageError, UsageError
 from kraftwire.spark.captures import BIN_BYTES, CAPTURE_TABLES, Series, Tables, bins
 from kraftwire.spark.captures.connections import may_be_called
+from kraftwire.spark.captures.cuts import Part, decode_part, parts, to_cut
 from kraftwire.spark.captures.files import file_rows
 from kraftwire.spark.captures.index import FileIndex, Talk, index_capture
 from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.run.inputs import InputFile, find_inputs
-from kraftwire.spark.run.sources import chains, families
+from kraftwire.spark.run.sources import capture_chains, capture_families
 from kraftwire.spark.sources.capture_filters import CaptureBounds, capture_bounds
 from kraftwire.spark.tables import find_table
 from kraftwire.spark.tables.apis import TYPED_TABLES, typed_table
@@ -46,13 +47,14 @@ class _Task:
     """Files of one recording, by path or with their indexes, and the connections to decode.
 
     Shape: of files without an index all connections are decoded; `is_first` is true for the task
-    that tells of the files themselves.
+    that tells of the files themselves. `part` is that of the one connection that was cut.
     """
 
     paths: tuple[str, ...]
     indexes: tuple[FileIndex, ...] = ()
     connections: tuple[int, ...] = ()
     is_first: bool = True
+    part: Part | None = None
 
 
 class _CapturePartition(InputPartition):
@@ -128,12 +130,16 @@ class _CaptureReader(DataSourceReader):
         except StorageError as error:
             yield from self._unreadable(task, error)
             return
-        tables = Tables((self._table,), Selection(apis=self._apis()))
-        numbers = task.connections or self._wanted(series)
-        chosen = [series.talks[number - 1] for number in numbers]
-        for portion in bins(chosen, BIN_BYTES) if chosen else ():
-            for _, batch in tables.bin(series, [numbers[at - 1] for at in portion]):
+        tables = Tables((self._table,), self._selection)
+        if task.part is not None:
+            for _, batch in decode_part(tables, series, task.part):
                 yield batch
+        else:
+            numbers = task.connections or self._wanted(series)
+            chosen = [series.talks[number - 1] for number in numbers]
+            for portion in bins(chosen, BIN_BYTES) if chosen else ():
+                for _, batch in tables.bin(series, [numbers[at - 1] for at in portion]):
+                    yield batch
         if task.is_first:
             for name, cells in file_rows(series, tables.sums):
                 tables.add(name, cells)
@@ -163,7 +169,7 @@ class _CaptureReader(DataSourceReader):
         captures = [file for file in found if file.is_capture]
         if told and not captures:
             raise UsageError(told[0])
-        for family in families(captures):
+        for family in capture_families(captures):
             if len(family) == 1 and family[0].size <= self._split:
                 yield _Task((family[0].path,)), family[0].size
             else:
@@ -177,19 +183,35 @@ class _CaptureReader(DataSourceReader):
                 indexes.append(index_capture(file.path))
             except StorageError:
                 yield _Task((file.path,)), file.size
-        for chain in chains(indexes):
+        for chain in capture_chains(indexes):
             series = Series(chain)
             paths = tuple(index.path for index in chain)
-            numbers = self._wanted(series)
-            chosen = [series.talks[number - 1] for number in numbers]
             # A row of `files` sums up the whole of it.
             is_whole = self._table == "files" or any(index.has_fragments for index in chain)
+            wanted = self._wanted(series)
+            cut = set() if is_whole else set(wanted) & set(to_cut(series, self._split))
+            numbers = [number for number in wanted if number not in cut]
+            chosen = [series.talks[number - 1] for number in numbers]
             size_max = sum(talk.size for talk in chosen) + 1 if is_whole else self._split
             for at, portion in enumerate(bins(chosen, size_max) if chosen else [[]]):
                 mine = tuple(numbers[each - 1] for each in portion)
                 size = sum(series.talks[number - 1].size for number in mine)
                 if mine or self._table in _OF_FILES:
                     yield _Task(paths, series.only(mine), mine, at == 0), size
+            for number in sorted(cut):
+                for part in self._parts(series, number):
+                    packets = series.only((number,), part.span)
+                    size = sum(sum(index.sizes) for index in packets)
+                    yield _Task(paths, packets, (number,), False, part), size
+
+    def _parts(self, series: Series, number: int) -> Iterator[Part]:
+        """The parts of a connection that is longer than a task."""
+        return parts(series, number, self._split, (self._table,), self._selection)
+
+    @property
+    def _selection(self) -> Selection:
+        """The frames that may have rows."""
+        return Selection(apis=self._bounds.apis if self._table in _BY_API else None)
 
     def _wanted(self, series: Series) -> list[int]:
         """The connections that may have rows that pass the filters."""

@@ -10,15 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 
-from kraftwire.errors import UsageError
-from kraftwire.spark.logs.decode import LogOptions, decode_pieces
 from kraftwire.spark.logs.listing import LogFile, list_files
-from kraftwire.spark.logs.plan import SPLIT_BYTES, plan
+from kraftwire.spark.logs.plan import plan
 from kraftwire.spark.logs.transactions import Transactions, transactions_of
 from kraftwire.spark.sources.filters import Bounds, bounds_of
+from kraftwire.spark.sources.log_options import LOG_TABLES, LogRows, by_size, chosen
+from kraftwire.spark.sources.log_stream import LogStreamReader
 from kraftwire.spark.tables import TABLES
 
 if TYPE_CHECKING:
@@ -27,11 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LogSource"]
 
-_TABLES = ("records", "batches", "metadata_records", "bad_input", "files")
 _ISOLATIONS = ("raw", "committed")
-
-# Rows of one Arrow batch: the JVM holds a whole one, best in its processor's cache.
-_ROWS = 8192
 
 _UNCUT = 2**63
 
@@ -64,66 +64,45 @@ class LogSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of the table that is asked for."""
-        return TABLES[_choice(self.options, "table", _TABLES)].spark
+        return TABLES[chosen(self.options, "table", LOG_TABLES)].spark
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the columns that are asked for."""
         return _LogReader(self.options, schema)
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """A reader of what is in folders and comes to them."""
+        return LogStreamReader(self.options, schema)
 
-class _LogReader(DataSourceReader):
+
+class _LogReader(LogRows, DataSourceReader):
     """Plans on the driver and reads in a task."""
 
     def __init__(self, options: Any, schema: StructType) -> None:
-        self._table = _choice(options, "table", _TABLES)
-        self._paths = _paths(options)
-        self._is_committed = _choice(options, "isolation", _ISOLATIONS) == "committed"
-        self._with_snapshots = _flag(options, "snapshots", default=True)
-        self._show_secrets = _flag(options, "showSecrets", default=False)
-        self._split = int(options.get("splitBytes", SPLIT_BYTES))
-        self._rows = int(options.get("batchRows", _ROWS))
-        self._schema = schema
+        super().__init__(options, schema)
+        self._is_committed = chosen(options, "isolation", _ISOLATIONS) == "committed"
         self._bounds = Bounds()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Note what saves reading; Spark evaluates every filter all the same."""
-        self._bounds = bounds_of(filters, "time" if self._table == "metadata_records" else None)
+        self._bounds = bounds_of(filters, "time" if self.table == "metadata_records" else None)
         return filters
 
     def partitions(self) -> Sequence[InputPartition]:
         """Tasks of about `splitBytes`, small files together."""
-        tasks: list[InputPartition] = []
-        ranges: list[_Range] = []
-        size = 0
-        for one, length in self._ranges():
-            if ranges and size + length > self._split:
-                tasks.append(_LogPartition(tuple(ranges)))
-                ranges, size = [], 0
-            ranges.append(one)
-            size += length
-        if ranges or not tasks:
-            tasks.append(_LogPartition(tuple(ranges)))
-        return tasks
+        return [_LogPartition(group) for group in by_size(self._ranges(), self.split)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of a task, as Arrow batches."""
         assert isinstance(partition, _LogPartition)
-        target = to_arrow_schema(self._schema, timezone="UTC")
         for one in partition.ranges:
-            options = LogOptions(
-                tables=frozenset({self._table}),
-                show_secrets=self._show_secrets,
-                choice=self._bounds.choice(one.transactions),
-            )
-            for tables in decode_pieces(one.file, options, one.start, one.end):
-                table = tables.get(self._table)
-                if table is not None and len(table):
-                    yield from table.select(target.names).cast(target).to_batches(self._rows)
+            choice = self._bounds.choice(one.transactions)
+            yield from self.rows(one.file, one.start, one.end, choice)
 
     def _ranges(self) -> Iterator[tuple[_Range, int]]:
         """Every range with its length."""
         known: dict[str, Transactions] = {}
-        for file in list_files(self._paths, with_snapshots=self._with_snapshots):
+        for file in list_files(self.paths, with_snapshots=self.with_snapshots):
             if not self._is_wanted(file):
                 continue
             transactions = Transactions() if self._is_committed else None
@@ -133,12 +112,12 @@ class _LogReader(DataSourceReader):
                     known[folder] = transactions_of(file.path.parent)
                 transactions = known[folder]
             # A row of `files` is about a range, so a file must be one.
-            split = _UNCUT if self._table == "files" else self._split
+            split = _UNCUT if self.table == "files" else self.split
             for start, end in plan(file.path, split):
                 yield _Range(str(file.path), start, end, transactions), end - start
 
     def _is_wanted(self, file: LogFile) -> bool:
-        if self._table in ("bad_input", "files"):
+        if self.table in ("bad_input", "files"):
             return True
         bounds = self._bounds
         if not _may_be(file.topic, bounds.topics) or not _may_be(file.partition, bounds.partitions):
@@ -152,24 +131,3 @@ class _LogReader(DataSourceReader):
 def _may_be(value: Any, values: frozenset[Any] | None) -> bool:
     """Whether a file whose topic or partition is None or known may hold one of some values."""
     return value is None or values is None or value in values
-
-
-def _paths(options: Any) -> list[str]:
-    path = options.get("path")
-    if not path:
-        raise UsageError("kafka-log needs a path: a file, a folder or a pattern")
-    return [part for part in path.split(",") if part]
-
-
-def _choice(options: Any, name: str, choices: tuple[str, ...]) -> str:
-    value = str(options.get(name, choices[0]))
-    if value not in choices:
-        raise UsageError(f"option {name}: expected one of {', '.join(choices)}, found {value!r}")
-    return value
-
-
-def _flag(options: Any, name: str, *, default: bool) -> bool:
-    value = str(options.get(name, default)).lower()
-    if value not in ("true", "false"):
-        raise UsageError(f"option {name}: expected true or false, found {value!r}")
-    return value == "true"

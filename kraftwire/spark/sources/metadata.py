@@ -7,7 +7,7 @@ batch can be made again after a restart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -18,7 +18,6 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
     ReadLimit,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
@@ -26,18 +25,20 @@ from pyspark.sql.streaming.datasource import (
 
 from kraftwire.errors import UsageError
 from kraftwire.raft.config import METADATA_TOPIC
-from kraftwire.spark.quorum.reader import LogMovedError, Position, QuorumReader, SnapshotId
+from kraftwire.spark.moved import LogMovedError
+from kraftwire.spark.quorum.reader import Position, QuorumReader, SnapshotId
 from kraftwire.spark.quorum.rows import log_rows, snapshot_rows
+from kraftwire.spark.sources.filters import Bounds, bounds_of
+from kraftwire.spark.sources.stream_options import offsets_max, read_limit, starts_late
 from kraftwire.spark.tables import TABLES
 
 if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
 __all__ = ["MetadataSource"]
 
 Offset = dict[str, int]
-
-_STARTS = ("earliest", "latest")
 
 # Keys of the first offset that is reached, where a snapshot comes before the log.
 _SNAPSHOT_END, _SNAPSHOT_EPOCH = "snapshotEndOffset", "snapshotEpoch"
@@ -98,12 +99,26 @@ class _Rows:
 class _BatchReader(_Rows, DataSourceReader):
     """The newest snapshot, where the log does not begin at 0, and the log up to its end."""
 
+    def __init__(self, options: Any, schema: StructType) -> None:
+        super().__init__(options, schema)
+        self._bounds = Bounds()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Note which offsets are asked for; Spark evaluates every filter all the same."""
+        self._bounds = bounds_of(filters)
+        return filters
+
     def partitions(self) -> Sequence[InputPartition]:
         """One task: a log has an order."""
         with QuorumReader(self._bootstrap) as reader:
             start, snapshot = reader.begin()
             end = max(reader.high_watermark(start), start.next_offset)
-            return [_LogPartition(start, Position(reader.epoch_before(end), end), snapshot)]
+            # The records of a snapshot have offsets of their own, so it is read all the same.
+            first = min(max(self._bounds.offset_min, start.next_offset), end)
+            last = min(max(self._bounds.offset_max + 1, first), end)
+            if first > start.next_offset:
+                start = Position(reader.epoch_before(first), first)
+            return [_LogPartition(start, Position(reader.epoch_before(last), last), snapshot)]
 
 
 class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -111,21 +126,13 @@ class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: Any, schema: StructType) -> None:
         super().__init__(options, schema)
-        self._start = options.get("startingOffsets", _STARTS[0])
-        if self._start not in _STARTS:
-            raise UsageError(
-                f"option startingOffsets: expected one of {', '.join(_STARTS)}, "
-                f"found {self._start!r}"
-            )
-        most = options.get("maxOffsetsPerTrigger")
-        self._offsets_max = None if most is None else int(most)
-        if self._offsets_max is not None and self._offsets_max < 1:
-            raise UsageError(f"option maxOffsetsPerTrigger: expected 1 or more, found {most}")
+        self._is_late = starts_late(options)
+        self._offsets_max = offsets_max(options)
         self._target: int | None = None
 
     def initialOffset(self) -> Offset:
         """Offset 0, or the high watermark."""
-        if self._start == "earliest":
+        if not self._is_late:
             return _offset(Position(0, 0))
         with QuorumReader(self._bootstrap) as reader:
             start, _ = reader.begin()
@@ -134,9 +141,7 @@ class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """`maxOffsetsPerTrigger`, or no limit."""
-        if self._offsets_max is None:
-            return ReadAllAvailable()
-        return ReadMaxRows(self._offsets_max)
+        return read_limit(self._offsets_max)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Note where the log ends now."""

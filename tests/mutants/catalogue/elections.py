@@ -79,7 +79,7 @@ MUTANTS = (
         "a leader grants pre-votes",
         "R-VOTE-6, L8",
         Edit(
-            f"{_VOTES}:_would_vote",
+            "kraftwire.raft.epochs:hears_no_leader",
             "return type(role) is not Leader",
             "return True",
         ),
@@ -89,7 +89,7 @@ MUTANTS = (
         "a follower that hears its leader grants pre-votes",
         "R-VOTE-6, L8",
         Edit(
-            f"{_VOTES}:_would_vote",
+            "kraftwire.raft.epochs:hears_no_leader",
             "return not role.has_fetched or silence >= timeout - timeout // 10",
             "return True",
         ),
@@ -99,8 +99,8 @@ MUTANTS = (
         "R-VOTE-6, S4",
         Edit(
             f"{_VOTES}:_decide",
-            "return is_up_to_date and _would_vote(state)",
-            "return _would_vote(state)",
+            "return is_up_to_date and hears_no_leader(state)",
+            "return hears_no_leader(state)",
         ),
     ),
     Mutant(

@@ -14,7 +14,7 @@ MUTANTS = (
         "a follower helps to depose a leader that it heard a moment ago",
         "R-VOTE-6, L8",
         Edit(
-            f"{_VOTES}:_would_vote",
+            "kraftwire.raft.epochs:hears_no_leader",
             "silence >= timeout - timeout // 10",
             "silence >= timeout // 10",
         ),

@@ -9,7 +9,7 @@ import pytest
 from kraftwire.raft import elections
 from kraftwire.raft.transitions import to_candidate
 
-FOUND_BY = {"L8"}
+FOUND_BY = {"L6", "L8"}
 
 
 def break_rule(patch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from kraftwire.raft import elections
 
-FOUND_BY = {"S17", "L4", "L5"}
+FOUND_BY = {"S17", "L1", "L4", "L5"}
 
 
 def break_rule(patch: pytest.MonkeyPatch) -> None:

@@ -151,7 +151,7 @@ RULES = (
         (
             Edit(
                 "kraftwire.raft.elections:_decide",
-                "is_up_to_date = offered.is_newer_or_equal(state.log.end)",
+                "is_up_to_date = _offered(partition).is_newer_or_equal(state.log.end)",
                 "is_up_to_date = True",
             ),
         ),

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from kraftwire.errors import UsageError
 from kraftwire.spark.captures import CAPTURE_TABLES, decode_tables, index_capture
 from kraftwire.spark.sources.capture import CaptureSource
-from tests.spark.run.folders import captures
+from tests.spark.run.folders import busy, captures
 from tests.support.captures import golden
 
 if TYPE_CHECKING:
@@ -53,6 +53,28 @@ def test_tables_do_not_depend_on_the_split(table: str, tmp_path: Path) -> None:
     for row in packed:
         row["file"] = str(path)
     assert _same(packed, wanted)
+
+
+@pytest.mark.parametrize("table", CAPTURE_TABLES)
+def test_long_connections_are_cut(
+    table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One connection in several tasks."""
+    from kraftwire.spark.captures import index
+
+    monkeypatch.setattr(index, "_RUN_BYTES_MAX", 1)
+    path = busy(tmp_path) / "busy.pcap"
+    wanted = decode_tables(path, tables=(table,))[table].to_pylist()
+    source = CaptureSource({"path": str(path), "table": table, "splitBytes": "20000"})
+    if table != "files":
+        assert len(source.reader(source.schema()).partitions()) > 3
+    assert _same(read(path, table=table, splitBytes="20000"), wanted)
+    if "api_key" in source.schema().names:
+        some = read(path, EqualTo(("api_key",), 1), table=table, splitBytes="20000")
+        assert _same(
+            [row for row in some if row["api_key"] == 1],
+            [row for row in wanted if row["api_key"] == 1],
+        )
 
 
 @pytest.mark.parametrize("split", ["9000", "100000000"])

@@ -6,6 +6,7 @@ The executors have a Python without kraftwire: they get it from the archive of t
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -21,6 +22,7 @@ pytest.importorskip("pyspark", reason="needs the extra spark")
 from kraftwire.spark.run import OnSpark, RunOptions, run
 from kraftwire.spark.stages import STAGES
 from tests.spark.cluster.archive import bare_python, pack
+from tests.spark.cluster.reads import found
 from tests.spark.cluster.standalone import Cluster
 from tests.spark.run.folders import captures, rows_of
 
@@ -31,25 +33,29 @@ UNPACKED = "spark/worker-*/app-*/*/deps/kraftwire/__init__.py"
 SECONDS_MAX = 600
 
 
+def _properties(archive: Path) -> dict[str, str]:
+    """Properties of a session on the cluster whose executors take the package from an archive."""
+    return {
+        "spark.archives": f"{archive}#deps",
+        "spark.executorEnv.PYTHONPATH": "./deps",
+        "spark.executor.memory": "600m",
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.shuffle.partitions": "2",
+        # Both executors have work from the start: without the number of cores nothing waits.
+        "spark.cores.max": "2",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{SECONDS_MAX}s",
+    }
+
+
 class _Driver:
     """`kraftwire pipeline run` on a cluster, with the archive for its executors."""
 
     def __init__(self, tmp_path: Path, master: str, python: Path, inputs: list[str]) -> None:
         self.folder = tmp_path / "cluster"
         self._log = tmp_path / "driver.log"
-        properties = {
-            "spark.archives": f"{pack(tmp_path)}#deps",
-            "spark.executorEnv.PYTHONPATH": "./deps",
-            "spark.executor.memory": "600m",
-            "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-            "spark.sql.shuffle.partitions": "2",
-            # Tells of tasks that were lost.
-            "spark.log.level": "WARN",
-            # Both executors have work from the start: without the number of cores nothing waits.
-            "spark.cores.max": "2",
-            "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-            "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{SECONDS_MAX}s",
-        }
+        # Tells of tasks that were lost.
+        properties = _properties(pack(tmp_path)) | {"spark.log.level": "WARN"}
         command = [sys.executable, "-m", "kraftwire", "pipeline", "run", *inputs, "--quiet"]
         command += ["--out", str(self.folder), "--master", master]
         for key, value in properties.items():
@@ -127,3 +133,23 @@ def test_a_cluster_makes_the_same_tables_after_kill_9_of_an_executor(
     assert expected["metadata_records"]
     assert expected.keys() > set(STAGES)
     assert _tables(driver.folder) == expected
+
+
+def test_data_sources_read_the_same_on_a_cluster(spark: Any, tmp_path: Path) -> None:
+    """Planned on the driver, read by executors that have nothing of us but the archive."""
+    places = [str(captures(tmp_path / "in", "quorum", "clients")), str(LOGS)]
+    python = bare_python(tmp_path / "python")
+    result = tmp_path / "result.json"
+    with Cluster(tmp_path / "spark") as cluster:
+        command = [sys.executable, "-m", "tests.spark.cluster.reads", cluster.master, str(result)]
+        settings = [f"{key}={value}" for key, value in _properties(pack(tmp_path)).items()]
+        done = subprocess.run(
+            [*command, *places, *settings], cwd=ROOT, timeout=SECONDS_MAX, capture_output=True,
+            text=True, check=False,
+            env=os.environ | {"PYSPARK_PYTHON": str(python), "PYTHONPATH": str(tmp_path / "deps")},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert len(list(tmp_path.glob(UNPACKED))) == 2
+    expected = found(spark, *places)
+    assert json.loads(result.read_text(encoding="utf-8")) == expected
+    assert sum(1 for count, _, tasks in expected.values() if count and tasks > 1) >= 3

@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
+from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, LessThan
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from kraftwire.errors import ApiError, UsageError
@@ -100,6 +101,27 @@ def test_a_batch_read_is_what_the_node_has_on_its_disk(lively: Quorum) -> None:
     stored = decode_tables(path)["metadata_records"].to_pylist()[: len(found)]
     for names in ("offset", "epoch", "time", "type", "version", "data", "topic_id"):
         assert [row[names] for row in found] == [row[names] for row in stored]
+
+
+def test_filters_on_offsets_save_reading(lively: Quorum, forgetful: Quorum) -> None:
+    """Only batches with such offsets are fetched, and none that a filter would keep is left out."""
+    end = grown(lively, 12)
+    one = source(lively)
+    cases: list[tuple[list[Any], list[int]]] = [
+        ([GreaterThanOrEqual(("offset",), 5), LessThan(("offset",), 9)], [5, 6, 7, 8]),
+        ([EqualTo(("offset",), 7)], [7]),
+        ([LessThan(("offset",), 3)], [0, 1, 2]),
+        ([LessThan(("offset",), 0)], []),
+        ([GreaterThan(("offset",), end + 1_000_000)], []),
+    ]
+    for filters, offsets in cases:
+        reader = one.reader(one.schema())
+        assert list(reader.pushFilters(filters)) == filters
+        assert [row["offset"] for row in rows(reader, reader.partitions())] == offsets
+    other = source(forgetful)
+    reader = other.reader(other.schema())
+    reader.pushFilters([GreaterThan(("offset",), 1_000_000)])
+    assert {row["type"] for row in rows(reader, reader.partitions())} >= {"SnapshotFooterRecord"}
 
 
 @pytest.mark.parametrize("rows_max", [1, 3, 1000])

@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from kraftwire.spark.run import InProcess, OnSpark, RunOptions, run
-from tests.spark.run.folders import captures, everything, tables_of
+from tests.spark.run.folders import busy, captures, everything, tables_of
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 120
@@ -28,11 +28,14 @@ def _silent(_text: str) -> None:
 
 
 def test_tables_are_the_same_on_spark(spark: Any, tmp_path: Path) -> None:
-    """Where the work is done must not be seen in its result."""
+    """Where the work is done must not be seen in its result, nor that a connection was cut."""
     source = everything(tmp_path / "in")
+    busy(source / "busy", times=10)
     run([str(source)], RunOptions(tmp_path / "here"), InProcess(), tell=_silent)
-    outcome = run([str(source)], RunOptions(tmp_path / "there"), OnSpark(spark), tell=_silent)
+    options = RunOptions(tmp_path / "there", cut_bytes=300_000)
+    outcome = run([str(source)], options, OnSpark(spark), tell=_silent)
     assert outcome.unbalanced == []
+    assert len(list((tmp_path / "there" / "frames").glob("unit-*-c0001-*.parquet"))) > 1
     assert tables_of(tmp_path / "there") == tables_of(tmp_path / "here")
 
 

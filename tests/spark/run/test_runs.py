@@ -18,7 +18,7 @@ from kraftwire.spark.run import InProcess, RunOptions, pipeline, run
 from kraftwire.spark.run import manifest as manifests
 from kraftwire.spark.run import parts as parts_of
 from kraftwire.spark.tables import TABLES
-from tests.spark.run.folders import captures, everything, rows_of, tables_of
+from tests.spark.run.folders import busy, captures, everything, rows_of, tables_of
 
 PLACES = ("kafka", "tls", "other", "duplicate", "header", "bad")
 
@@ -184,6 +184,50 @@ def test_tables_do_not_depend_on_the_number_of_cores(tmp_path: Path, monkeypatch
     assert tables_of(tmp_path / "many") == tables_of(tmp_path / "one")
 
 
+@pytest.fixture
+def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a connection be cut after any packet, not only every 256 KiB."""
+    from kraftwire.spark.captures import index
+
+    monkeypatch.setattr(index, "_RUN_BYTES_MAX", 1)
+
+
+@pytest.mark.usefixtures("_short_runs")
+def test_a_long_connection_is_decoded_in_parts(tmp_path: Path) -> None:
+    """One connection that says more than all others must not keep one core busy and no other."""
+    source = busy(tmp_path / "in")
+    outcome = _run(source, tmp_path / "one")
+    counting = _Counting()
+    counting.cores = 4
+    options = RunOptions(tmp_path / "many", cut_bytes=10_000)
+    cut = run([str(source)], options, counting, tell=_silent)
+    assert counting.tasks.count("decode_unit") > 10
+    assert cut.unbalanced == outcome.unbalanced == []
+    assert tables_of(tmp_path / "many") == tables_of(tmp_path / "one")
+
+
+@pytest.mark.usefixtures("_short_runs")
+def test_a_connection_that_is_no_longer_than_its_share_stays_whole(tmp_path: Path) -> None:
+    """To cut costs a pass over the frames, which is lost where no core is idle."""
+    source = busy(tmp_path / "in")
+    counting = _Counting()
+    run([str(source)], RunOptions(tmp_path / "out", cut_bytes=10_000), counting, tell=_silent)
+    assert counting.tasks.count("decode_unit") == 2
+
+
+@pytest.mark.usefixtures("_short_runs")
+@pytest.mark.parametrize("after", [2, 3, 5, 9])
+def test_a_run_killed_among_parts_goes_on(after: int, tmp_path: Path) -> None:
+    """The parts of a connection count together or not at all."""
+    source = busy(tmp_path / "in")
+    _run(source, tmp_path / "whole")
+    options = RunOptions(tmp_path / "out", cut_bytes=10_000)
+    with pytest.raises(_Killed):
+        run([str(source)], options, _Dying(after, cores=4), tell=_silent)
+    run([str(source)], options, InProcess(cores=4), tell=_silent, resume=True)
+    assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
+
+
 def test_only_chosen_frames_are_in_tables(tmp_path: Path) -> None:
     """An exchange is chosen by the time of its request, so none is torn apart."""
     source = captures(tmp_path / "in", "quorum")
@@ -228,24 +272,6 @@ def test_tables_of_another_run_are_not_overwritten(tmp_path: Path) -> None:
     other = RunOptions(tmp_path / "out", Selection(apis=frozenset({3})))
     with pytest.raises(UsageError, match="other options"):
         run([str(source)], other, InProcess(), resume=True)
-
-
-def test_a_rotated_recording_is_one_source(tmp_path: Path) -> None:
-    """The requests at the end of a file have their responses in the next one."""
-    whole = captures(tmp_path / "whole", "quorum") / "quorum.pcap"
-    raw = whole.read_bytes()
-    folder = tmp_path / "in"
-    folder.mkdir()
-    at = 24
-    while at < len(raw) // 2:
-        at += 16 + int.from_bytes(raw[at + 8 : at + 12], "little")
-    (folder / "trace_1.pcap").write_bytes(raw[:at])
-    (folder / "trace_2.pcap").write_bytes(raw[:24] + raw[at:])
-    _run(folder, tmp_path / "out")
-    _run(whole, tmp_path / "one")
-    parts, one = (rows_of(tmp_path / name, "exchanges") for name in ("out", "one"))
-    assert len(parts) == len(one)
-    assert len(rows_of(tmp_path / "out", "files")) == 2
 
 
 def test_waves_keep_sources_whole() -> None:

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 
 from kraftwire.spark.stages.anomalies import (
     clients,
+    copies,
     elections,
     leaders,
     logs,
@@ -26,6 +27,7 @@ RULES: tuple[Rule, ...] = (
     *logs.RULES,
     *clients.RULES,
     *rebalances.RULES,
+    *copies.RULES,
 )
 
 # Every table that a rule reads, once.

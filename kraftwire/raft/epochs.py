@@ -1,0 +1,71 @@
+"""How far a request may move this node's epoch, and whose request.
+
+In Kafka any Vote, BeginQuorumEpoch or EndQuorumEpoch of a later epoch moves it, whoever sends it:
+one with the last epoch that there is ends all elections for ever. Here a voter moves it as far as
+an allowance goes that grows with time, and another replica only where it may have become a voter
+without this node's knowledge. What a request may not move, the answers of nodes that this one asked
+still do: these bounds shut out no honest voter.
+
+Source: KIP-853 (voters that this log does not show yet), KIP-996 (who hears a leader).
+"""
+
+from __future__ import annotations
+
+from kraftwire.limits import EPOCH_JUMP_OF_OTHERS_MAX
+from kraftwire.raft.roles import Follower, Leader
+from kraftwire.raft.state import RaftState
+from kraftwire.raft.voters import ReplicaKey
+
+__all__ = ["hears_no_leader", "may_move_epoch"]
+
+
+def hears_no_leader(state: RaftState) -> bool:
+    """Whether this node would help to elect somebody: it neither leads nor reaches a leader.
+
+    KIP-996: a follower that reaches its leader must not help to depose it. One that waits longer
+    than the fetch timeout, so that others can stand first, does not reach it.
+    """
+    role = state.role
+    if type(role) is Follower:
+        timeout = state.config.timers.fetch_timeout_ms
+        silence = state.now - (role.fetch_deadline_ms - role.patience_ms)
+        return not role.has_fetched or silence >= timeout - timeout // 10
+    return type(role) is not Leader
+
+
+def may_move_epoch(state: RaftState, sender: ReplicaKey, epoch: int, *, is_ahead: bool) -> bool:
+    """Whether a request of this sender may move this node to a later epoch.
+
+    `is_ahead` says that the sender's log, as it claims, may hold voters that this log lacks.
+    Refusals are noted.
+    """
+    jump = epoch - state.role.epoch
+    if jump <= 0:
+        return True
+    voter = state.voters.get(sender.id)
+    # BeginQuorumEpoch and the first versions of Vote do not say of which directory the sender is.
+    if voter is not None and (voter.matches(sender) or not sender.has_directory_id):
+        problem = "" if state.allowance.take(jump, state.now) else "that is too far"
+    else:
+        problem = _problem_of_other(state, jump, is_ahead)
+    if problem:
+        text = f"replica {sender.id} would move the epoch from {state.role.epoch} to {epoch}"
+        state.note(f"{text}, but {problem}: refused", "warning", key="epoch-refused")
+    return not problem
+
+
+def _problem_of_other(state: RaftState, jump: int, is_ahead: bool) -> str:
+    """Why somebody who is not in the voter set may not move the epoch; empty if it may."""
+    allowance = state.allowance
+    if not is_ahead:
+        return "it is no voter, and its log is not ahead of this one"
+    if not hears_no_leader(state):
+        return "it is no voter, and this node hears from a leader"
+    if jump > EPOCH_JUMP_OF_OTHERS_MAX:
+        return "it is no voter, and that is too far"
+    if state.now < allowance.others_due_ms:
+        return "it is no voter, and another one did so just now"
+    if not allowance.take(jump, state.now):
+        return "that is too far"
+    allowance.others_due_ms = state.now + state.config.timers.election_timeout_ms
+    return ""

@@ -1,0 +1,175 @@
+"""Long connections, cut into parts that are decoded by themselves.
+
+Owns the scout: one pass over the frames of a connection that finds out, for each place where it is
+cut, all that the part after it has to know. It reassembles and pairs as decoding does, so nothing
+is guessed, but it leaves out what takes most time: the bodies that carry records of users.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kraftwire.decode.body.clues import needs_learning
+from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.decode.framing.frames import Frame, Request
+from kraftwire.spark.captures.collection import rare_collection
+from kraftwire.spark.captures.pieces import Series, Span
+from kraftwire.spark.captures.selection import ALL, Selection
+from kraftwire.spark.captures.tables import CAPTURE_TABLES, Carried, Pass, Tables
+
+__all__ = ["CUT_BYTES", "Part", "decode_part", "parts", "to_cut"]
+
+# A longer connection is cut, where there are other cores to decode its parts.
+CUT_BYTES = 64 * 1024 * 1024
+
+_PRODUCE, _FETCH = 0, 1
+_METADATA_NAME = METADATA_TOPIC.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a connection: the packets in a span, and what those before them mean for it.
+
+    Shape: `carried` is empty for the first part.
+    """
+
+    number: int
+    span: Span
+    is_last: bool
+    carried: bytes = b""
+
+
+def to_cut(series: Series, size_max: float) -> list[int]:
+    """The connections that are longer than so many bytes and can be cut.
+
+    Shape: none where packets cannot be told apart by connection. Of a packed file every part would
+    have to unpack all before it, so its connections stay whole as well.
+    """
+    if any(file.has_fragments or file.is_packed for file in series.files):
+        return []
+    return [number for number, talk in enumerate(series.talks, 1) if talk.size > size_max]
+
+
+def parts(
+    series: Series,
+    number: int,
+    size_max: int,
+    tables: Collection[str] = CAPTURE_TABLES,
+    selection: Selection = ALL,
+) -> Iterator[Part]:
+    """Cut a connection; the tables and the selection are those that its parts are decoded for."""
+    scout = _Scout(tables, selection, series, number)
+    spans = series.spans(number, size_max)
+    carried = b""
+    for at, span in enumerate(spans, 1):
+        is_last = at == len(spans)
+        yield Part(number, span, is_last, carried)
+        if not is_last:
+            carried = scout.pass_over(span)
+
+
+def decode_part(tables: Tables, series: Series, part: Part) -> Iterator[tuple[str, Any]]:
+    """Decode a part; yields as `Tables.bin` does."""
+    carried = Carried.start(series, part.number)
+    if part.carried:
+        carried = pickle.loads(part.carried)
+    return tables.part(series, carried, part.span, is_last=part.is_last)
+
+
+class _Scout(Pass):
+    """Goes over a connection, and makes no rows.
+
+    All frames are read that may mean something for later ones. Produce, and Fetch of users' topics,
+    never do; of these only the requests are read that are open at a cut.
+    """
+
+    def __init__(
+        self, tables: Collection[str], selection: Selection, series: Series, number: int
+    ) -> None:
+        wanted = Tables(tables, selection)
+        super().__init__(wanted, Carried.start(series, number), series)
+        self._selection = selection
+        self._add = _nowhere
+        self._rows = {}
+        self._wants_records = False
+        # Requests that nobody has read yet, in order.
+        self._unread: dict[Request, Frame] = {}
+
+    def pass_over(self, span: Span) -> bytes:
+        """Go on over a span; returns what is carried on to the next."""
+        selection = self._selection
+        about = self._about
+        with rare_collection():
+            for frame in self._capture(span, is_last=False):
+                is_telling = needs_learning(frame.api_key)
+                if selection.is_all or selection.passes(frame):
+                    placed = self._placed(frame)
+                    if is_telling:
+                        self._read_all()
+                        self._frame(self._bodies.read(placed))
+                    elif self._matters(frame):
+                        self._frame(self._bodies.read(placed))
+                    else:
+                        about.frames += 1
+                        about.name = frame.connection
+                elif is_telling:
+                    self._read_all()
+                    self._bodies.read(frame)
+        self._read_all()
+        return _pickled(self._carried)
+
+    def _matters(self, frame: Frame) -> bool:
+        """Whether a frame that tells nothing of others has to be read now; if it is a request that
+        need not be, it is kept.
+        """
+        request = frame.request
+        if not frame.is_request:
+            # What was read is completed, what was not is forgotten.
+            return request is None or self._unread.pop(request, None) is None
+        if not _is_of_users(frame):
+            return True
+        if request is not None and request.has_response:
+            self._unread[request] = frame
+        return False
+
+    def _read_all(self) -> None:
+        """Read the requests that are open, with what is known by now.
+
+        Order: before anything is learned that was not known when they came.
+        """
+        about, name = self._about, self._about.name
+        unread, self._unread = self._unread, {}
+        about.frames -= len(unread)
+        for frame in unread.values():
+            self._frame(self._bodies.read(frame))
+        about.name = name
+
+
+def _is_of_users(frame: Frame) -> bool:
+    """Whether a request moves records of users, as most of those that fill a connection do."""
+    if frame.api_key == _FETCH:
+        return METADATA_TOPIC_ID not in frame.data and _METADATA_NAME not in frame.data
+    return frame.api_key == _PRODUCE
+
+
+def _nowhere(_table: str, _cells: tuple[Any, ...]) -> None:
+    """Make no row."""
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles messages, whose fields of bytes are views of frames."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, memoryview):
+            return memoryview, (bytes(obj),)
+        return NotImplemented
+
+
+def _pickled(carried: Carried) -> bytes:
+    out = io.BytesIO()
+    _Pickler(out, pickle.HIGHEST_PROTOCOL).dump(carried)
+    return out.getvalue()

@@ -1,0 +1,96 @@
+"""The metadata log of a live quorum as a source of a run: read from where it stopped, up to the
+high watermark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from kraftwire.client import Admin
+from kraftwire.client.cluster import is_temporary
+from kraftwire.errors import ApiError
+from kraftwire.spark.quorum import Position, QuorumReader
+from kraftwire.spark.quorum.rows import log_rows, snapshot_rows
+from kraftwire.spark.run.manifest import Part, Source
+from kraftwire.spark.run.parts import PartWriter
+from kraftwire.spark.tables import find_table
+
+__all__ = ["LiveRead", "read_live"]
+
+_TABLE = "metadata_records"
+
+# So long a round waits for a leader.
+_PATIENCE_S = 30.0
+
+# So many parts are made one: a reader of the table opens each.
+_PARTS_MAX = 64
+
+
+@dataclass(slots=True)
+class LiveRead:
+    """What came of a read: the source as it is now, and parts that lie aside yet.
+
+    Shape: no source if nothing was committed since the last read, or with a `problem` that may
+    be over by the next one.
+    """
+
+    source: Source | None = None
+    parts: list[Part] = field(default_factory=list)
+    problem: str = ""
+
+
+def read_live(
+    folder: Path, bootstrap: str, sources: dict[str, Source], tags: Mapping[str, str]
+) -> LiveRead:
+    """Read what a quorum has committed since its source was read last, and write it aside.
+
+    Shape: a quorum is known by its cluster's id, whatever addresses are given. Raises: ApiError if
+    it refuses, LogMovedError if the log is not the one that was read.
+    """
+    try:
+        return _read(folder, bootstrap, sources, tags)
+    except ApiError as error:
+        if not is_temporary(error):
+            raise
+        return LiveRead(problem=str(error))
+
+
+def _read(
+    folder: Path, bootstrap: str, sources: dict[str, Source], tags: Mapping[str, str]
+) -> LiveRead:
+    admin = Admin(bootstrap_controllers=bootstrap, timeout_s=_PATIENCE_S)
+    cluster = admin.describe_cluster().cluster_id
+    name = "quorum-" + hashlib.sha256(cluster.encode()).hexdigest()[:16]
+    source = sources.get(name) or Source(name, [])
+    with QuorumReader(bootstrap, patience_s=_PATIENCE_S) as reader:
+        start = Position(**source.state) if source.state else None
+        snapshot = None
+        if start is None:
+            start, snapshot = reader.begin()
+        end = max(reader.high_watermark(start), start.next_offset)
+        if source.state and end == start.next_offset:
+            return LiveRead()
+        target = Position(reader.epoch_before(end), end)
+        kept = source.parts if len(source.parts) < _PARTS_MAX else []
+        with PartWriter(folder, f"{name}-{end}", 0, tags) as writer:
+            for part in source.parts[len(kept) :]:
+                for batch in _batches(folder, part):
+                    writer.write(_TABLE, batch)
+            if snapshot is not None:
+                for table in snapshot_rows(reader, snapshot):
+                    writer.write(_TABLE, table)
+            for table in log_rows(reader, start, target):
+                writer.write(_TABLE, table)
+    made = Source(name, [], list(kept), target._asdict())
+    return LiveRead(made, writer.parts)
+
+
+def _batches(folder: Path, part: Part) -> Iterator[Any]:
+    columns = find_table(part.table).arrow.names
+    yield from pq.ParquetFile(folder / part.table / part.path).iter_batches(columns=columns)

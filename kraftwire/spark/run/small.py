@@ -1,0 +1,61 @@
+"""What a run does otherwise for a small input, where starting and planning take longest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kraftwire.decode.files.walk import walk
+from kraftwire.spark.run.inputs import expanded
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["count_rows", "is_small", "settled"]
+
+# Below this the stages' rows pass before the JVM would have compiled anything well.
+_BYTES_MAX = 256 * 1024 * 1024
+_ROWS_MAX = 300_000
+
+# Compiling a query takes longer than reading some rows without; so does planning it anew between
+# its parts.
+_FEW_ROWS: Mapping[str, str] = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+}
+
+
+def is_small(inputs: Iterable[str]) -> bool:
+    """Whether all files of the inputs together have so few bytes that a run takes seconds."""
+    size = 0
+    for path in walk(expanded(inputs), lambda _error: None):
+        size += path.stat().st_size
+        if size > _BYTES_MAX:
+            return False
+    return True
+
+
+@contextmanager
+def settled(spark: SparkSession, folder: Path) -> Iterator[None]:
+    """Let a session plan for few rows while it is entered, if the tables of a folder have few."""
+    tables = (table for table in folder.iterdir() if not table.name.startswith("_"))
+    chosen = _FEW_ROWS if sum(map(count_rows, tables)) <= _ROWS_MAX else {}
+    before = {name: spark.conf.get(name) for name in chosen}
+    for name, value in chosen.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, str(value))
+
+
+def count_rows(table: Path) -> int:
+    """The rows of a table that lies in a folder, by the ends of its Parquet files alone."""
+    import pyarrow.parquet as pq
+
+    return sum(pq.read_metadata(path).num_rows for path in table.glob("*.parquet"))

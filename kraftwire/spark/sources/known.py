@@ -1,0 +1,16 @@
+"""The data sources that `kraftwire.spark.register` makes known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftwire.spark.sources.capture import CaptureSource
+from kraftwire.spark.sources.log import LogSource
+from kraftwire.spark.sources.metadata import MetadataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSource
+
+__all__ = ["SOURCES"]
+
+SOURCES: tuple[type[DataSource], ...] = (CaptureSource, LogSource, MetadataSource)

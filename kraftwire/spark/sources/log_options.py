@@ -1,0 +1,87 @@
+"""What the batch reader and the stream reader of `kafka-log` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from kraftwire.errors import UsageError
+from kraftwire.spark.logs.choice import Choice
+from kraftwire.spark.logs.decode import LogOptions, decode_pieces
+from kraftwire.spark.logs.plan import SPLIT_BYTES
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+__all__ = ["LOG_TABLES", "LogRows", "by_size", "chosen", "flag"]
+
+LOG_TABLES = ("records", "batches", "metadata_records", "bad_input", "files")
+
+# Rows of one Arrow batch: the JVM holds a whole one, best in its processor's cache.
+_ROWS = 8192
+
+_Item = TypeVar("_Item")
+
+
+class LogRows:
+    """Options of a read, and rows of ranges; holds nothing that cannot be pickled."""
+
+    def __init__(self, options: Any, schema: StructType) -> None:
+        self.table = chosen(options, "table", LOG_TABLES)
+        self.paths = _paths(options)
+        self.with_snapshots = flag(options, "snapshots", default=True)
+        self.split = int(options.get("splitBytes", SPLIT_BYTES))
+        self._show_secrets = flag(options, "showSecrets", default=False)
+        self._rows = int(options.get("batchRows", _ROWS))
+        self._schema = schema
+
+    def rows(self, file: str, start: int, end: int | None, choice: Choice | None) -> Iterator[Any]:
+        """The rows of a range of a file, as Arrow batches that have exactly the schema."""
+        target = to_arrow_schema(self._schema, timezone="UTC")
+        options = LogOptions(frozenset({self.table}), self._show_secrets, choice=choice)
+        for tables in decode_pieces(file, options, start, end):
+            table = tables.get(self.table)
+            if table is not None and len(table):
+                yield from table.select(target.names).cast(target).to_batches(self._rows)
+
+
+def by_size(items: Iterable[tuple[_Item, int]], split: int) -> Iterator[tuple[_Item, ...]]:
+    """Items with their sizes, in groups of about `split` bytes; one group at least."""
+    group: list[_Item] = []
+    size = 0
+    is_any = False
+    for item, length in items:
+        if group and size + length > split:
+            yield tuple(group)
+            is_any = True
+            group, size = [], 0
+        group.append(item)
+        size += length
+    # Without any partition Spark would ask for one that nobody made.
+    if group or not is_any:
+        yield tuple(group)
+
+
+def chosen(options: Any, name: str, choices: Sequence[str]) -> str:
+    """An option that is one of some words, the first by default. Raises: UsageError."""
+    value = str(options.get(name, choices[0]))
+    if value not in choices:
+        raise UsageError(f"option {name}: expected one of {', '.join(choices)}, found {value!r}")
+    return value
+
+
+def flag(options: Any, name: str, *, default: bool) -> bool:
+    """An option that is true or false. Raises: UsageError."""
+    value = str(options.get(name, default)).lower()
+    if value not in ("true", "false"):
+        raise UsageError(f"option {name}: expected true or false, found {value!r}")
+    return value == "true"
+
+
+def _paths(options: Any) -> list[str]:
+    path = options.get("path")
+    if not path:
+        raise UsageError("kafka-log needs a path: a file, a folder or a pattern")
+    return [part for part in path.split(",") if part]

@@ -1,0 +1,243 @@
+"""What a partition's folder has after a mark: whole batches, segment after segment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from kraftwire.decode.files import FileKind, FileReport, open_source
+from kraftwire.decode.files.names import parse_file_name
+from kraftwire.decode.files.scan import FoundBatch
+from kraftwire.decode.files.source import ByteSource
+from kraftwire.records.header import MAGIC
+from kraftwire.spark.logs.pieces import Piece, pieces_of
+from kraftwire.spark.logs.plan import chain
+from kraftwire.spark.moved import LogMovedError
+from kraftwire.spark.tail.marks import Mark, check, segment_path
+
+__all__ = [
+    "Bound",
+    "Growth",
+    "LogStartMovedError",
+    "advance",
+    "begin",
+    "bound_of",
+    "last_mark",
+    "segments",
+]
+
+_CHUNK_BYTES = 8 * 1024 * 1024
+
+
+class LogStartMovedError(LogMovedError):
+    """Records that were not read yet are gone; those that are left can be read."""
+
+
+class Bound(NamedTuple):
+    """Where a folder ended at some moment: its last segment, and the size of that."""
+
+    segment: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How far reading can go: after which batch, and how many offsets that are."""
+
+    mark: Mark
+    offsets: int
+
+
+def segments(folder: Path) -> list[int]:
+    """Base offsets of a folder's segments, ascending, without those on their way out or in."""
+    bases = (_base_offset(path.name) for path in folder.iterdir())
+    return sorted(base for base in bases if base is not None)
+
+
+def _base_offset(text: str) -> int | None:
+    """The base offset in the name of a segment as it is written; None for any other name."""
+    name = parse_file_name(text)
+    return name.base_offset if name.suffix == "log" and name.stem == text else None
+
+
+def bound_of(folder: Path) -> Bound | None:
+    """The present end of a folder; None if it has no segment."""
+    bases = segments(folder)
+    if not bases:
+        return None
+    return Bound(bases[-1], segment_path(folder, bases[-1]).stat().st_size)
+
+
+def begin(folder: Path, mark: Mark | None) -> tuple[int, int] | None:
+    """Segment and byte where reading goes on; None if there is no segment yet.
+
+    Raises: LogMovedError if the batch of the mark is not what it was; LogStartMovedError if the
+    log begins after it.
+    """
+    bases = segments(folder)
+    if mark is None:
+        return (bases[0], 0) if bases else None
+    if mark.segment in bases:
+        check(segment_path(folder, mark.segment), mark)
+        return mark.segment, mark.end
+    if not bases or bases[0] > mark.next_offset:
+        where = f"begins at {bases[0]} now" if bases else "has no segment any more"
+        raise LogStartMovedError(
+            f"the log {where}, so records from offset {mark.next_offset} on cannot be had",
+            file=str(folder),
+        )
+    base = max((each for each in bases if each <= mark.next_offset), default=bases[0])
+    # The segment that was read is gone as a whole, and nothing is lost.
+    return (base, 0) if base == mark.next_offset else _found_again(folder, base, mark)
+
+
+def _found_again(folder: Path, base: int, mark: Mark) -> tuple[int, int]:
+    """The place after the batch of a mark in another segment than before."""
+    path = segment_path(folder, base)
+    with open_source(path) as source:
+        for position, header in chain(source):
+            found = Mark.of(base, position, header)
+            if found.next_offset == mark.next_offset:
+                if (found.epoch, found.crc) == (mark.epoch, mark.crc):
+                    return base, found.end
+                break
+    raise LogMovedError(
+        f"this was read up to offset {mark.next_offset}, and its last batch (epoch {mark.epoch}, "
+        f"CRC {mark.crc}) is in no segment now: the log was truncated or rewritten",
+        file=str(path),
+    )
+
+
+def last_mark(folder: Path) -> Mark | None:
+    """The last batch of a folder that is written to its end; None if there is none."""
+    for base in reversed(segments(folder)):
+        reached = None
+        for piece in _pieces_in(folder, base, 0):
+            reached = _last_within(base, piece) or reached
+        if reached is not None:
+            return reached
+    return None
+
+
+def advance(
+    folder: Path,
+    mark: Mark | None,
+    *,
+    offsets_max: int | None = None,
+    bound: Bound | None = None,
+    is_forced: bool = False,
+) -> Growth | None:
+    """As far as whole batches go, no more than `offsets_max`; None if there is nothing new.
+
+    Shape: with `is_forced` one batch is taken even if it alone is more; nothing after `bound`. A
+    last batch that may still be written is left alone. Raises: as `begin`.
+    """
+    start = begin(folder, mark)
+    if start is None:
+        return None
+    reached, origin = mark, None if mark is None else mark.next_offset
+    for base, piece in _pieces(folder, *start, bound):
+        if origin is None:
+            origin = _first_offset(piece)
+        following = _last_within(
+            base, piece, origin=origin, offsets_max=offsets_max, bound=bound
+        )
+        if following is None and is_forced and reached == mark:
+            following = _last_within(base, piece, bound=bound, count_max=1)
+        if following is not None:
+            reached = following
+        if _is_cut(piece, reached, base):
+            break
+    if reached is None or reached == mark:
+        return None
+    assert origin is not None
+    return Growth(reached, reached.next_offset - origin)
+
+
+def _pieces(
+    folder: Path, segment: int, position: int, bound: Bound | None
+) -> Iterator[tuple[int, Piece]]:
+    """Batches after a place, each piece with its segment."""
+    for base in segments(folder):
+        if base < segment or (bound is not None and base > bound.segment):
+            continue
+        start = position if base == segment else 0
+        for piece in _pieces_in(folder, base, start):
+            yield base, piece
+
+
+def _pieces_in(folder: Path, base: int, start: int) -> Iterator[Piece]:
+    path = segment_path(folder, base)
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size > start:
+            source, sink = ByteSource(path, file, FileKind.LOG), FileReport().sink(str(path))
+            yield from pieces_of(source, sink, start, chunk=_CHUNK_BYTES)
+
+
+def _first_offset(piece: Piece) -> int:
+    if piece.batches is not None:
+        return int(piece.batches.header["base_offset"][0])
+    assert piece.found is not None
+    return piece.found.header.base_offset
+
+
+def _last_within(
+    base: int,
+    piece: Piece,
+    *,
+    origin: int = 0,
+    offsets_max: int | None = None,
+    bound: Bound | None = None,
+    count_max: int | None = None,
+) -> Mark | None:
+    """The mark of the last batch of a piece that is within the limits; None if the first is not."""
+    if piece.batches is None:
+        assert piece.found is not None
+        mark = Mark.of(base, piece.found.position, piece.found.header)
+        is_over = offsets_max is not None and mark.next_offset - origin > offsets_max
+        is_late = bound is not None and base == bound.segment and mark.end > bound.size
+        return None if is_over or is_late or not _is_as_written(piece.found) else mark
+    batches = piece.batches.first(count_max or len(piece.batches))
+    ends = batches.positions + batches.sizes + piece.position
+    is_out = np.zeros(len(batches), bool)
+    if offsets_max is not None:
+        is_out |= batches.last_offsets + 1 - origin > offsets_max
+    if bound is not None and base == bound.segment:
+        is_out |= ends > bound.size
+    at = int(is_out.argmax()) - 1 if is_out.any() else len(batches) - 1
+    if at < 0:
+        return None
+    header = batches.header[at]
+    return Mark(
+        int(batches.last_offsets[at]) + 1,
+        int(header["leader_epoch"]),
+        int(header["crc"]),
+        base,
+        int(batches.positions[at]) + piece.position,
+        int(ends[at]),
+    )
+
+
+def _is_as_written(found: FoundBatch) -> bool:
+    """Whether a batch that the scan handed out by itself is sound, and its length not a guess.
+
+    A sound one of the present format comes with many others.
+    """
+    return found.is_valid and found.header.magic != MAGIC
+
+
+def _is_cut(piece: Piece, reached: Mark | None, base: int) -> bool:
+    """Whether a limit fell into a piece, so that nothing after it counts."""
+    if piece.batches is None:
+        assert piece.found is not None
+        end = piece.found.position + piece.found.header.size
+        is_sound = _is_as_written(piece.found)
+    else:
+        end, is_sound = piece.position + piece.batches.end, True
+    is_reached = reached is not None and (reached.segment, reached.end) == (base, end)
+    return is_sound and not is_reached

@@ -1,0 +1,86 @@
+"""Where reading stands in a partition's folder: after a batch that can be known again.
+
+A byte position alone is not safe: a truncated log grows again, and other bytes come to lie there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from kraftwire.decode.files.headers import HEADER_SIZE, BatchHeader, read_header
+from kraftwire.spark.moved import LogMovedError
+
+__all__ = ["Mark", "check", "segment_path"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The last batch that was read.
+
+    Shape: `next_offset` follows its last record; `epoch` and `crc` are in its header; it lies in
+    the segment of base offset `segment`, its first byte at `position`, and ends at `end`.
+    """
+
+    next_offset: int
+    epoch: int
+    crc: int
+    segment: int
+    position: int
+    end: int
+
+    @classmethod
+    def of(cls, segment: int, position: int, header: BatchHeader) -> Mark:
+        """The mark of a batch."""
+        end = position + header.size
+        following = header.last_offset + 1
+        return cls(following, header.leader_epoch, header.crc, segment, position, end)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Mark:
+        """The mark that `to_json` gave."""
+        return cls(**data)
+
+    def to_json(self) -> dict[str, int]:
+        """Numbers by name."""
+        return asdict(self)
+
+
+def segment_path(folder: Path, base_offset: int) -> Path:
+    """The segment of a folder that begins at an offset."""
+    return folder / f"{base_offset:020}.log"
+
+
+def check(path: Path, mark: Mark) -> None:
+    """Make sure that the batch of a mark is still where it was.
+
+    Raises: LogMovedError with what was expected, and what is there instead; FileNotFoundError.
+    """
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        head = os.pread(file.fileno(), HEADER_SIZE, mark.position)
+    header = read_header(memoryview(head))
+    found = None if header is None else Mark.of(mark.segment, mark.position, header)
+    if found == mark and mark.end <= size:
+        return
+    raise LogMovedError(
+        f"this was read up to offset {mark.next_offset}, and its last batch {_words(mark)}; "
+        f"{_instead(found, mark, size)}: the log was truncated or rewritten",
+        file=str(path),
+        position=mark.position,
+    )
+
+
+def _words(mark: Mark) -> str:
+    return f"had epoch {mark.epoch}, CRC {mark.crc} and {mark.end - mark.position} bytes"
+
+
+def _instead(found: Mark | None, mark: Mark, size: int) -> str:
+    if size < mark.end:
+        return f"the file has {size} bytes now, and that batch ended at {mark.end}"
+    if found is None:
+        return "there is no batch now"
+    return f"the one there now ends before offset {found.next_offset} and {_words(found)}"

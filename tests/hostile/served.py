@@ -1,0 +1,77 @@
+"""A connection of a node that is served, and whoever is at its other end."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import trio
+import trio.testing
+
+from kraftwire.messages.metadata_request import MetadataRequest
+from kraftwire.messages.metadata_response import MetadataResponse
+from kraftwire.messages.request_header import RequestHeader
+from kraftwire.node.budget import Budget
+from kraftwire.node.config import ConnectionLimits, Listener
+from kraftwire.node.connection import Connection, ConnectionStats, Service
+from kraftwire.node.context import Request
+from kraftwire.node.logs import RateLimit
+from kraftwire.node.pacing import Pacer
+from kraftwire.protocol.envelope import encode_request
+from kraftwire.wire.frame import frame
+from kraftwire.wire.message import Message
+
+__all__ = ["Served", "request_frame"]
+
+Answer = Callable[[Request], Awaitable[Message | None]]
+
+_VERSIONS = {0: (0, 11), 1: (4, 18), 3: (0, 13), 18: (0, 4)}
+
+
+async def _metadata(request: Request) -> Message:
+    assert isinstance(request.message, MetadataRequest)
+    return MetadataResponse()
+
+
+def request_frame(message: Message, version: int) -> bytes:
+    """A request as it is sent."""
+    header = RequestHeader(request_api_key=message.API_KEY, request_api_version=version)
+    return frame(encode_request(header, message))
+
+
+class Served:
+    """What the connections of one node share. `ended` names causes by number of connections."""
+
+    def __init__(
+        self, nursery: trio.Nursery, answer: Answer = _metadata, *, limit: int = 1 << 30
+    ) -> None:
+        self.stats = ConnectionStats()
+        self.budget = Budget(limit)
+        self._nursery = nursery
+        self._pacer = Pacer()
+        self._answer = answer
+
+    @property
+    def ended(self) -> dict[str, int]:
+        """The connections that have ended, by cause."""
+        return self.stats.closed
+
+    def connect(self) -> Any:
+        """The peer's end of another connection, in memory."""
+        near, far = trio.testing.memory_stream_pair()
+        self.serve(far)
+        return near
+
+    def serve(self, stream: Any) -> None:
+        """Serve a stream."""
+        listener = Listener("CONTROLLER", "here", 9093, True, True)
+        connection = Connection(
+            stream,
+            Service(listener, _VERSIONS, self._answer),
+            ConnectionLimits(),
+            stats=self.stats,
+            garbage=RateLimit(trio.current_time),
+            budget=self.budget,
+            pacer=self._pacer,
+        )
+        self._nursery.start_soon(connection.serve)

@@ -1,0 +1,96 @@
+"""What connections hold together is bounded, and honest peers do not pay for it (SEC-MEMORY)."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+
+from kraftwire.limits import EVICTED_BYTES_MIN
+from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftwire.messages.metadata_response import MetadataResponse
+from kraftwire.node.budget import Budget
+from kraftwire.node.context import Request
+from kraftwire.wire.message import Message
+from tests.hostile.served import Served, request_frame
+
+_MIB = 1024 * 1024
+
+
+class Holder:
+    """Holds bytes until it is evicted."""
+
+    def __init__(self) -> None:
+        self.is_evicted = False
+
+    def evict(self) -> None:
+        self.is_evicted = True
+
+
+def test_the_oldest_are_given_up_first() -> None:
+    """Whoever takes what it asked for never is among them."""
+    budget, holders = Budget(3 * _MIB), [Holder() for _ in range(5)]
+    for holder in holders:
+        budget.hold(holder, _MIB)
+    assert [one.is_evicted for one in holders] == [True, True, False, False, False]
+    assert budget.used == 3 * _MIB
+
+
+def test_a_few_bytes_are_given_up_last() -> None:
+    """Thousands of idle connections are no reason to keep one large answer."""
+    budget = Budget(2 * EVICTED_BYTES_MIN)
+    idle = [Holder() for _ in range(100)]
+    for holder in idle:
+        budget.hold(holder, 10)
+    greedy = [Holder(), Holder()]
+    for holder in greedy:
+        budget.hold(holder, EVICTED_BYTES_MIN)
+    assert not any(one.is_evicted for one in idle)
+    assert [one.is_evicted for one in greedy] == [True, False]
+
+
+def test_what_was_let_go_counts_no_more() -> None:
+    """By size and by holder; an evicted one that lets go is not counted twice."""
+    budget, first, second = Budget(_MIB), Holder(), Holder()
+    budget.hold(first, 100)
+    budget.hold(first, 40)
+    assert budget.used == 40
+    budget.hold(second, _MIB)
+    assert (first.is_evicted, second.is_evicted) == (False, True)
+    budget.hold(second, 0)
+    budget.hold(first, 0)
+    assert budget.used == 0
+
+
+@pytest.mark.trio
+@pytest.mark.usefixtures("autojump_clock")
+async def test_half_requests_push_each_other_out(nursery: trio.Nursery) -> None:
+    """Not the request of somebody else, who comes later."""
+    served = Served(nursery, limit=10 * _MIB)
+    head = (2 * _MIB).to_bytes(4, "big")
+    slow = [served.connect() for _ in range(20)]
+    for stream in slow:
+        await stream.send_all(head + bytes(_MIB))
+        await trio.testing.wait_all_tasks_blocked()
+    assert served.ended == {"no-memory": 10 + 1}
+    assert served.budget.used <= 10 * _MIB
+    honest = served.connect()
+    await honest.send_all(request_frame(MetadataRequest(), 8))
+    assert await honest.receive_some(10)
+
+
+@pytest.mark.trio
+@pytest.mark.usefixtures("autojump_clock")
+async def test_answers_that_nobody_takes_are_bounded(nursery: trio.Nursery) -> None:
+    """Eight requests of 150 bytes each made a node hold a gigabyte."""
+
+    async def large(_: Request) -> Message:
+        return MetadataResponse(cluster_id="x" * 30_000)
+
+    served = Served(nursery, large, limit=_MIB)
+    topics = [MetadataRequestTopic(name="t")]
+    for _ in range(100):
+        stream = served.connect()
+        await stream.send_all(request_frame(MetadataRequest(topics=topics), 8))
+        await trio.testing.wait_all_tasks_blocked()
+    assert served.budget.used <= _MIB

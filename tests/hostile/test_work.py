@@ -1,0 +1,93 @@
+"""No request keeps a node's one thread for long (SEC-WORK)."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from kraftwire.limits import (
+    LONG_REQUESTS_BYTES_BURST,
+    LONG_REQUESTS_BYTES_PER_SECOND,
+    REQUEST_ELEMENTS_MAX,
+    REQUEST_SIZE_MAX,
+)
+from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftwire.messages.metadata_response import MetadataResponse
+from kraftwire.messages.produce_request import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from kraftwire.node.context import Request
+from kraftwire.wire.message import Message
+from tests.hostile.served import Served, request_frame
+
+pytestmark = [pytest.mark.trio, pytest.mark.usefixtures("autojump_clock")]
+
+
+def metadata(count: int, name: str = "t") -> MetadataRequest:
+    """A request for so many topics."""
+    topics = [MetadataRequestTopic(name=name) for _ in range(count)]
+    return MetadataRequest(topics=topics)
+
+
+async def test_a_request_of_very_many_elements_is_refused(nursery: trio.Nursery) -> None:
+    """Four of them deposed a leader."""
+    served = Served(nursery)
+    stream = served.connect()
+    await stream.send_all(request_frame(metadata(REQUEST_ELEMENTS_MAX, "topic"), 8))
+    assert await stream.receive_some(10)
+    await stream.send_all(request_frame(metadata(REQUEST_ELEMENTS_MAX + 1, "topic"), 8))
+    while await stream.receive_some(1 << 20):
+        pass
+    assert served.ended == {"too-many-elements": 1}
+
+
+async def test_elements_are_counted_at_every_depth(nursery: trio.Nursery) -> None:
+    """One topic of very many partitions is as much work."""
+    served = Served(nursery)
+    partitions = [PartitionProduceData(index=n) for n in range(REQUEST_ELEMENTS_MAX)]
+    topic = TopicProduceData(name="t", partition_data=partitions)
+    stream = served.connect()
+    await stream.send_all(request_frame(ProduceRequest(acks=1, topic_data=[topic]), 3))
+    assert not await stream.receive_some(10)
+    assert served.ended == {"too-many-elements": 1}
+
+
+async def test_a_long_produce_is_refused_before_it_is_decoded(nursery: trio.Nursery) -> None:
+    """It had no bound: 20 MB took 2.2 GB and seven seconds."""
+    served = Served(nursery)
+    data = PartitionProduceData(records=bytes(REQUEST_SIZE_MAX))
+    topic = TopicProduceData(name="t", partition_data=[data])
+    stream = served.connect()
+    await stream.send_all(request_frame(ProduceRequest(acks=1, topic_data=[topic]), 3))
+    assert not await stream.receive_some(10)
+    assert served.ended == {"too-long": 1}
+
+
+async def test_long_requests_wait_for_each_other_and_short_ones_for_none(
+    nursery: trio.Nursery,
+) -> None:
+    """40 connections with requests of 63 kB each made a commit take three seconds."""
+    answered: list[tuple[int, float]] = []
+    began = trio.current_time()
+
+    async def note(request: Request) -> Message:
+        assert isinstance(request.message, MetadataRequest)
+        answered.append((len(request.message.topics or ()), trio.current_time() - began))
+        return MetadataResponse()
+
+    served = Served(nursery, note)
+    long = request_frame(metadata(2000, "x" * 28), 8)
+    streams = [served.connect() for _ in range(20)]
+    for stream in streams:
+        await stream.send_all(long)
+    short = served.connect()
+    await short.send_all(request_frame(metadata(1), 8))
+    assert await short.receive_some(10)
+    assert answered[-1][0] == 1
+    assert answered[-1][1] < 0.2, "it waited for long ones"
+    for stream in streams:
+        assert await stream.receive_some(10)
+    paced = (20 - 1) * len(long) - LONG_REQUESTS_BYTES_BURST
+    assert answered[-1][1] >= paced / LONG_REQUESTS_BYTES_PER_SECOND

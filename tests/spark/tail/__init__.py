@@ -1,0 +1,1 @@
+"""Tests of logs and folders that are followed as they grow."""
