@@ -15,10 +15,10 @@ from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.memory import Memory
 from kraftwire.decode.body.quick import quick_body
 from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.decode.body.scan import records_fields, unknown_tags
+from kraftwire.decode.body.scan import unknown_tags
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.records.decoded import family_of_topic
-from kraftwire.spark.captures.batches import FieldRecords, is_plain, read_records
+from kraftwire.spark.captures.batches import FieldRecords, fields_of, is_plain, read_records
 from kraftwire.spark.captures.templates import Templates
 
 __all__ = ["Bodies", "Greetings", "Read"]
@@ -31,7 +31,7 @@ _GREETINGS_MAX = 1024
 _NOT_TOLD = "not-canonical"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Read:
     """A frame that was read.
 
@@ -65,6 +65,8 @@ class Bodies:
         # Of users' records a batch tells enough; of Kafka's own all is wanted, elsewhere.
         self._decoder = FrameDecoder(Settings(RecordsForm("summary")), memory)
         self._templates = Templates()
+        # What callers work out of frames with one pattern; names of topics may be part of it.
+        self._memos: dict[Any, dict[str, Any]] = {}
         self.greetings: Greetings = {}
         self.topic_name = self._decoder.memory.topics.name
 
@@ -87,6 +89,10 @@ class Bodies:
             return self._read_slowly(frame)
         self._templates.learn(frame, read.body, version)
         return read
+
+    def memo(self, pattern: Any) -> dict[str, Any]:
+        """What is known to be the same for all frames of a pattern of this connection."""
+        return self._memos.setdefault(pattern, {})
 
     def read_plainly(self, frame: Frame) -> Read | None:
         """An ordinary frame, of which nothing is to be said and nothing learnt; None for others."""
@@ -115,6 +121,7 @@ class Bodies:
         return read
 
     def _read_anew(self, frame: Frame) -> Read:
+        self._memos.clear()
         decoded = self._decoder.decode(frame)
         body, version = decoded.body, decoded.body_version
         findings = [each for each in decoded.findings if each.id != _NOT_TOLD]
@@ -124,7 +131,7 @@ class Bodies:
 
     def _fields(self, body: Any, version: int) -> list[FieldRecords]:
         found = []
-        for where in records_fields(body, version):
+        for where in fields_of(body, version):
             data = getattr(where.holder, where.attribute)
             topic = self.topic_name(where.topic, where.topic_id)
             family = family_of_topic(topic) if topic else None

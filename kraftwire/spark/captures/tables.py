@@ -189,6 +189,10 @@ class Pass:
         """Take a frame whose file and positions are right."""
         self._frame(self._bodies.read(frame))
 
+    def read(self, read: Read) -> None:
+        """Take such a frame that was read already."""
+        self._frame(read)
+
     def sample(self, frames: Sequence[Frame]) -> dict[str, list[tuple[Any, ...]]]:
         """The rows that frames would give if they were all there is, by table."""
         found: dict[str, list[tuple[Any, ...]]] = {}
@@ -326,7 +330,7 @@ class _Host:
     def __init__(self, one: Pass) -> None:
         self.bodies, self.raft, self.observer = one._bodies, one._raft, one._observer
         self.rows = one._rows
-        self.frame, self.sample = one.frame, one.sample
+        self.frame, self.read, self.sample = one.frame, one.read, one.sample
         self._about = one._about
 
     def count(self, frames: int) -> None:

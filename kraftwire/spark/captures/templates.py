@@ -15,7 +15,7 @@ from typing import Any
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.errors import WireError
 
-__all__ = ["Template", "Templates"]
+__all__ = ["Template", "Templates", "copy_struct"]
 
 _FETCH = 1
 _OFFSET = struct.Struct(">q")
@@ -62,10 +62,10 @@ class Template:
         for begin, end, part in self._parts:
             if data[begin:end] != part:
                 return None
-        body = _copy(self._body)
-        topic = _copy(_topics(body)[0])
+        body = copy_struct(self._body)
+        topic = copy_struct(_topics(body)[0])
         _set_topics(body, [topic])
-        partition = _copy(topic.partitions[0])
+        partition = copy_struct(topic.partitions[0])
         topic.partitions = [partition]
         for name, at in self._places:
             setattr(partition, name, _OFFSET.unpack_from(data, at)[0])
@@ -143,17 +143,17 @@ def _set_topics(body: Any, topics: list[Any]) -> None:
 
 def _copied(body: Any) -> Any:
     """A body of its own, since those in use may be changed for a moment."""
-    made = _copy(body)
-    _set_topics(made, [_copy(topic) for topic in _topics(body)])
+    made = copy_struct(body)
+    _set_topics(made, [copy_struct(topic) for topic in _topics(body)])
     for topic in _topics(made):
-        topic.partitions = [_copy(partition) for partition in topic.partitions]
+        topic.partitions = [copy_struct(partition) for partition in topic.partitions]
     return made
 
 
 _COPIERS: dict[type[Any], Callable[[Any], Any]] = {}
 
 
-def _copy(struct_: Any) -> Any:
+def copy_struct(struct_: Any) -> Any:
     """A struct with the same fields; what they hold is shared."""
     cls = struct_.__class__
     copier = _COPIERS.get(cls)

@@ -37,14 +37,14 @@ Sampled = tuple[Sample | None, Pattern, Pattern]
 class Known:
     """What the runs of a connection share.
 
-    Shape: `samples` are kept by the identities of their patterns, their files, the name of the
+    Shape: `samples` are kept by their patterns, their files, the name of the
     connection and the client id.
     """
 
     host: Host
     places: FilePlaces
     patterns: Patterns
-    samples: dict[tuple[int, int, tuple[int, int], str, str | None], Sampled] = field(
+    samples: dict[tuple[Pattern, Pattern, tuple[int, int], str, str | None], Sampled] = field(
         default_factory=dict
     )
 
@@ -81,29 +81,51 @@ class Harvest:
         if pairs is not None:
             slow[pairs.asked] = slow[pairs.told] = False
         singles = np.flatnonzero(slow)
-        names = list(self._host.rows)
-        counts: list[list[int]] = []
-        caught_up: list[int | None] = []
         requests: dict[int, Request] = {}
-        for at in singles.tolist():
-            if pairs is not None:
-                self._follow(pairs, at, caught_up)
-            counts.append([len(self._host.rows[name]) for name in names])
-            self._host.frame(self._frame(at, requests, pending))
-        counts.append([len(self._host.rows[name]) for name in names])
-        if pairs is not None:
-            self._follow(pairs, len(slow), caught_up)
-            pairs.caught_up = caught_up
-            table = np.array(counts, np.int64)
-            after = {name: table[:, at] for at, name in enumerate(names)}
-            for name, rows in pair_rows(pairs, singles, after):
-                self._host.rows[name].add_alike(rows)
-            self._host.count(2 * len(pairs.asked))
+        if pairs is None:
+            for at in singles.tolist():
+                self._single(at, requests, pending)
+        else:
+            self._mixed(pairs, singles, requests, pending)
         left = pending[self._run.answered_before :]
         unanswered = np.flatnonzero(
             ~self._run.is_response & self._run.wants & (self._run.partners == _NONE)
         )
         return left + [requests[at] for at in unanswered.tolist()]
+
+    def _mixed(
+        self, pairs: Pairs, singles: Ints, requests: dict[int, Request], pending: list[Request]
+    ) -> None:
+        """Take single frames, those that are alike among them."""
+        names = list(self._host.rows)
+        follows = np.zeros(len(singles) + 1, np.bool_)
+        follows[np.searchsorted(singles, np.concatenate((pairs.asked, pairs.told)))] = True
+        counts = np.zeros((len(singles) + 1, len(names)), np.int64)
+        caught_up: list[int | None] = []
+        for index, (at, is_after) in enumerate(
+            zip(singles.tolist(), follows.tolist(), strict=False)
+        ):
+            if is_after:
+                self._follow(pairs, at, caught_up)
+                counts[index] = [len(self._host.rows[name]) for name in names]
+            self._single(at, requests, pending)
+        self._follow(pairs, len(self._which), caught_up)
+        counts[-1] = [len(self._host.rows[name]) for name in names]
+        pairs.caught_up = caught_up
+        after = {name: counts[:, at] for at, name in enumerate(names)}
+        for name, rows in pair_rows(pairs, singles, after):
+            self._host.rows[name].add_alike(rows)
+        self._host.count(2 * len(pairs.asked))
+
+    def _single(self, at: int, requests: dict[int, Request], pending: list[Request]) -> None:
+        """Take a frame that is not one of many that are alike."""
+        frame = self._frame(at, requests, pending)
+        which = int(self._which[at])
+        pattern = self._patterns[which] if which >= 0 else None
+        if pattern is None or pattern.records is not None:
+            self._host.frame(frame)
+        else:
+            self._host.read(pattern.read(frame, self._host.bodies.memo(pattern)))
 
     def _sort(self) -> None:
         """Find the pattern of each frame, as far as it has one."""
@@ -183,7 +205,7 @@ class Harvest:
             return None
         files = int(self._files[asked]), int(self._files[told])
         client = self._conversation.requests.client
-        key = id(question), id(answer), files, self._conversation.name, client
+        key = question, answer, files, self._conversation.name, client
         known = self._samples.get(key)
         if known is None:
             known = self._made_sample(question, answer, asked, told)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from kraftwire.decode.framing.frames import Frame
-from kraftwire.spark.captures.bodies import Bodies
+from kraftwire.spark.captures.bodies import Bodies, Read
 from kraftwire.spark.captures.helpers import RaftTalk
 from kraftwire.spark.captures.quorum import Observer
 from kraftwire.spark.captures.rows import Rows
@@ -30,6 +30,9 @@ class Host(Protocol):
 
     def frame(self, frame: Frame) -> None:
         """Take a frame whose file and positions are right."""
+
+    def read(self, read: Read) -> None:
+        """Take such a frame that was read already."""
 
     def sample(self, frames: Sequence[Frame]) -> dict[str, list[tuple[Any, ...]]]:
         """The rows that frames would give if they were all there is, by table."""

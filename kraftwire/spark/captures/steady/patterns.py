@@ -24,21 +24,27 @@ from kraftwire.records.batch import RecordBatch
 from kraftwire.records.header import CRC_FIELD, CRC_START, STAMPED, fields
 from kraftwire.spark.captures.bodies import Bodies, Read
 from kraftwire.spark.captures.own_records import OwnRecord
+from kraftwire.spark.captures.quorum import is_of_metadata
 from kraftwire.spark.captures.steady.cutting import Bytes
 from kraftwire.spark.captures.steady.packets import Ints
+from kraftwire.spark.captures.templates import copy_struct
 
 __all__ = ["Pattern", "Patterns", "plain_frame"]
 
 _PRODUCE, _FETCH, _HEARTBEAT = 0, 1, 63
 
-# These tell tables more than a pattern knows: Produce, WriteTxnMarkers, the APIs of Raft itself,
+# These tell tables more than a pattern knows: WriteTxnMarkers, the APIs of Raft itself,
 # FetchSnapshot, ShareFetch and ShareAcknowledge.
-_NOT_THESE = frozenset({_PRODUCE, 27, 52, 53, 54, 55, 59, 78, 79, 80, 81, 82})
+_NOT_THESE = frozenset({27, 52, 53, 54, 55, 59, 78, 79, 80, 81, 82})
 
 # The numbers that change from one Fetch to the next, with their sizes: those of the message, and
 # those of its partition.
 _SESSION = {False: {"session_id": 4, "session_epoch": 4}, True: {"session_id": 4}}
-_PARTITION = {False: {"fetch_offset": 8, "high_watermark": 8}, True: {"high_watermark": 8}}
+_PARTITION = {
+    (_FETCH, False): {"fetch_offset": 8, "high_watermark": 8},
+    (_FETCH, True): {"high_watermark": 8},
+    (_PRODUCE, True): {"base_offset": 8, "log_append_time_ms": 8, "log_start_offset": 8},
+}
 _BEATING = {"current_metadata_offset": 8}
 
 _SIZE_MAX = 4096
@@ -63,7 +69,15 @@ _BATCH = {
 }
 
 
-@dataclass(slots=True)
+# Where the partitions of a message are, by API and direction: attributes of it and of its topics.
+_PLACES = {
+    (_FETCH, False): ("topics", "partitions"),
+    (_FETCH, True): ("responses", "partitions"),
+    (_PRODUCE, True): ("responses", "partition_responses"),
+}
+
+
+@dataclass(slots=True, eq=False)
 class Pattern:
     """Frames that differ in a few numbers.
 
@@ -77,10 +91,28 @@ class Pattern:
     numbers: dict[str, tuple[int, int]]
     records: tuple[int, int] | None
     is_static: bool
+    place: tuple[str, str] | None
     value: Bytes
     is_free: npt.NDArray[np.bool_]
     batch: RecordBatch | None = None
     own: Sequence[OwnRecord] = ()
+
+    def read(self, frame: Frame, memo: dict[str, Any]) -> Read:
+        """A frame of this pattern, which has no records."""
+        body = copy_struct(self.body)
+        holder = body
+        if self.place is not None:
+            named = getattr(body, self.place[0])
+            if named:
+                topic = copy_struct(named[0])
+                setattr(body, self.place[0], [topic])
+                holder = copy_struct(getattr(topic, self.place[1])[0])
+                setattr(topic, self.place[1], [holder])
+        data = frame.data
+        for name, (at, size) in self.numbers.items():
+            number = int.from_bytes(data[at : at + size], "big", signed=True)
+            setattr(body if name in _SESSION[False] else holder, name, number)
+        return Read(frame, body, frame.api_version or 0, 0, (), (), True, None, memo)
 
     def may_match(self, rows: Bytes) -> bool:
         """Whether some frames, one a row, look as if they were of this pattern."""
@@ -120,18 +152,22 @@ class Patterns:
 
     def __init__(self) -> None:
         self._known: dict[tuple[bool, int, int], list[Pattern]] = {}
+        # How often a pattern was sought for a kind in vain since the last that was of use.
+        self._vain: dict[tuple[bool, int, int], int] = {}
 
     def sort(
         self, rows: Bytes, kind: tuple[bool, int, int], bodies: Bodies
     ) -> list[tuple[Pattern, Ints]]:
         """The patterns of frames of one direction, API, version and size, and which are theirs."""
         is_response, api, size = kind
-        if size > _SIZE_MAX or api >> 16 in _NOT_THESE:
+        is_produce = api >> 16 == _PRODUCE and not is_response
+        if size > _SIZE_MAX or api >> 16 in _NOT_THESE or is_produce:
             return []
         known = self._known.get(kind)
         if known is None:
             while len(self._known) >= _KINDS_MAX:
                 del self._known[next(iter(self._known))]
+            self._vain.clear()
             known = self._known[kind] = []
         found: list[tuple[Pattern, Ints]] = []
         left = np.arange(len(rows))
@@ -142,19 +178,16 @@ class Patterns:
             if len(left) < before:
                 known.remove(pattern)
                 known.insert(0, pattern)
-        tries = _TRIES
-        while len(left) > 1 and tries:
-            tries -= 1
-            data = rows[left[0]].tobytes()
-            pattern_made = _learn(data, is_response, api, bodies)
-            if pattern_made is None:
-                left = left[1:]
-                continue
-            known.insert(0, pattern_made)
+        vain = self._vain.get(kind, 0)
+        while len(left) > 1 and vain < _TRIES:
+            made = _learn(rows[left[0]].tobytes(), is_response, api, bodies)
             before = len(left)
-            left = _take(found, pattern_made, rows, left)
-            if len(left) == before:
-                break
+            if made is not None:
+                known.insert(0, made)
+                left = _take(found, made, rows, left)
+            vain = vain + 1 if before - len(left) < 2 else 0
+            left = left[1:] if before == len(left) else left
+        self._vain[kind] = vain
         del known[_KEPT:]
         return found
 
@@ -187,17 +220,17 @@ def _learn(data: bytes, is_response: bool, api: int, bodies: Bodies) -> Pattern 
     if read is None:
         return None
     body = read.body
-    made = _Making(data, is_response, body)
+    place = _PLACES.get((api >> 16, is_response))
+    made = _Making(data, is_response, body, place)
     try:
-        write = _Writer(data, body, api & 0xFFFF)
-        if api >> 16 == _FETCH:
-            _fetch(made, write, read)
+        if place is not None:
+            _partition(made, api, read)
         elif any(each.size for each in read.fields):
             return None
-        elif api >> 16 == _HEARTBEAT and not is_response:
-            made.numbers = write.numbers(body, _BEATING)
-        if api >> 16 != _FETCH:
+        else:
             made.is_static = all(use.name or not use.id for use in topics(body, api & 0xFFFF))
+            if api >> 16 == _HEARTBEAT and not is_response:
+                made.numbers = _Writer(data, body, api & 0xFFFF).numbers(body, _BEATING)
     except (WireError, _NoPlaceError):
         return None
     return made.pattern()
@@ -210,6 +243,7 @@ class _Making:
     data: bytes
     is_response: bool
     body: Any
+    place: tuple[str, str] | None
     numbers: dict[str, tuple[int, int]] = field(default_factory=dict)
     records: tuple[int, int] | None = None
     is_static: bool = True
@@ -225,25 +259,36 @@ class _Making:
             is_free[at : at + size] = True
         value = np.frombuffer(self.data, np.uint8)
         return Pattern(
-            self.data, self.body, self.numbers, self.records, self.is_static, value, is_free,
-            self.batch, self.own,
+            self.data, self.body, self.numbers, self.records, self.is_static, self.place, value,
+            is_free, self.batch, self.own,
         )  # fmt: skip
 
 
-def _fetch(made: _Making, write: _Writer, read: Read) -> None:
-    """Find the numbers of a Fetch of at most one partition."""
+def _partition(made: _Making, api: int, read: Read) -> None:
+    """Find the numbers of a message about at most one partition."""
+    assert made.place is not None
     body = made.body
-    named = body.responses if made.is_response else body.topics
-    if len(named) > 1 or any(len(topic.partitions) != 1 for topic in named):
+    named = getattr(body, made.place[0])
+    if len(named) > 1 or any(len(getattr(topic, made.place[1])) != 1 for topic in named):
         raise _NoPlaceError
-    made.numbers = write.numbers(body, _SESSION[made.is_response])
+    has_records = any(each.size for each in read.fields)
+    if has_records and not is_of_metadata(named[0]):
+        raise _NoPlaceError
+    write = _Writer(made.data, body, api & 0xFFFF)
+    if api >> 16 == _FETCH:
+        made.numbers = write.numbers(body, _SESSION[made.is_response])
     for topic in named:
-        made.is_static = bool(topic.topic) or topic.topic_id == METADATA_TOPIC_ID
-        made.numbers |= write.numbers(topic.partitions[0], _PARTITION[made.is_response])
-    if any(each.size for each in read.fields):
-        if not made.is_static:
-            raise _NoPlaceError
+        made.is_static = bool(name_of(topic)) or topic.topic_id == METADATA_TOPIC_ID
+        (part,) = getattr(topic, made.place[1])
+        made.numbers |= write.numbers(part, _PARTITION[api >> 16, made.is_response])
+    if has_records:
         _add_batch(made, write, read)
+
+
+def name_of(topic: Any) -> str | None:
+    """The name of a topic in a Fetch or a Produce."""
+    name: str | None = topic.topic if hasattr(topic, "topic") else topic.name
+    return name
 
 
 class _NoPlaceError(Exception):
