@@ -69,7 +69,7 @@ class RequestReader(FrameReader):
             size, kind, correlation_id, id_size = unpack(data, start)
             stop = start + 4 + size
             api = table.get(kind)
-            body = start + HEADER_SIZE + id_size
+            body = start + HEADER_SIZE + (id_size if id_size > 0 else 0)
             raw = data[start + HEADER_SIZE : body]
             if api is not None and raw == self._raw_client and body <= stop <= start + _STOP_MAX:
                 request = Request(api[0], api[1], correlation_id, self._client)

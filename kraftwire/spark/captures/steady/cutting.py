@@ -227,7 +227,7 @@ def _wants_response(asked: _Cut) -> npt.NDArray[np.bool_]:
         acks = None
         if len(head) >= HEADER_SIZE + max(client, 0):
             version = int(asked.kinds[index]) & 0xFFFF
-            acks = produce_acks(head, HEADER_SIZE + client, len(head), version)
+            acks = produce_acks(head, HEADER_SIZE + max(client, 0), len(head), version)
         if acks is None:
             _end_at(asked, index)
             return wants[:index]
