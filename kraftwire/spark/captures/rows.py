@@ -68,7 +68,7 @@ class Rows:
             return
         schema = self.table.arrow
         columns = list(zip(*self._rows, strict=True)) or [()] * len(schema)
-        arrays = [pa.array(each, kind) for each, kind in zip(columns, schema.types, strict=True)]
+        arrays = [_single(each, kind) for each, kind in zip(columns, schema.types, strict=True)]
         if self._alike:
             arrays = _merged(arrays, len(self._rows), self._alike, schema)
         self._rows.clear()
@@ -109,7 +109,22 @@ def _columns(alike: list[Alike], at: int, field: pa.Field) -> Iterator[pa.Array]
     samples = [row[at] for each in alike for row in each.samples]
     shifts = np.cumsum([0, *(len(each.samples) for each in alike[:-1])])
     which = [each.which + shift for each, shift in zip(alike, shifts, strict=True)]
-    yield pa.array(samples, field.type).take(pa.array(np.concatenate(which)))
+    yield _single(samples, field.type).take(pa.array(np.concatenate(which)))
+
+
+def _single(cells: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """A column of single cells; damaged numbers that no column can hold are null."""
+    try:
+        return pa.array(cells, kind)
+    except (OverflowError, pa.ArrowInvalid):
+        if not pa.types.is_integer(kind) and not pa.types.is_timestamp(kind):
+            raise
+        most = 1 << kind.bit_width - 1
+        return pa.array([_within(each, most) for each in cells], kind)
+
+
+def _within(cell: int | None, most: int) -> int | None:
+    return cell if cell is not None and -most <= cell < most else None
 
 
 def _array(cells: Cells, kind: pa.DataType) -> pa.Array:

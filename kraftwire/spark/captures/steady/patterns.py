@@ -56,7 +56,10 @@ _TASTED = 16
 
 # Batches whose numbers are beyond these are left to the reader.
 _OFFSET_MAX = 1 << 60
-_TIME_MAX = 1 << 53
+_TIME_MAX = 1 << 52
+
+# Milliseconds between a batch's first record and another one.
+_LATER_MAX = 1 << 40
 
 _ID_AT = {False: 4, True: 0}
 
@@ -351,8 +354,10 @@ def _add_batch(made: _Making, write: _Writer, read: Read) -> None:
     if len(records.batches) != 1:
         raise _NoPlaceError
     batch = records.batches[0]
-    times = [each.time_ms for each in records.own]
-    if not isinstance(batch, RecordBatch) or batch.attributes & STAMPED or None in times:
+    if not isinstance(batch, RecordBatch) or batch.attributes & STAMPED:
+        raise _NoPlaceError
+    later = [(each.time_ms or -1) - batch.base_timestamp for each in records.own]
+    if any(not 0 <= each < _LATER_MAX for each in later):
         raise _NoPlaceError
     at = write.place(holder, name, bytes(byte ^ 0x55 for byte in data), len(data))
     if at is None or batch.size != len(data):
