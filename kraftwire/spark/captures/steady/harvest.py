@@ -27,7 +27,14 @@ _TOPIC_APIS = frozenset({3, 19, 20, 75})
 # Frames, or exchanges, that are worth a pattern, or a sample.
 _FRAMES_MIN = 3
 _SIZE_MAX = 4096
+# One in so many frames.
+_MANY = 8
 _NONE = -1
+
+# The numbers of frames that tables show.
+_COLUMNS = frozenset(
+    {"fetch_offset", "high_watermark", "base_offset", "base_time", "max_time", "crc"}
+)
 
 # A sample and its patterns.
 Sampled = tuple[Sample | None, Pattern, Pattern]
@@ -69,6 +76,12 @@ class Harvest:
         _, ends = known.places.find(packets.ends[run.last] - 1)
         self._ends = ends + 1
         self._bytes = np.frombuffer(run.stream, np.uint8)
+        # Of each frame what makes a `Frame` of it; as tuples where there are many to be made.
+        self._arrays = (
+            run.starts, run.sizes, self._times, self._files, self._positions, self._ends,
+            run.partners, run.kinds, run.ids, run.is_response, run.wants,
+        )  # fmt: skip
+        self._facts: list[tuple[int, ...]] = []
         self._patterns: list[Pattern] = []
         self._which = np.full(len(run.starts), _NONE, np.int64)
         self._columns: dict[str, Ints] = {}
@@ -81,6 +94,8 @@ class Harvest:
         if pairs is not None:
             slow[pairs.asked] = slow[pairs.told] = False
         singles = np.flatnonzero(slow)
+        if len(singles) * _MANY > len(slow):
+            self._facts = list(zip(*(each.tolist() for each in self._arrays), strict=True))
         requests: dict[int, Request] = {}
         if pairs is None:
             for at in singles.tolist():
@@ -141,7 +156,7 @@ class Harvest:
             for pattern, mine in self._known.sort(rows, kind, self._host.bodies):
                 self._which[group[mine]] = len(self._patterns)
                 self._patterns.append(pattern)
-                for name in pattern.numbers:
+                for name in pattern.numbers.keys() & _COLUMNS:
                     column = self._columns.get(name)
                     if column is None:
                         column = np.full(len(run.starts), _NONE, np.int64)
@@ -251,28 +266,29 @@ class Harvest:
     def _frame(self, at: int, requests: dict[int, Request], pending: list[Request]) -> Frame:
         """A frame as it would have been cut one by one, its file and positions right."""
         run = self._run
+        begin, size, time_ns, file, position, end, partner, kind, number, is_response, wants = (
+            self._facts[at] if self._facts else [int(each[at]) for each in self._arrays]
+        )
         frame = Frame()
-        begin, size = int(run.starts[at]), int(run.sizes[at])
         frame.kind = "rpc"
         frame.connection = self._conversation.name
         frame.data = run.stream[begin : begin + size]
         frame.size = size
-        frame.time_ns = int(self._times[at])
-        frame.file = frame.end_file = self._places.files[int(self._files[at])]
-        frame.position, frame.end_position = int(self._positions[at]), int(self._ends[at])
+        frame.time_ns = time_ns
+        frame.file = frame.end_file = self._places.files[file]
+        frame.position, frame.end_position = position, end
         frame.latency_ms = None
-        frame.missing, frame.findings = (), ()
-        if run.is_response[at]:
+        frame.missing = frame.findings = ()
+        if is_response:
             frame.direction = "response"
-            partner = int(run.partners[at])
             request = pending[-2 - partner] if partner < 0 else requests[partner]
-            frame.latency_ms = (frame.time_ns - request.time_ns) / 1_000_000
+            frame.latency_ms = (time_ns - request.time_ns) / 1_000_000
         else:
             frame.direction = "request"
-            kind, client = int(run.kinds[at]), self._conversation.requests.client
-            request = Request(kind >> 16, kind & 0xFFFF, int(run.ids[at]), client)
-            request.has_response = bool(run.wants[at])
-            request.time_ns, request.position = frame.time_ns, frame.position
+            client = self._conversation.requests.client
+            request = Request(kind >> 16, kind & 0xFFFF, number, client)
+            request.has_response = bool(wants)
+            request.time_ns, request.position = time_ns, position
             requests[at] = request
         frame.request = request
         frame.api_key, frame.api_version = request.api_key, request.api_version

@@ -27,7 +27,7 @@ __all__ = ["PACKETS_MIN", "Lane", "SteadyCapture"]
 PACKETS_MIN = 48
 
 # What is taken at once: at first, and at most, which bounds memory.
-_PACKETS_FIRST = 1_000
+_PACKETS_FIRST = 4_000
 _PACKETS_MAX = 20_000
 
 # Packets to let pass after something unusual, and where the lane could not be taken.
