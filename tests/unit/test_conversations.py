@@ -95,6 +95,14 @@ def test_a_null_transactional_id_takes_no_bytes(tmp_path: Path) -> None:
     assert [f.request.has_response for f in frames if f.request] == [False, False]
 
 
+def test_acks_are_found_after_a_null_client_id(tmp_path: Path) -> None:
+    """It has a length of -1 and no bytes, in the first request and in all others."""
+    fields = struct.pack(">hhi", -1, 0, 1) + bytes(4)
+    old = b"".join(request(at, fields, key=0, version=7, client_id=None) for at in (1, 2, 3))
+    frames, _ = decode_segments(tmp_path, Session().open().client(old).segments)
+    assert [f.request.has_response for f in frames if f.request] == [False, False, False]
+
+
 def test_a_response_may_be_captured_before_its_request(tmp_path: Path) -> None:
     """Several queues of a network card confuse the order of packets of both directions."""
     session = Session().open()

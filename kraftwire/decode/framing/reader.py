@@ -74,6 +74,13 @@ class FrameReader:
         """Whether the start of the next frame is unknown."""
         return self._search is not None
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether the next byte begins a frame, in the fast lane, and nothing was noted for it."""
+        flow = self.flow
+        is_open = flow.need or self._prefix or self._missing or self.notes or self.is_lost
+        return flow.fast_seq >= 0 and not is_open and flow.feed == self.feed
+
     def feed(self, data: bytes, start: int, end: int, stamp: Stamp) -> None:
         """Take bytes in order; frames that they complete are handed out."""
         flow = self.flow

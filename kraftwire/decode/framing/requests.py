@@ -48,6 +48,20 @@ class RequestReader(FrameReader):
         self._tokens_after: int | None = None
         super().__init__(conversation, flow)
 
+    @property
+    def raw_client(self) -> bytes | None:
+        """The bytes of the client id in the last request, none for null; None before the first."""
+        return self._raw_client
+
+    @property
+    def client(self) -> str | None:
+        """The same as text."""
+        return self._client
+
+    def pass_by(self, correlation_id: int) -> None:
+        """Learn of the last of some requests that were cut elsewhere."""
+        self._last_id = correlation_id
+
     def _cut(self, data: bytes, start: int, end: int, first: Stamp, stamp: Stamp) -> None:
         table = self._table
         unpack = HEADER.unpack_from
@@ -55,7 +69,7 @@ class RequestReader(FrameReader):
             size, kind, correlation_id, id_size = unpack(data, start)
             stop = start + 4 + size
             api = table.get(kind)
-            body = start + HEADER_SIZE + id_size
+            body = start + HEADER_SIZE + (id_size if id_size > 0 else 0)
             raw = data[start + HEADER_SIZE : body]
             if api is not None and raw == self._raw_client and body <= stop <= start + _STOP_MAX:
                 request = Request(api[0], api[1], correlation_id, self._client)

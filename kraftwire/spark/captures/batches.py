@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from kraftwire.decode.body.scan import RecordsField
+from kraftwire.decode.body.scan import RecordsField, records_fields
 from kraftwire.errors import WireError
 from kraftwire.records.reader import Batch, BatchReader
 from kraftwire.spark.captures.own_records import OwnRecord, own_records
 
-__all__ = ["FieldRecords", "is_plain", "read_records"]
+__all__ = ["FieldRecords", "fields_of", "is_plain", "read_records"]
 
 _SNAPSHOT = "unalignedRecords"
+_RECORDS = "records"
+
+# The version of Fetch and of Produce that names topics by their ids.
+_IDS_SINCE = 13
 
 # Their partition stands next to the records under one of these names.
 _PARTITION_NAMES = ("partition_index", "index", "partition")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FieldRecords:
     """The batches of one field.
 
@@ -39,6 +44,25 @@ class FieldRecords:
     def source(self) -> str:
         """What the batches were taken from: the wire, or a snapshot that went over it."""
         return "snapshot" if self.where.name == _SNAPSHOT else "wire"
+
+
+def fields_of(body: Any, version: int) -> list[RecordsField]:
+    """The fields of record batches in a message; of the two most frequent ones without a search."""
+    if body.NAME == "FetchResponse":
+        return [
+            RecordsField(("responses", at, "partitions", i), _RECORDS, part, _RECORDS, *topic)
+            for at, each in enumerate(body.responses)
+            for topic in [(None, each.topic_id) if version >= _IDS_SINCE else (each.topic, None)]
+            for i, part in enumerate(each.partitions)
+        ]
+    if body.NAME == "ProduceRequest":
+        return [
+            RecordsField(("topicData", at, "partitionData", i), _RECORDS, part, _RECORDS, *topic)
+            for at, each in enumerate(body.topic_data)
+            for topic in [(None, each.topic_id) if version >= _IDS_SINCE else (each.name, None)]
+            for i, part in enumerate(each.partition_data)
+        ]
+    return records_fields(body, version)
 
 
 def is_plain(field: FieldRecords) -> bool:

@@ -7,7 +7,7 @@ decoder that remembers and explains.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kraftwire.decode.body.findings import Finding
@@ -15,20 +15,23 @@ from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.memory import Memory
 from kraftwire.decode.body.quick import quick_body
 from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.decode.body.scan import records_fields, unknown_tags
+from kraftwire.decode.body.scan import unknown_tags
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.records.decoded import family_of_topic
-from kraftwire.spark.captures.batches import FieldRecords, is_plain, read_records
+from kraftwire.spark.captures.batches import FieldRecords, fields_of, is_plain, read_records
 from kraftwire.spark.captures.templates import Templates
 
-__all__ = ["Bodies", "Read"]
+__all__ = ["Bodies", "Greetings", "Read"]
+
+_API_VERSIONS = 18
+_GREETINGS_MAX = 1024
 
 # Whether Kafka would have written a body in other bytes is nothing that a table should tell: it
 # costs as much as decoding, and harms nobody.
 _NOT_TOLD = "not-canonical"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Read:
     """A frame that was read.
 
@@ -48,13 +51,23 @@ class Read:
     memo: dict[str, Any] | None = None
 
 
+# What every connection begins with: ApiVersions, by direction, version and bytes.
+Greetings = dict[tuple[bool, int | None, bytes], Read]
+
+
 class Bodies:
-    """Reads the bodies of frames, in their order, and learns what they tell about later ones."""
+    """Reads the bodies of frames, in their order, and learns what they tell about later ones.
+
+    Shape: `greetings` may be shared by all connections.
+    """
 
     def __init__(self, memory: Memory | None = None) -> None:
         # Of users' records a batch tells enough; of Kafka's own all is wanted, elsewhere.
         self._decoder = FrameDecoder(Settings(RecordsForm("summary")), memory)
         self._templates = Templates()
+        # What callers work out of frames with one pattern; names of topics may be part of it.
+        self._memos: dict[Any, dict[str, Any]] = {}
+        self.greetings: Greetings = {}
         self.topic_name = self._decoder.memory.topics.name
 
     def __getstate__(self) -> FrameDecoder:
@@ -71,16 +84,44 @@ class Bodies:
         found = self._templates.find(frame)
         if found is not None:
             return Read(frame, found[0], version, 0, (), (), True, None, found[1].memo)
+        read = self.read_plainly(frame)
+        if read is None:
+            return self._read_slowly(frame)
+        self._templates.learn(frame, read.body, version)
+        return read
+
+    def memo(self, pattern: Any) -> dict[str, Any]:
+        """What is known to be the same for all frames of a pattern of this connection."""
+        return self._memos.setdefault(pattern, {})
+
+    def read_plainly(self, frame: Frame) -> Read | None:
+        """An ordinary frame, of which nothing is to be said and nothing learnt; None for others."""
+        version = frame.api_version or 0
         body = quick_body(frame)
         if body is None:
-            return self._read_slowly(frame)
+            return None
         fields = self._fields(body, version)
         if not all(map(is_plain, fields)) or unknown_tags(body, version):
-            return self._read_slowly(frame)
-        self._templates.learn(frame, body, version)
+            return None
         return Read(frame, body, version, 0, (), fields, True, None)
 
     def _read_slowly(self, frame: Frame) -> Read:
+        if frame.api_key != _API_VERSIONS or frame.findings or frame.missing or not frame.request:
+            return self._read_anew(frame)
+        # The same bytes but for the correlation id.
+        at = 4 if frame.direction == "request" else 0
+        data = frame.data
+        key = at == 4, frame.api_version, data[:at] + data[at + 4 :]
+        known = self.greetings.get(key)
+        if known is not None and len(data) == frame.size:
+            return replace(known, frame=frame)
+        read = self._read_anew(frame)
+        if len(data) == frame.size and len(self.greetings) < _GREETINGS_MAX:
+            self.greetings[key] = read
+        return read
+
+    def _read_anew(self, frame: Frame) -> Read:
+        self._memos.clear()
         decoded = self._decoder.decode(frame)
         body, version = decoded.body, decoded.body_version
         findings = [each for each in decoded.findings if each.id != _NOT_TOLD]
@@ -90,7 +131,7 @@ class Bodies:
 
     def _fields(self, body: Any, version: int) -> list[FieldRecords]:
         found = []
-        for where in records_fields(body, version):
+        for where in fields_of(body, version):
             data = getattr(where.holder, where.attribute)
             topic = self.topic_name(where.topic, where.topic_id)
             family = family_of_topic(topic) if topic else None

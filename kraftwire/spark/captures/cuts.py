@@ -95,6 +95,7 @@ class _Scout(Pass):
         self._selection = selection
         self._add = _nowhere
         self._rows = {}
+        self._typed = {}
         self._wants_records = False
         # Requests that nobody has read yet, in order.
         self._unread: dict[Request, Frame] = {}

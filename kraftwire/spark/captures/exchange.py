@@ -21,7 +21,7 @@ __all__ = ["Exchange", "Exchanges", "exchange_cells"]
 _NS_PER_MS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Exchange:
     """A request, a response, or both."""
 
@@ -140,8 +140,10 @@ def _topics(request: Read | None, bodies: Bodies) -> list[tuple[Any, ...]]:
     if request.memo is not None and "topics" in request.memo:
         known: list[tuple[Any, ...]] = request.memo["topics"]
         return known
-    found: list[tuple[Any, ...]] = []
     body: Message = request.body
+    if body.NAME == "ProduceRequest":
+        return _produced(body, bodies)
+    found: list[tuple[Any, ...]] = []
     for use in topics(body, request.version):
         name, id = bodies.topic_name(use.name, use.id), uuid_text(use.id)
         found.extend((name, id, each) for each in sorted(use.partitions))
@@ -149,4 +151,16 @@ def _topics(request: Read | None, bodies: Bodies) -> list[tuple[Any, ...]]:
             found.append((name, id, None))
     if request.memo is not None and all(name for name, _, _ in found):
         request.memo["topics"] = found
+    return found
+
+
+def _produced(body: Any, bodies: Bodies) -> list[tuple[Any, ...]]:
+    """The same of a Produce request, of which there are many."""
+    found: list[tuple[Any, ...]] = []
+    for topic in body.topic_data:
+        id_text = uuid_text(topic.topic_id)
+        if topic.name or id_text:
+            name = bodies.topic_name(topic.name or None, topic.topic_id if id_text else None)
+            parts = sorted({part.index for part in topic.partition_data})
+            found.extend((name, id_text, each) for each in parts or (None,))
     return found

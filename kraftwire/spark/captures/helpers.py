@@ -47,6 +47,14 @@ class RaftTalk:
             self._clusters[connection] = told
         return told or self._clusters.get(connection)
 
+    def speaks(self, connection: str) -> bool:
+        """Whether a connection is known to be a quorum's."""
+        return connection in self._speaks
+
+    def tell(self, connection: str, cluster: str) -> None:
+        """Note the cluster that a request of a connection names."""
+        self._clusters[connection] = cluster
+
     def add(self, exchange: Exchange) -> Iterator[Exchange]:
         """The exchanges of quorums that are known by now to be such."""
         frame = exchange.first.frame

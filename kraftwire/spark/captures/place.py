@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from kraftwire.wire.json_form import uuid_to_text
 
 __all__ = ["ends", "micros", "uuid_text"]
@@ -20,6 +22,7 @@ def ends(connection: str) -> tuple[str, str]:
     return client, server
 
 
+@lru_cache(maxsize=4096)
 def uuid_text(value: bytes | None) -> str | None:
     """A topic id as Kafka prints it; None for none."""
     return None if value is None or value == _ZERO else uuid_to_text(value)

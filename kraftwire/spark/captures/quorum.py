@@ -56,15 +56,8 @@ class Observer:
         question, answer = asked[0], told[0]
         last = next((f.batches[-1].last_offset for f in response.fields if f.batches), None)
         end = None if last is None else last + 1
-        is_refused = answer.error_code or answer.diverging_epoch or answer.snapshot_id
-        has_all = not is_refused and end is None
         key = frame.connection, replica
-        before, before_end, caught_up = self._seen.get(key, (-1, None, None))
-        if has_all:
-            caught_up = frame.time_ns
-        elif before_end is not None and question.fetch_offset >= before_end:
-            caught_up = before
-        self._seen[key] = frame.time_ns, end, caught_up
+        caught_up = self.caught_up(key, frame.time_ns, question.fetch_offset, end, answer)
         leader = answer.current_leader
         yield (
             frame.file, frame.position, micros(frame.time_ns), frame.time_ns, cluster, replica,
@@ -75,6 +68,23 @@ class Observer:
             None if answer.high_watermark < 0 else answer.high_watermark,
             micros(frame.time_ns), micros(caught_up), "fetch",
         )  # fmt: skip
+
+    def caught_up(
+        self, key: tuple[str, int], time_ns: int, fetch_offset: int, end: int | None, answer: Any
+    ) -> int | None:
+        """Take a Fetch of a replica; when it was caught up last.
+
+        Shape: `key` are connection and replica; `end` is the offset after the records that it got,
+        None if it got none, and `answer` the partition in the response. Units: nanoseconds.
+        """
+        is_refused = answer.error_code or answer.diverging_epoch or answer.snapshot_id
+        before, before_end, caught_up = self._seen.get(key, (-1, None, None))
+        if not is_refused and end is None:
+            caught_up = time_ns
+        elif before_end is not None and fetch_offset >= before_end:
+            caught_up = before
+        self._seen[key] = time_ns, end, caught_up
+        return caught_up
 
 
 def _described(request: Read, response: Read, cluster: str | None) -> Iterator[tuple[Any, ...]]:

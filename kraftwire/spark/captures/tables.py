@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,7 @@ from kraftwire.decode.pairing.conversations import Capture, OpenConnections
 from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.records.reader import Batch
 from kraftwire.spark.captures.batches import FieldRecords
-from kraftwire.spark.captures.bodies import Bodies, Read
+from kraftwire.spark.captures.bodies import Bodies, Greetings, Read
 from kraftwire.spark.captures.collection import rare_collection
 from kraftwire.spark.captures.connections import CLUSTER_APIS, Connection, connection_cells
 from kraftwire.spark.captures.exchange import Exchange, Exchanges, exchange_cells
@@ -26,6 +27,9 @@ from kraftwire.spark.captures.place import ends, micros, uuid_text
 from kraftwire.spark.captures.quorum import Observer
 from kraftwire.spark.captures.rows import CHUNK_ROWS, Rows
 from kraftwire.spark.captures.selection import ALL, Selection
+from kraftwire.spark.captures.steady.host import FilePlaces
+from kraftwire.spark.captures.steady.lane import PACKETS_MIN, Lane, SteadyCapture
+from kraftwire.spark.captures.steady.patterns import Patterns
 from kraftwire.spark.captures.sums import FileSums
 from kraftwire.spark.captures.traffic import TRAFFIC_APIS, traffic_rows
 from kraftwire.spark.captures.typed import TypedRows, typed_rows
@@ -61,6 +65,9 @@ _HELD_BYTES_MAX = 64 * 1024 * 1024
 # Frames after which rows may go to Arrow.
 _PAUSE_FRAMES = 10_000
 
+# Addresses of IPv4 and ports.
+_KEY_SIZE = 12
+
 _SKIPPED = "bytes of Kafka that belong to no frame"
 
 
@@ -78,6 +85,8 @@ class Tables:
         self.rows = {name: Rows(TABLES[name]) for name in CAPTURE_TABLES if name in wanted}
         self.typed = typed_rows(wanted)
         self.sums: dict[str, FileSums] = {}
+        self.patterns = Patterns()
+        self.greetings: Greetings = {}
 
     def bin(self, series: Series, numbers: Sequence[int]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Decode connections of a recording, one after the other.
@@ -87,11 +96,12 @@ class Tables:
         """
         talks = series.talks
         found = series.read([each for each in numbers if talks[each - 1].size <= _HELD_BYTES_MAX])
-        for number in numbers:
-            one = Pass(self, Carried.start(series, number), series)
-            frames = one.held(found.pop(number)) if number in found else one.streamed()
-            for _ in frames:
-                yield from self.take(at_least=CHUNK_ROWS)
+        with rare_collection():
+            for number in numbers:
+                one = Pass(self, Carried.start(series, number), series)
+                frames = one.held(found.pop(number)) if number in found else one.streamed()
+                for _ in frames:
+                    yield from self.take(at_least=CHUNK_ROWS)
 
     def part(
         self, series: Series, carried: Carried, span: Span, *, is_last: bool
@@ -100,8 +110,9 @@ class Tables:
 
         Shape: as `bin`.
         """
-        for _ in Pass(self, carried, series).streamed(span, is_last=is_last):
-            yield from self.take(at_least=CHUNK_ROWS)
+        with rare_collection():
+            for _ in Pass(self, carried, series).streamed(span, is_last=is_last):
+                yield from self.take(at_least=CHUNK_ROWS)
 
     def take(self, *, at_least: int = 1) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows of all tables that have at least so many."""
@@ -151,6 +162,7 @@ class Pass:
         self._carried = carried
         self._about = carried.about
         self._bodies = carried.bodies
+        self._bodies.greetings = tables.greetings
         self._exchanges = carried.exchanges
         self._raft = carried.raft
         self._observer = carried.observer
@@ -158,10 +170,51 @@ class Pass:
 
     def held(self, pieces: list[Piece]) -> Iterator[None]:
         """Decode the connection from its packets in memory."""
-        self._places = Places(pieces)
         data = b"".join(data for _, data in pieces)
+        lane = self._lane(pieces)
+        self._places = Places(pieces)
         pieces.clear()
-        return self._run(Capture(data, name=self._series.files[0].path, on_ending=self._end))
+        name = self._series.files[0].path
+        if lane is None:
+            return self._run(Capture(data, name=name, on_ending=self._end))
+        return self._run(SteadyCapture(data, lane, name=name, on_ending=self._end))
+
+    def _lane(self, pieces: list[Piece]) -> Lane | None:
+        """The lane for what is the same again and again; None where it is not worth it."""
+        talk = self._about.talk
+        if talk.packets < PACKETS_MIN or len(talk.key) != _KEY_SIZE:
+            return None
+        if self._typed or not self._tables.selection.is_all:
+            return None
+        series = self._series
+        places = FilePlaces(pieces, [file.path for file in series.files], series.offsets)
+        return Lane(talk.key, places, self._tables.patterns, _Host(self))
+
+    def frame(self, frame: Frame) -> None:
+        """Take a frame whose file and positions are right."""
+        self._frame(self._bodies.read(frame))
+
+    def read(self, read: Read) -> None:
+        """Take such a frame that was read already."""
+        self._frame(read)
+
+    def sample(self, frames: Sequence[Frame]) -> dict[str, list[tuple[Any, ...]]]:
+        """The rows that frames would give if they were all there is, by table."""
+        found: dict[str, list[tuple[Any, ...]]] = {}
+
+        def add(name: str, cells: tuple[Any, ...]) -> None:
+            if name in self._rows:
+                found.setdefault(name, []).append(cells)
+
+        other = copy(self)
+        other._add = add
+        other._about = Connection(self._about.number, self._about.talk)
+        other._exchanges, other._raft, other._observer = Exchanges(), RaftTalk(), Observer()
+        for frame in frames:
+            read = self._bodies.read_plainly(frame)
+            assert read is not None, "a pattern is made of frames that can be read plainly"
+            other._frame(read)
+        return found
 
     def streamed(self, span: Span | None = None, *, is_last: bool = True) -> Iterator[None]:
         """Decode the connection, or a part of it, while its packets are read."""
@@ -183,18 +236,16 @@ class Pass:
     def _run(self, capture: Capture, *, is_last: bool = True) -> Iterator[None]:
         """Take all frames, and what is left when the connection ends; pauses now and then."""
         selection = self._tables.selection
-        with rare_collection():
-            for count, frame in enumerate(capture, 1):
-                if selection.is_all or selection.passes(frame):
-                    self._frame(self._bodies.read(self._placed(frame)))
-                elif needs_learning(frame.api_key):
-                    self._bodies.read(frame)
-                if count % _PAUSE_FRAMES == 0:
-                    yield
-            if is_last:
-                for exchange in self._exchanges.rest():
-                    self._exchange(exchange)
+        for count, frame in enumerate(capture, 1):
+            if selection.is_all or selection.passes(frame):
+                self._frame(self._bodies.read(self._placed(frame)))
+            elif needs_learning(frame.api_key):
+                self._bodies.read(frame)
+            if count % _PAUSE_FRAMES == 0:
+                yield
         if is_last:
+            for exchange in self._exchanges.rest():
+                self._exchange(exchange)
             self._finish(capture)
         yield
 
@@ -286,6 +337,20 @@ class Pass:
             self._add("raft_exchanges", helper_cells(exchange, cluster))
         for cells in self._observer.rows(exchange, cluster):
             self._add("quorum_observations", cells)
+
+
+class _Host:
+    """What a lane needs of the connection that it is part of."""
+
+    def __init__(self, one: Pass) -> None:
+        self.bodies, self.raft, self.observer = one._bodies, one._raft, one._observer
+        self.rows = one._rows
+        self.frame, self.read, self.sample = one.frame, one.read, one.sample
+        self._about = one._about
+
+    def count(self, frames: int) -> None:
+        """Take note of frames that do not come one by one."""
+        self._about.frames += frames
 
 
 def _api_name(key: int | None) -> str | None:

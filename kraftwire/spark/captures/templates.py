@@ -15,13 +15,17 @@ from typing import Any
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.errors import WireError
 
-__all__ = ["Template", "Templates"]
+__all__ = ["Template", "Templates", "copy_struct"]
 
 _FETCH = 1
 _OFFSET = struct.Struct(">q")
 _HEADER_SIZE = 8
 _CORRELATION_ID = slice(4, 8)
 _KEPT = 4
+_SECOND = 2
+
+# Whether it is a request, version, size.
+_Kind = tuple[bool, int | None, int]
 
 # Of a partition, the numbers that change from one Fetch to the next.
 _ASKED = ("fetch_offset", "high_watermark")
@@ -58,10 +62,10 @@ class Template:
         for begin, end, part in self._parts:
             if data[begin:end] != part:
                 return None
-        body = _copy(self._body)
-        topic = _copy(_topics(body)[0])
+        body = copy_struct(self._body)
+        topic = copy_struct(_topics(body)[0])
         _set_topics(body, [topic])
-        partition = _copy(topic.partitions[0])
+        partition = copy_struct(topic.partitions[0])
         topic.partitions = [partition]
         for name, at in self._places:
             setattr(partition, name, _OFFSET.unpack_from(data, at)[0])
@@ -69,22 +73,30 @@ class Template:
 
 
 class Templates:
-    """The templates of a connection, those used last first."""
+    """The templates of a connection, those used last first.
+
+    Shape: a template costs more than the decoding that it saves once, so one is made of the second
+    frame of a kind that has none, and then after ever more of them, until one is used.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[bool, int | None, int], list[Template]] = {}
+        self._known: dict[_Kind, list[Template]] = {}
+        # Kind -> frames without a template, and how many there have to be for the next one.
+        self._missed: dict[_Kind, tuple[int, int]] = {}
 
     def find(self, frame: Frame) -> tuple[Any, Template] | None:
         """The body of a frame, and the template that gave it."""
         if frame.api_key != _FETCH or frame.findings or frame.missing:
             return None
         data = frame.data
-        known = self._known.get((frame.direction == "request", frame.api_version, len(data)))
+        kind = frame.direction == "request", frame.api_version, len(data)
+        known = self._known.get(kind)
         if known is None or len(data) != frame.size:
             return None
         for template in known:
             body = template.match(data)
             if body is not None:
+                self._missed.pop(kind, None)
                 if template is not known[0]:
                     known.remove(template)
                     known.insert(0, template)
@@ -95,6 +107,12 @@ class Templates:
         """Make a template of a frame without records that was decoded as a whole."""
         if frame.api_key != _FETCH or frame.findings or frame.missing:
             return
+        key = frame.direction == "request", frame.api_version, len(frame.data)
+        count, wanted = self._missed.get(key, (0, _SECOND))
+        if count + 1 < wanted:
+            self._missed[key] = count + 1, wanted
+            return
+        self._missed[key] = 0, 2 * wanted
         topics = _topics(body)
         if len(topics) != 1 or len(topics[0].partitions) != 1:
             return
@@ -106,7 +124,6 @@ class Templates:
         places = _places(frame.data, body, version, partition, names)
         if places is None:
             return
-        key = is_request, frame.api_version, len(frame.data)
         known = self._known.setdefault(key, [])
         known.insert(0, Template(frame.data, _copied(body), places))
         del known[_KEPT:]
@@ -126,17 +143,17 @@ def _set_topics(body: Any, topics: list[Any]) -> None:
 
 def _copied(body: Any) -> Any:
     """A body of its own, since those in use may be changed for a moment."""
-    made = _copy(body)
-    _set_topics(made, [_copy(topic) for topic in _topics(body)])
+    made = copy_struct(body)
+    _set_topics(made, [copy_struct(topic) for topic in _topics(body)])
     for topic in _topics(made):
-        topic.partitions = [_copy(partition) for partition in topic.partitions]
+        topic.partitions = [copy_struct(partition) for partition in topic.partitions]
     return made
 
 
 _COPIERS: dict[type[Any], Callable[[Any], Any]] = {}
 
 
-def _copy(struct_: Any) -> Any:
+def copy_struct(struct_: Any) -> Any:
     """A struct with the same fields; what they hold is shared."""
     cls = struct_.__class__
     copier = _COPIERS.get(cls)

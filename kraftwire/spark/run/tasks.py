@@ -173,7 +173,7 @@ def _cut(job: Job, unit: Unit) -> Iterator[Unit]:
     target = folder / TASKS / _CUTS
     target.mkdir(parents=True, exist_ok=True)
     made: list[str] = []
-    for part in parts(series, number, unit.cut_bytes, selection=job.selection):
+    for part in parts(series, number, unit.cut_bytes, job.tables, job.selection):
         name = f"{unit.name}-{len(made):04}"
         fresh = target / f"{name}.{_attempt()}.new"
         with open(fresh, "wb") as file:

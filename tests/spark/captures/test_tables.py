@@ -14,7 +14,9 @@ import pytest
 pa = pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from kraftwire.decode.body.records import batches_in  # noqa: E402
+from kraftwire.decode.body.scan import records_fields  # noqa: E402
 from kraftwire.spark.captures import decode_tables  # noqa: E402
+from kraftwire.spark.captures.batches import fields_of  # noqa: E402
 from kraftwire.spark.tables import TABLES  # noqa: E402
 from tests.support.captures import GOLDEN, decode, decoded_frames, golden, shared  # noqa: E402
 
@@ -160,3 +162,31 @@ def test_schemas_are_those_of_the_documented_tables(name: str) -> None:
     """Spark refuses a batch that differs from the declared schema in anything."""
     for table, made in decode_tables(str(golden(name))).items():
         assert made.schema.equals(TABLES[table].arrow), table
+
+
+@pytest.mark.parametrize("name", [*GOLDEN, *SHARED])
+def test_fields_of_records_are_those_of_the_schema(name: str) -> None:
+    """Fetch and Produce are looked through without their schemas, since most records are there."""
+    for decoded in decoded_frames(_capture(name)):
+        body, version = decoded.body, decoded.body_version
+        if body is not None:
+            found = fields_of(body, version)
+            assert found == records_fields(body, version)
+            assert [each.path for each in found] == [
+                each.path for each in records_fields(body, version)
+            ]
+
+
+def test_exchanges_name_the_partitions_of_produce() -> None:
+    """They are called index there, and partition or partitionIndex elsewhere."""
+    produced = [
+        row
+        for row in _tables(_capture("clients"))["exchanges"]
+        if row["api_name"] == "Produce" and row["request_size"] is not None
+    ]
+    assert produced
+    traffic: dict[int, set[int]] = {}
+    for row in _tables(_capture("clients"))["partition_traffic"]:
+        traffic.setdefault(row["position"], set()).add(row["partition"])
+    for row in produced:
+        assert {each["partition"] for each in row["topics"]} == traffic[row["position"]]

@@ -1,0 +1,1 @@
+"""Frames that are alike, many at once; see README.md."""

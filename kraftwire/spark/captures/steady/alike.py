@@ -1,0 +1,362 @@
+"""Rows of exchanges that are alike: what one of them gives, and the numbers of all.
+
+Owns which columns of which table a number of a frame goes to. Everything else is as in the rows of
+a sample, which the code for single exchanges has made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kraftwire.spark.captures.rows import Alike, Cells
+from kraftwire.spark.captures.steady.packets import Ints
+from kraftwire.spark.captures.steady.patterns import Pattern
+from kraftwire.spark.captures.traffic import replica_of
+
+__all__ = ["Pairs", "Sample", "make_sample", "pair_rows"]
+
+_NS_PER_MS = 1_000_000
+_FRAMES, _TRAFFIC, _OBSERVATIONS = "frames", "partition_traffic", "quorum_observations"
+_BATCHES, _RECORDS = "batches", "metadata_records"
+_WHOLE = ("raft_exchanges", "group_exchanges")
+_PAYLOAD = -1
+
+# The tables whose changing columns are known here.
+_KNOWN = frozenset({_FRAMES, "exchanges", _TRAFFIC, _OBSERVATIONS, _BATCHES, _RECORDS, *_WHOLE})
+
+# Latencies up to this many nanoseconds are exact as doubles.
+_EXACT = 1 << 53
+
+
+@dataclass(slots=True)
+class Sample:
+    """One exchange in place of all with the same two patterns.
+
+    Shape: `rows` are those it gives, by table. `replica` is the one that a row of
+    `quorum_observations` is about, None without such a row; `told` is the partition in the
+    response. `asks` tells that the request names the partition of the response. Units: `max_wait`
+    milliseconds.
+    """
+
+    question: Pattern
+    answer: Pattern
+    rows: Mapping[str, Sequence[tuple[Any, ...]]]
+    is_fetch: bool
+    is_raft: bool
+    cluster: str = ""
+    replica: int | None = None
+    told: Any = None
+    asks: bool = False
+    max_wait: float = 0.0
+    never_waits: bool = False
+    has_error: bool = False
+
+
+def make_sample(
+    question: Pattern,
+    answer: Pattern,
+    rows: Mapping[str, Sequence[tuple[Any, ...]]],
+    *,
+    is_fetch: bool,
+    is_raft: bool,
+) -> Sample | None:
+    """A sample; None where the rows hold something that is not known to be the same for all."""
+    is_usual = all(
+        len(each) == (2 if name == _FRAMES else len(answer.own) if name == _RECORDS else 1)
+        for name, each in rows.items()
+    )
+    if not is_usual or not rows.keys() <= _KNOWN:
+        return None
+    made = Sample(question, answer, rows, is_fetch, is_raft)
+    if is_fetch:
+        asked = [(t, p) for t in question.body.topics for p in t.partitions]
+        told = [(t, p) for t in answer.body.responses for p in t.partitions]
+        made.max_wait = float(question.body.max_wait_ms)
+        made.never_waits = bool(answer.body.error_code)
+        if told:
+            made.told = told[0][1]
+            made.has_error = bool(made.told.error_code)
+            made.asks = bool(asked) and _key(*asked[0], "partition") == _key(
+                *told[0], "partition_index"
+            )
+        if is_raft:
+            made.cluster = question.body.cluster_id
+        if rows.get(_OBSERVATIONS):
+            made.replica = replica_of(question.body)
+            if not made.asks:
+                return None
+    return made if _has_places(made) else None
+
+
+def _key(topic: Any, partition: Any, name: str) -> tuple[Any, int]:
+    return topic.topic or topic.topic_id, getattr(partition, name)
+
+
+def _has_places(sample: Sample) -> bool:
+    """Whether all numbers that rows need stand in the frames."""
+    needed = set()
+    if sample.told is not None:
+        needed.add("high_watermark")
+    known = sample.answer.numbers.keys()
+    if not sample.is_fetch:
+        return True
+    return needed <= known and (not sample.asks or "fetch_offset" in sample.question.numbers)
+
+
+@dataclass(slots=True)
+class Pairs:
+    """Exchanges of which both frames have a pattern, in the order of the responses.
+
+    Shape: `asked` and `told` are indexes of frames, `which` that of the sample. The other arrays
+    are by frame; `columns` are the numbers in frames, by name. `caught_up` has an item for each
+    exchange that is a quorum observation; `followed` is how many exchanges others know of.
+    """
+
+    asked: Ints
+    told: Ints
+    samples: list[Sample]
+    which: Ints
+    times: Ints
+    positions: Ints
+    ends: Ints
+    ids: Ints
+    starts: Ints
+    sizes: Ints
+    stream: bytes
+    columns: Mapping[str, Ints]
+    followed: int = 0
+    caught_up: list[int | None] = field(default_factory=list)
+
+    def column(self, name: str, frames: Ints) -> Ints:
+        """A number of some frames, -1 where they have none."""
+        column = self.columns.get(name)
+        return np.full(len(frames), -1, np.int64) if column is None else column[frames]
+
+    def of_samples(self, values: list[Any]) -> npt.NDArray[Any]:
+        """For each exchange what there is for its sample."""
+        return np.array(values)[self.which]
+
+    def log_ends(self) -> Ints:
+        """The offset after the records of each response; wrong for those without."""
+        deltas = [
+            0 if each.answer.batch is None else each.answer.batch.last_offset_delta
+            for each in self.samples
+        ]
+        return self.column("base_offset", self.told) + self.of_samples(deltas) + 1
+
+    def fetched(self, start: int, end: int) -> tuple[list[int], list[int], list[int]]:
+        """Of some exchanges the time of the request, its offset, and where the log ends."""
+        asked = self.asked[start:end]
+        ends = self.log_ends()[start:end]
+        offsets = self.column("fetch_offset", asked)
+        return self.times[asked].tolist(), offsets.tolist(), ends.tolist()
+
+
+def pair_rows(
+    pairs: Pairs, singles: Ints, after: Mapping[str, Ints]
+) -> Iterator[tuple[str, Alike]]:
+    """The rows of all tables that are wanted.
+
+    Shape: `singles` are the frames that came one by one, `after` how many rows they had given
+    before each of them and after the last, by table.
+    """
+    for name, counts in after.items():
+        mine = np.flatnonzero(pairs.of_samples([bool(s.rows.get(name)) for s in pairs.samples]))
+        if not len(mine):
+            continue
+        if name == _FRAMES:
+            yield name, _frames(pairs, singles, counts)
+            continue
+        told = pairs.told[mine]
+        before = counts[np.searchsorted(singles, told)]
+        samples = [row for each in pairs.samples for row in each.rows.get(name, ())]
+        lengths = np.array([len(each.rows.get(name, ())) for each in pairs.samples])
+        firsts = np.cumsum(lengths) - lengths
+        if name == _RECORDS:
+            # Several rows for each response.
+            counts = lengths[pairs.which[mine]]
+            owner = np.repeat(np.arange(len(mine)), counts)
+            inside = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+            rows = firsts[pairs.which[mine]][owner] + inside
+            yield name, Alike(samples, rows, before[owner], _records(pairs, told[owner], rows))
+            continue
+        cells = _CELLS[name](pairs)
+        chosen = {column: _chosen(each, mine) for column, each in cells.items()}
+        yield name, Alike(samples, firsts[pairs.which[mine]], before, chosen)
+
+
+def _chosen(cells: Cells, mine: Ints) -> Cells:
+    """Some of the cells of a column."""
+    if isinstance(cells, list):
+        return [cells[at] for at in mine.tolist()]
+    if isinstance(cells, tuple):
+        return cells[0][mine], cells[1][mine]
+    return cells[mine]
+
+
+def _frames(pairs: Pairs, singles: Ints, counts: Ints) -> Alike:
+    frames = np.concatenate((pairs.asked, pairs.told))
+    order = np.argsort(frames, kind="stable")
+    frames = frames[order]
+    samples = [row for each in pairs.samples for row in each.rows[_FRAMES]]
+    which = np.concatenate((2 * pairs.which, 2 * pairs.which + 1))[order]
+    times = pairs.times[frames]
+    cells: dict[str, Cells] = {
+        "position": pairs.positions[frames],
+        "end_position": pairs.ends[frames],
+        "time": times // 1000,
+        "time_ns": times,
+        "correlation_id": pairs.ids[frames],
+    }
+    return Alike(samples, which, counts[np.searchsorted(singles, frames)], cells)
+
+
+def _place(pairs: Pairs) -> dict[str, Cells]:
+    """Where and when the requests are."""
+    times = pairs.times[pairs.asked]
+    return {"position": pairs.positions[pairs.asked], "time": times // 1000, "time_ns": times}
+
+
+def _exchanges(pairs: Pairs) -> dict[str, Cells]:
+    latency = pairs.times[pairs.told] - pairs.times[pairs.asked]
+    wait = _waits(pairs, latency)
+    return _place(pairs) | {
+        "response_position": pairs.positions[pairs.told],
+        "correlation_id": pairs.ids[pairs.asked],
+        "latency_ns": latency,
+        "wait_ns": wait,
+        "service_ns": latency - wait,
+    }
+
+
+def _waits(pairs: Pairs, latency: Ints) -> Ints:
+    """How long each Fetch was parked, as `decode.exchange.wait` says it; 0 for all others."""
+    samples = pairs.samples
+    limit = np.minimum(latency / _NS_PER_MS, pairs.of_samples([s.max_wait for s in samples]))
+    asked_ms = np.array([time / _NS_PER_MS for time in pairs.times[pairs.asked].tolist()])
+    made = pairs.column("max_time", pairs.told)
+    wait = limit.copy()
+    has_records = pairs.of_samples([s.answer.batch is not None for s in samples])
+    wait[has_records] = np.minimum(np.maximum(made - asked_ms, 0.0), limit)[has_records]
+    is_refused = pairs.of_samples([s.has_error and s.answer.batch is None for s in samples])
+    wait[is_refused] = 0.0
+    wait[pairs.of_samples([s.never_waits for s in samples]) | (limit <= 0)] = 0.0
+    waits = np.minimum(np.rint(wait * _NS_PER_MS).astype(np.int64), latency)
+    waits[~pairs.of_samples([s.is_fetch for s in samples])] = 0
+    return waits
+
+
+def _traffic(pairs: Pairs) -> dict[str, Cells]:
+    samples = pairs.samples
+    has_records = pairs.of_samples([s.answer.batch is not None for s in samples])
+    asks = pairs.of_samples([s.asks for s in samples])
+    offset = np.where(
+        asks, pairs.column("fetch_offset", pairs.asked), pairs.column("base_offset", pairs.told)
+    )
+    has_offset = asks | has_records
+    end = np.where(has_records, pairs.log_ends(), offset)
+    has_end = (has_records | has_offset) & ~pairs.of_samples([s.has_error for s in samples])
+    watermark = pairs.column("high_watermark", pairs.told)
+    begin = pairs.column("base_time", pairs.told) * 1000
+    return _place(pairs) | {
+        "offset": (offset, ~has_offset),
+        "high_watermark": (watermark, watermark < 0),
+        "log_end_offset": (end, ~has_end),
+        "first_timestamp": (begin, ~has_records),
+    }
+
+
+def _observations(pairs: Pairs) -> dict[str, Cells]:
+    samples = pairs.samples
+    has_records = pairs.of_samples([s.answer.batch is not None for s in samples])
+    offset = pairs.column("fetch_offset", pairs.asked)
+    end = np.where(has_records, pairs.log_ends(), offset)
+    has_end = has_records | ~pairs.of_samples([s.has_error for s in samples])
+    watermark = pairs.column("high_watermark", pairs.told)
+    caught_up = np.full(len(pairs.asked), -1, np.int64)
+    seen = pairs.of_samples([s.replica is not None for s in samples])
+    caught_up[seen] = [-1 if each is None else each for each in pairs.caught_up]
+    place = _place(pairs)
+    return place | {
+        "fetch_offset": offset,
+        "log_end_offset": (end, ~has_end),
+        "high_watermark": (watermark, watermark < 0),
+        "last_fetch": place["time"],
+        "last_caught_up": (caught_up // 1000, caught_up < 0),
+    }
+
+
+def _whole(pairs: Pairs) -> dict[str, Cells]:
+    return _place(pairs) | {
+        "response_position": pairs.positions[pairs.told],
+        "correlation_id": pairs.ids[pairs.asked],
+        "latency_ns": pairs.times[pairs.told] - pairs.times[pairs.asked],
+        "request": _bytes(pairs, pairs.asked),
+        "response": _responses(pairs),
+    }
+
+
+def _bytes(pairs: Pairs, frames: Ints) -> list[bytes]:
+    stream = pairs.stream
+    starts = pairs.starts[frames]
+    stops = starts + pairs.sizes[frames]
+    return [stream[a:b] for a, b in zip(starts.tolist(), stops.tolist(), strict=True)]
+
+
+def _responses(pairs: Pairs) -> list[bytes]:
+    """The bytes of responses; of those with records what the sample has, with other numbers."""
+    found = _bytes(pairs, pairs.told)
+    for at, sample in enumerate(pairs.samples):
+        row = next((sample.rows[name][0] for name in _WHOLE if sample.rows.get(name)), None)
+        if sample.answer.records is None or row is None:
+            continue
+        mine = np.flatnonzero(pairs.which == at).tolist()
+        shared: bytes = row[_PAYLOAD]
+        start = sample.answer.records[0]
+        places = [(0, 4)] + [each for each in sample.answer.numbers.values() if each[0] < start]
+        for index in mine:
+            data = bytearray(shared)
+            for begin, size in places:
+                data[begin : begin + size] = found[index][begin : begin + size]
+            found[index] = bytes(data)
+    return found
+
+
+def _batches(pairs: Pairs) -> dict[str, Cells]:
+    return {
+        "position": pairs.positions[pairs.told],
+        "base_offset": pairs.column("base_offset", pairs.told),
+        "last_offset": pairs.log_ends() - 1,
+        "crc": pairs.column("crc", pairs.told),
+        "max_timestamp": pairs.column("max_time", pairs.told) * 1000,
+    }
+
+
+def _records(pairs: Pairs, told: Ints, rows: Ints) -> dict[str, Cells]:
+    """Cells of records; `told` is the response of each, `rows` its place among those of samples."""
+    offsets, times = [], []
+    for sample in pairs.samples:
+        if sample.rows.get(_RECORDS) and sample.answer.batch is not None:
+            batch = sample.answer.batch
+            offsets += [each.offset - batch.base_offset for each in sample.answer.own]
+            times += [(each.time_ms or 0) - batch.base_timestamp for each in sample.answer.own]
+    return {
+        "position": pairs.positions[told],
+        "offset": pairs.column("base_offset", told) + np.array(offsets)[rows],
+        "time": (pairs.column("base_time", told) + np.array(times)[rows]) * 1000,
+    }
+
+
+_CELLS = {
+    "exchanges": _exchanges,
+    _TRAFFIC: _traffic,
+    _OBSERVATIONS: _observations,
+    _BATCHES: _batches,
+    "raft_exchanges": _whole,
+    "group_exchanges": _whole,
+}

@@ -1,0 +1,147 @@
+"""The lane for runs of alike frames gives the same rows, in the same order, as frame by frame."""
+
+from __future__ import annotations
+
+import lzma
+import random
+import struct
+from collections.abc import Collection, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+pa = pytest.importorskip("pyarrow", reason="needs the extra spark")
+
+from kraftwire.decode.capture.pcap import read_packets  # noqa: E402
+from kraftwire.decode.capture.source import CaptureSource  # noqa: E402
+from kraftwire.decode.framing.health import Health  # noqa: E402
+from kraftwire.spark.captures import CAPTURE_TABLES, decode_tables, tables  # noqa: E402
+from kraftwire.spark.captures.steady.harvest import Harvest  # noqa: E402
+from tests.support.capture_damage import damage, recut, segments_of  # noqa: E402
+from tests.support.captures import GOLDEN, golden, shared  # noqa: E402
+
+SHARED = (
+    "a_hard.pcap", "a_kraft_quorum.pcapng", "b_hard_mid.pcap", "b_mixed_clients.pcapng",
+    "d_tls.pcapng", "e_sasl.pcapng",
+)  # fmt: skip
+NEVER = 1 << 60
+LONG = Path(__file__).parents[2] / "golden" / "captures" / "kraft_quorum.pcapng.xz"
+
+
+def _assert_same(
+    paths: Path | list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+    wanted: Collection[str] = CAPTURE_TABLES,
+) -> int:
+    """Decode with the lane and without it; returns how many frames the lane took."""
+    taken = 0
+    take = Harvest.take
+
+    def counted(self: Harvest, *pending: object) -> object:
+        nonlocal taken
+        taken += len(self._run.starts)
+        return take(self, *pending)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Harvest, "take", counted)
+        # Short runs, too, so that small captures take it.
+        patch.setattr(tables, "PACKETS_MIN", 8)
+        patch.setattr("kraftwire.spark.captures.steady.lane.PACKETS_MIN", 8)
+        found = decode_tables(paths, tables=wanted)
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "PACKETS_MIN", NEVER)
+        slow = decode_tables(paths, tables=wanted)
+    assert found.keys() == slow.keys()
+    for name, table in slow.items():
+        assert found[name].equals(table), name
+    return taken
+
+
+def _packets(path: Path) -> list[tuple[int, bytes]]:
+    with CaptureSource(str(path)) as source:
+        return [
+            (time_ns, bytes(data[start : start + captured]))
+            for time_ns, _, data, start, captured, *_ in read_packets(source, Health())
+        ]
+
+
+def _written(packets: list[tuple[int, bytes]], path: Path) -> Path:
+    parts = [struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1)]
+    for time_ns, data in packets:
+        parts.append(struct.pack("<IIII", *divmod(time_ns, 1_000_000_000), len(data), len(data)))
+        parts.append(data)
+    path.write_bytes(b"".join(parts))
+    return path
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_small_captures(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections of a few dozen packets."""
+    _assert_same(golden(name), monkeypatch)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_shared_captures(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quorums through failures, clients of many kinds, and damage."""
+    taken = _assert_same(shared("captures", f"{name}.xz"), monkeypatch)
+    assert taken > 5_000 or not name.startswith("a_")
+
+
+@pytest.mark.parametrize(
+    "wanted", [("exchanges",), ("frames", "batches"), ("raft_exchanges",), ("files",)]
+)
+def test_some_tables_alone(wanted: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table is the same whatever others are wanted."""
+    assert _assert_same(LONG, monkeypatch, wanted) > 5_000
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("name", GOLDEN)
+def test_damaged_captures(
+    name: str, seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Copies, losses and packets out of order, in packets of the usual size and in long ones."""
+    segments = segments_of(golden(name))
+    path = tmp_path / "damaged.pcap"
+    path.write_bytes(damage(recut(segments) if seed % 2 else segments, seed))
+    _assert_same(path, monkeypatch)
+
+
+def _part(seed: int) -> Iterator[tuple[int, bytes]]:
+    """The packets of a part of a long capture, some bytes of their payloads changed."""
+    generator = random.Random(seed)
+    packets = _packets(LONG)
+    begin = generator.randrange(len(packets) - 6_000)
+    for time_ns, data in packets[begin : begin + 6_000]:
+        changed = bytearray(data)
+        if len(data) > 70 and generator.random() < 0.02:
+            changed[generator.randrange(54, len(data))] ^= 1 << generator.randrange(8)
+        yield time_ns, bytes(changed)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_changed_bytes(seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Lengths, ids, CRCs and numbers that are wrong, in the middle of what is all alike."""
+    path = _written(list(_part(seed)), tmp_path / "changed.pcap")
+    assert _assert_same(path, monkeypatch) > 500
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_rotated_series(seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Runs go on from one file to the next."""
+    generator = random.Random(seed)
+    packets = _packets(LONG)[:9_000]
+    cuts = [0, *sorted(generator.sample(range(1, len(packets)), 3)), len(packets)]
+    paths = [
+        _written(packets[begin:end], tmp_path / f"part{begin}.pcap")
+        for begin, end in pairwise(cuts)
+    ]
+    assert _assert_same(paths, monkeypatch) > 2_000
+
+
+def test_a_cut_capture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The file ends inside a packet."""
+    path = tmp_path / "cut.pcap"
+    path.write_bytes(lzma.decompress(golden("quorum").read_bytes())[:-9])
+    assert _assert_same(path, monkeypatch) > 100
