@@ -10,6 +10,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from kraftwire.errors import UsageError
@@ -100,6 +101,7 @@ class _Run:
         self._outcome = Outcome()
         self._begun: dict[str, Begun] = {}
         self._replaced: list[Part] = []
+        self._is_tail = False
         self._job = Job(str(self._folder), options.selection, options.base)
         self._tags: dict[str, str] = {}
 
@@ -109,6 +111,7 @@ class _Run:
         """All of them."""
         began = time.monotonic()
         self._open(resume=resume)
+        self._is_tail = following is not None
         files = list(find_inputs(inputs, self._tell, self._folder))
         if following is not None:
             files = [file for file in files if not is_passing(file.path)]
@@ -229,6 +232,8 @@ class _Run:
         if planned.series is not None:
             self._commit(source, done, capture_rows(planned, done))
             return
+        if self._is_tail and not Path(source.files[0][0]).exists() and _is_unread(done):
+            return
         source.parts = [] if before is None else list(before.parts)
         source.state = next_state(before, [each.read for each in done if each.read is not None])
         self._commit(source, done, log_rows(done, 0 if before is None else before.mark.end))
@@ -277,6 +282,11 @@ class _Run:
 def _urgency(unit: Unit) -> tuple[bool, int]:
     """What others wait for comes first, then what takes long."""
     return not unit.cut_bytes, -unit.size
+
+
+def _is_unread(done: Iterable[Done]) -> bool:
+    """Whether a file was gone before all of it could be read, as by retention."""
+    return any(row["kind"] == "unknown" and not row["size"] for each in done for row in each.files)
 
 
 def _waves(planned: Sequence[Planned], units_max: int) -> Iterator[list[Planned]]:

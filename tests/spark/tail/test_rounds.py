@@ -166,6 +166,19 @@ def test_a_segment_that_is_deleted_stays_in_the_tables(tmp_path: Path) -> None:
     assert sorted(row["offset"] for row in rows_of(out, "records")) == list(range(20))
 
 
+def test_a_segment_that_is_deleted_before_it_is_read_is_no_damage(tmp_path: Path) -> None:
+    """Retention may come between the listing of a folder and the reading of its files."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    log = Partition(source)
+    log.append()
+    one_round(source, out)
+    log.append()
+    one_round(source, out, _Writing(lambda: log.segment.unlink(missing_ok=True)))
+    assert rows_of(out, "bad_input") == []
+    assert [row["offset"] for row in rows_of(out, "records")] == list(range(10))
+    assert len(rows_of(out, "files")) == 1
+
+
 def test_a_growing_capture_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     """Cut anywhere; in the end it is in the tables as a whole, and once."""
     whole = captures(tmp_path / "whole", "clients") / "clients.pcap"
