@@ -68,7 +68,8 @@ def grown(path: Path, size: int) -> Path:
         if copies > _COPIES_MAX:
             raise ValueError(f"{path} is too small to be made {size:,} bytes of")
         for copy in range(copies):
-            _write_copy(file, data, starts, seconds + copy * length, copy, order)
+            times = (seconds + copy * length).astype(f"{order}u4")
+            _write_copy(file, data, starts, times, copy)
     fresh.rename(target)
     return target
 
@@ -90,12 +91,10 @@ def _seconds(data: np.ndarray, starts: np.ndarray, order: str) -> np.ndarray:
 
 
 def _write_copy(
-    file: object, data: np.ndarray, starts: np.ndarray, seconds: np.ndarray, copy: int, order: str
+    file: object, data: np.ndarray, starts: np.ndarray, times: np.ndarray, copy: int
 ) -> None:
     changed = data.copy()
-    changed[starts[:, None] + np.arange(4)] = (
-        seconds.astype(f"{order}u4").view(np.uint8).reshape(-1, 4)
-    )
+    changed[starts[:, None] + np.arange(4)] = times.view(np.uint8).reshape(-1, 4)
     for at in _NETWORKS:
         changed[starts + _PACKET_HEADER + at] = copy
     changed[_FILE_HEADER:].tofile(file)
