@@ -13,13 +13,13 @@ from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.captures.place import micros
 from kraftwire.spark.captures.quorum import is_of_metadata
 
-__all__ = ["GROUP_APIS", "RaftTalk", "helper_cells"]
+__all__ = ["GROUP_APIS", "RAFT_APIS", "RaftTalk", "helper_cells"]
 
 _FETCH, _API_VERSIONS, _FETCH_SNAPSHOT = 1, 18, 59
 
 # Vote, BeginQuorumEpoch, EndQuorumEpoch, DescribeQuorum, UpdateFeatures, BrokerRegistration,
 # BrokerHeartbeat, ControllerRegistration, AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter.
-_RAFT_APIS = frozenset({52, 53, 54, 55, 57, 62, 63, 70, 80, 81, 82})
+RAFT_APIS = frozenset({52, 53, 54, 55, 57, 62, 63, 70, 80, 81, 82})
 
 # JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, FindCoordinator,
 # ConsumerGroupHeartbeat, ShareGroupHeartbeat, StreamsGroupHeartbeat.
@@ -71,7 +71,7 @@ class RaftTalk:
 
 def _is_raft(exchange: Exchange) -> bool:
     key = exchange.first.frame.api_key
-    if key in _RAFT_APIS:
+    if key in RAFT_APIS:
         return True
     body = exchange.request.body if exchange.request is not None else None
     if body is None:

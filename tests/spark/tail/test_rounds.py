@@ -51,7 +51,7 @@ class _Deriving(InProcess):
         self.count = 0
         self._dies = dies
 
-    def derive(self, _folder: Path) -> None:
+    def derive(self, _folder: Path, _wanted: object, _tags: object) -> None:
         if self._dies:
             raise _Killed
         self.count += 1

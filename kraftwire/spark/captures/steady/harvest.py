@@ -12,6 +12,7 @@ import numpy as np
 
 from kraftwire.decode.framing.frames import Frame, Request
 from kraftwire.decode.pairing.exchanges import Conversation
+from kraftwire.spark.captures.helpers import RAFT_APIS
 from kraftwire.spark.captures.quorum import is_of_metadata
 from kraftwire.spark.captures.steady.alike import Pairs, Sample, make_sample, pair_rows
 from kraftwire.spark.captures.steady.cutting import Run, rows_of
@@ -229,7 +230,11 @@ class Harvest:
         return known[0]
 
     def _made_sample(self, question: Pattern, answer: Pattern, asked: int, told: int) -> Sampled:
-        is_fetch = int(self._run.kinds[asked]) >> 16 == _FETCH
+        api_key = int(self._run.kinds[asked]) >> 16
+        if api_key in RAFT_APIS:
+            # Which cluster its connection speaks of has been told by an exchange before it.
+            return None, question, answer
+        is_fetch = api_key == _FETCH
         is_raft = is_fetch and any(map(is_of_metadata, question.body.topics))
         if is_raft and not question.body.cluster_id:
             return None, question, answer
