@@ -213,6 +213,11 @@ _BROKEN: dict[str, Any] = {
             "elif False:",
         ),
         Edit(
+            "kraftwire.raft.downloading:begin_download",
+            "elif snapshot.offset < state.log.end_offset and",
+            "elif False and",
+        ),
+        Edit(
             "kraftwire.raft.downloading:handle_finished",
             "is_committed = snapshot.offset <= state.committed",
             "is_committed = False",

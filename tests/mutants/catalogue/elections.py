@@ -15,8 +15,8 @@ MUTANTS = (
         "R-VOTE-5, S4",
         Edit(
             f"{_VOTES}:_decide",
-            "offered.is_newer_or_equal(state.log.end)",
-            "offered.epoch >= state.log.end.epoch",
+            "_offered(partition).is_newer_or_equal(state.log.end)",
+            "_offered(partition).epoch >= state.log.end.epoch",
         ),
     ),
     Mutant(
@@ -24,8 +24,8 @@ MUTANTS = (
         "R-VOTE-5, S4",
         Edit(
             f"{_VOTES}:_decide",
-            "offered.is_newer_or_equal(state.log.end)",
-            "offered.offset >= state.log.end.offset",
+            "_offered(partition).is_newer_or_equal(state.log.end)",
+            "_offered(partition).offset >= state.log.end.offset",
         ),
     ),
     Mutant(
@@ -33,8 +33,8 @@ MUTANTS = (
         "R-VOTE-5, S4",
         Edit(
             f"{_VOTES}:_decide",
-            "offered.is_newer_or_equal(state.log.end)",
-            "tuple(offered) >= tuple(state.log.end)",
+            "_offered(partition).is_newer_or_equal(state.log.end)",
+            "tuple(_offered(partition)) >= tuple(state.log.end)",
         ),
     ),
     Mutant(

@@ -166,9 +166,9 @@ MUTANTS = (
         "a download goes on under another leader",
         "R-FSN-5",
         Edit(
-            f"{_FETCHED}:poll_download",
-            "if (current.leader_id, current.epoch) != (role.leader_id, role.epoch):",
-            "if current.leader_id < 0:",
+            "kraftwire.raft.state:Download.is_of",
+            "return (self.leader_id, self.epoch) == (leader_id, epoch)",
+            "return True",
         ),
         "tests/unit/test_raft_downloading.py tests/unit/test_raft_downloading_wrong.py",
     ),
