@@ -8,10 +8,10 @@ with Kafka's tools from then on (kraft.version 1).
 from __future__ import annotations
 
 import shutil
-import socket
 from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
+
+from kraftwire.testing.ports import free_ports
 
 __all__ = ["HOST", "NodeFiles"]
 
@@ -42,7 +42,7 @@ class NodeFiles:
         from kraftwire.wire.json_form import uuid_to_text
 
         self.cluster_id = uuid_to_text(random_uuid())
-        ports = iter(_free_ports(2 * count))
+        ports = iter(free_ports(2 * count))
         self.ports = {number: (next(ports), next(ports)) for number in range(1, count + 1)}
         directory_ids = {number: random_uuid() for number in self.ports}
         for number in self.ports:
@@ -51,7 +51,7 @@ class NodeFiles:
 
     def add(self, number: int) -> None:
         """Give a further node its files: it observes until it is made a voter."""
-        broker_port, controller_port = _free_ports(2)
+        broker_port, controller_port = free_ports(2)
         self.ports[number] = (broker_port, controller_port)
         self._write_config(number)
         self.format(number)
@@ -135,12 +135,3 @@ class NodeFiles:
         if self._is_captured:
             properties["kraftwire.capture.file"] = self.capture(number)
         return properties
-
-
-def _free_ports(count: int) -> list[int]:
-    """Loopback ports that nobody listens on; all held at once so that they differ."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind((HOST, 0))
-        return [each.getsockname()[1] for each in sockets]

@@ -12,11 +12,12 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
+from kraftwire.testing.ports import free_ports
 from tests.bench.log_job import query_seconds
 from tests.bench.report import Bar, console, print_bars, print_table
 from tests.bench.tree import Tree, run_tree
 from tests.support.java import run_kafka_tool
-from tests.support.kafka_process import KafkaCluster, KafkaNode, free_ports
+from tests.support.kafka_process import KafkaCluster, KafkaNode
 from tests.support.maven import KAFKA, kafka_classpath
 
 __all__ = ["run"]

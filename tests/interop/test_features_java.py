@@ -10,7 +10,8 @@ import pytest
 
 from kraftwire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraftwire.protocol.error_codes import ErrorCode
-from tests.support.kafka_process import KafkaNode, free_ports, kafka_uuid
+from kraftwire.testing.ports import free_ports
+from tests.support.kafka_process import KafkaNode, kafka_uuid
 from tests.support.mixed_quorum import wait_until
 from tests.support.node_process import NodeProcess, ask
 

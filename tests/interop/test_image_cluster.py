@@ -32,8 +32,9 @@ from kraftwire.records.batch import RecordBatch
 from kraftwire.records.control import ControlType, decode_control
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.reader import read_batches
+from kraftwire.testing.ports import free_ports
 from kraftwire.wire.message import Message
-from tests.support.kafka_process import KafkaNode, free_ports, kafka_uuid
+from tests.support.kafka_process import KafkaNode, kafka_uuid
 from tests.support.metadata_snapshots import meaning, read_snapshot, snapshot_id, write_snapshot
 from tests.support.mixed_quorum import wait_until
 from tests.support.node_process import ask

@@ -12,8 +12,9 @@ from kraftwire.log.files import LocalFiles
 from kraftwire.log.metadata_log import MetadataLog
 from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.log.settings import LogSettings
+from kraftwire.testing.ports import free_ports
 from tests.support.java import run_kafka_tool
-from tests.support.kafka_process import KafkaNode, free_ports, kafka_uuid
+from tests.support.kafka_process import KafkaNode, kafka_uuid
 from tests.support.log_batches import TOPIC, TOPIC_ID
 from tests.support.metadata_records import LogWriter
 

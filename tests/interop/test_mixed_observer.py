@@ -17,10 +17,11 @@ from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.reader import read_batches
+from kraftwire.testing.ports import free_ports
 from tests.support import dump_log
 from tests.support.dump_compare import compare_file
 from tests.support.java import run_kafka_tool
-from tests.support.kafka_process import KafkaCluster, KafkaNode, combined_node, free_ports
+from tests.support.kafka_process import KafkaCluster, KafkaNode, combined_node
 from tests.support.mixed_quorum import OURS, Member, wait_until
 from tests.support.node_process import ask, describe
 from tests.support.quorum_tools import ours

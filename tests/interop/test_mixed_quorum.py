@@ -17,8 +17,9 @@ from kraftwire.client import Admin
 from kraftwire.messages.leader_change_message import LeaderChangeMessage
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.control import decode_control
+from kraftwire.testing.ports import free_ports
 from tests.support.captures import decode
-from tests.support.kafka_process import KafkaNode, free_ports
+from tests.support.kafka_process import KafkaNode
 from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
 from tests.support.quorum_tools import masked, ours, theirs
 

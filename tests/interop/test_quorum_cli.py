@@ -12,7 +12,8 @@ import pytest
 
 from kraftwire.client import Admin
 from kraftwire.testing import quorum
-from tests.support.kafka_process import KafkaCluster, KafkaNode, free_ports, kafka_uuid
+from kraftwire.testing.ports import free_ports
+from tests.support.kafka_process import KafkaCluster, KafkaNode, kafka_uuid
 from tests.support.quorum_tools import masked, ours, reason, theirs
 
 # Without idle records, offsets stand still between two looks.

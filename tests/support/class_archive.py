@@ -10,11 +10,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import shutil
-import socket
 import subprocess
 import tempfile
 from pathlib import Path
 
+from kraftwire.testing.ports import free_ports
 from tests.support.maven import CACHE, KAFKA, Release, exclusive, kafka_classpath
 
 __all__ = ["archive_options"]
@@ -90,10 +90,7 @@ def _make(classpath: str, path: Path) -> None:
 
 
 def _write_config(folder: Path) -> str:
-    with socket.socket() as one, socket.socket() as two:
-        one.bind(("127.0.0.1", 0))
-        two.bind(("127.0.0.1", 0))
-        controller, client = one.getsockname()[1], two.getsockname()[1]
+    controller, client = free_ports(2)
     config = folder / "server.properties"
     config.write_text(_CONFIG.format(controller=controller, client=client, folder=folder))
     (folder / "log4j.properties").write_text(_LOG4J)

@@ -7,7 +7,6 @@ directory, configuration and console output stay in the folder that the test han
 from __future__ import annotations
 
 import base64
-import contextlib
 import socket
 import subprocess
 import threading
@@ -18,11 +17,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
+from kraftwire.testing.ports import free_ports
 from tests.support.class_archive import archive_options
 from tests.support.java import run_kafka_tool
 from tests.support.maven import KAFKA, Release, kafka_classpath
 
-__all__ = ["KafkaCluster", "KafkaNode", "combined_node", "free_ports", "kafka_uuid", "quorum"]
+__all__ = ["KafkaCluster", "KafkaNode", "combined_node", "kafka_uuid", "quorum"]
 
 # A node is ready in 3 to 6 seconds on an idle machine; many run beside other tests.
 READY_SECONDS_MAX = 120
@@ -64,15 +64,6 @@ _SMALL = {
     "share.coordinator.state.topic.min.isr": 1,
     "group.initial.rebalance.delay.ms": 0,
 }
-
-
-def free_ports(count: int) -> list[int]:
-    """Loopback ports that nobody listens on; all held at once so that they differ."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for listener in sockets:
-            listener.bind((_HOST, 0))
-        return [listener.getsockname()[1] for listener in sockets]
 
 
 def kafka_uuid() -> str:

@@ -25,8 +25,9 @@ from kraftwire.messages.request_header import RequestHeader
 from kraftwire.node.perf import CLUSTER_ID, TOPIC
 from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.testing.ports import free_ports
 from kraftwire.wire.frame import frame
-from tests.support.kafka_process import free_ports, kafka_uuid
+from tests.support.kafka_process import kafka_uuid
 from tests.support.maven import KAFKA
 
 __all__ = ["JAVA", "OURS", "PerfLoad", "PerfQuorum"]

@@ -19,9 +19,9 @@ from kraftwire.messages.fetch_response import FetchableTopicResponse, FetchRespo
 from kraftwire.node.app import Node
 from kraftwire.node.config import load
 from kraftwire.raft.config import METADATA_TOPIC_ID
+from kraftwire.testing.ports import free_ports
 from tests.support import payloads
 from tests.support.fake_core import Listener
-from tests.support.kafka_process import free_ports
 from tests.support.log_batches import batch
 from tests.support.pcap_builder import Session, frame, pcap_of
 from tests.tidy.sources import ROOT

@@ -43,6 +43,8 @@ _MOVED = frozenset(
         ErrorCode.FENCED_LEADER_EPOCH,
         ErrorCode.UNKNOWN_LEADER_EPOCH,
         ErrorCode.LEADER_NOT_AVAILABLE,
+        # Kafka's controllers answer so until they have read their metadata.version.
+        ErrorCode.UNSUPPORTED_VERSION,
     }
 )
 

@@ -15,7 +15,9 @@ pytest.importorskip("pyspark", reason="the extra spark is not installed")
 from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, LessThan
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from kraftwire.client.sync import Admin
 from kraftwire.errors import ApiError, UsageError
+from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.spark.logs import decode_tables
 from kraftwire.spark.quorum import LogMovedError, Position, QuorumReader, SnapshotId
 from kraftwire.spark.sources.metadata import MetadataSource
@@ -167,6 +169,24 @@ def test_a_log_that_is_not_the_one_that_was_read_is_refused(lively: Quorum) -> N
             reader.high_watermark(Position(epoch + 5, end))
         with pytest.raises(LogMovedError, match="lost committed records"):
             list(reader.batches(Position(0, 0), Position(epoch + 1, end)))
+
+
+def test_a_controller_that_has_just_started_is_asked_again(
+    lively: Quorum, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kafka's refuses all questions until it has read its metadata.version."""
+    refusals = [ApiError(ErrorCode.UNSUPPORTED_VERSION, "not with the current MetadataVersion")]
+    describe = Admin.describe_quorum
+
+    def describe_later(admin: Admin) -> Any:
+        if refusals:
+            raise refusals.pop()
+        return describe(admin)
+
+    monkeypatch.setattr(Admin, "describe_quorum", describe_later)
+    with QuorumReader(lively.bootstrap_controllers, patience_s=10) as reader:
+        assert reader.high_watermark(Position(0, 0)) > 0
+    assert not refusals
 
 
 def test_a_snapshot_comes_before_a_log_that_lacks_its_beginning(forgetful: Quorum) -> None:

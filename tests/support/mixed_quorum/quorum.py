@@ -11,8 +11,9 @@ from typing import Self
 from kraftwire.messages.describe_quorum_response import PartitionData, ReplicaState
 from kraftwire.node.image import MetadataImage
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.testing.ports import free_ports
 from kraftwire.wire.fast import ZERO_UUID
-from tests.support.kafka_process import KafkaNode, free_ports, kafka_uuid
+from tests.support.kafka_process import KafkaNode, kafka_uuid
 from tests.support.mixed_quorum.agreement import check_logs
 from tests.support.mixed_quorum.kinds import OURS
 from tests.support.mixed_quorum.member import Member
