@@ -37,11 +37,11 @@ demo: setup
 # stories with real Kafka before the many short unit tests: so both processors end at the same time.
 test: setup check spark
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder \
-	  --ignore tests/spark/cluster
+	  --ignore tests/spark/cluster --ignore tests/spark/killed
 
 # What is searched rather than tested: simulation, the timeless explorer, the exhaustive search, crash
-# images, real quorums under faults, a Spark cluster that loses an executor, some of the mutants. Each
-# part gets its share of PROOF_SECONDS.
+# images, real quorums under faults, Spark that is killed, some of the mutants. Each part gets its
+# share of PROOF_SECONDS.
 PROOF_SECONDS ?= 1500
 PROOF_SEEDS ?= 0-9999
 proof: setup spark

@@ -47,7 +47,7 @@ class Part:
 PARTS = (
     Part(
         "simulation",
-        0.40,
+        0.36,
         ("kraftwire", "sim", "run", "--seeds", "{seeds}", "--jobs", "{jobs}", "--within",
          "{seconds}", "--json"),
         in_full=("--require-marks", str(_MARKS)),
@@ -65,7 +65,7 @@ PARTS = (
         ("kraftwire", "sim", "exhaust", "--within", "{seconds}", "--json"),
     ),
     Part("nemesis", 0.09, ("tests.nemesis", "--seconds", "{seconds}")),
-    Part("spark", 0.05, ("pytest", "tests/spark/cluster")),
+    Part("spark", 0.09, ("pytest", "tests/spark/cluster", "tests/spark/killed")),
     Part("mutants", 0.07, ("tests.mutants", "--rotate", "60", "--within", "{seconds}")),
 )  # fmt: skip
 

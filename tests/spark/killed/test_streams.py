@@ -19,7 +19,7 @@ pytest.importorskip("pyspark", reason="the extra spark is not installed")
 import pyarrow.parquet as pq
 
 from kraftwire.testing import quorum
-from tests.spark.tail.queries import NAMES, checkpoint, rows, start
+from tests.spark.killed.queries import NAMES, checkpoint, rows, start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,7 @@ def is_in_the_middle(target: Path) -> bool:
 def run_and_kill(arguments: list[str], target: Path, log: Path, commits: int) -> None:
     """Let both queries do some triggers, and kill them in the middle of another."""
     wanted = {name: newest(target, name, "commits") + commits for name in NAMES}
-    command = [sys.executable, "-m", "tests.spark.tail.queries", *arguments, str(target)]
+    command = [sys.executable, "-m", "tests.spark.killed.queries", *arguments, str(target)]
     with log.open("wb") as said:
         process = subprocess.Popen(
             command, cwd=ROOT, stdout=said, stderr=said, start_new_session=True

@@ -1,6 +1,6 @@
 """A program with two streaming queries into Parquet, to be killed: a live quorum, and its files.
 
-    python -m tests.spark.tail.queries CONTROLLERS DATA_FOLDER TARGET
+    python -m tests.spark.killed.queries CONTROLLERS DATA_FOLDER TARGET
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Tests of what is killed with -9 and started again."""

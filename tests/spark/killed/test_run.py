@@ -1,0 +1,58 @@
+"""A run of the pipeline that is killed with everything that it started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="needs the extra spark")
+
+from kraftwire.spark.run import InProcess, OnSpark, RunOptions, run
+from tests.spark.run.folders import captures, tables_of
+
+ROOT = Path(__file__).resolve().parents[3]
+PATIENCE_S = 120
+
+
+def _silent(_text: str) -> None:
+    """Say nothing."""
+
+
+def _command(source: Path, folder: Path, *more: str) -> list[str]:
+    program = [sys.executable, "-m", "kraftwire.cli.main", "pipeline", "run", str(source)]
+    return [*program, "--out", str(folder), "--quiet", *more]
+
+
+def test_a_run_goes_on_after_kill_9(spark: Any, tmp_path: Path) -> None:
+    """The driver, the JVM and the workers are gone at once, with whatever they were doing."""
+    source = captures(tmp_path / "in")
+    with open(tmp_path / "log", "wb") as log:
+        process = subprocess.Popen(
+            _command(source, tmp_path / "out", "--master", "local[1]"),
+            cwd=ROOT, start_new_session=True, stdout=log, stderr=log,
+        )  # fmt: skip
+        marks = tmp_path / "out" / "_tasks" / "done"
+        deadline = time.monotonic() + PATIENCE_S
+        try:
+            while process.poll() is None and not (marks.is_dir() and any(marks.iterdir())):
+                assert time.monotonic() < deadline, (tmp_path / "log").read_text()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(0.02)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    assert process.returncode == -signal.SIGKILL, (tmp_path / "log").read_text()
+    assert (tmp_path / "out" / "_tasks").exists()
+    options = RunOptions(tmp_path / "out")
+    run([str(source)], options, OnSpark(spark), resume=True, tell=_silent)
+    run([str(source)], RunOptions(tmp_path / "whole"), InProcess(), tell=_silent)
+    assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
