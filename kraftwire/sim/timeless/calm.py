@@ -115,10 +115,31 @@ class Calm:
     def is_settled(self) -> bool:
         """Whether all follow one leader and know everything to be committed."""
         leader = self.leader()
+        return leader is not None and self._follow(leader, list(self.world.nodes.values()))
+
+    def cuts_itself_off(self) -> bool:
+        """Whether all is settled but for a voter that missed its removal and stood after it.
+
+        It was granted pre-votes before, so its epoch is after the leader's, which does not go there
+        for a replica that is no voter; the next election brings it back. Nodes that it asked may
+        have gone with it, unless they are voters.
+        """
+        leader = self.leader()
         if leader is None:
             return False
+        late = [node for node in self.world.nodes.values() if node.epoch > leader.epoch]
+        others = [node for node in self.world.nodes.values() if node not in late]
+        missed = (any(matches(m, self.shelf(n).key) for m in self.shelf(n).voters) for n in late)
+        voters = self.voters(leader)
+        return (
+            any(missed)
+            and not any(node in voters for node in late)
+            and self._follow(leader, others)
+        )
+
+    def _follow(self, leader: Node, nodes: list[Node]) -> bool:
         end, voters = leader.core.end_offset, self.voters(leader)
-        for node in self.world.nodes.values():
+        for node in nodes:
             core = node.core
             if core.leader_id != leader.id or core.epoch != leader.epoch:
                 return False

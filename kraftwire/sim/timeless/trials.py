@@ -34,6 +34,9 @@ def check_calm(world: World) -> None:
         if not calm.can_be_found():
             world.mark("no bootstrap server is a voter")
             return
+        if calm.cuts_itself_off():
+            world.mark("a removed voter cuts itself off")
+            return
         raise Violation("L1" if calm.leader() is None else "L2", calm.state())
     # All clocks were set to the latest one, so what was healthy may have timed out once.
     calm.run(_LIMIT_MS // 10)

@@ -152,3 +152,10 @@ def test_a_leader_that_no_bootstrap_server_knows_need_not_be_found() -> None:
     outcome = explore(draw(9635))
     assert outcome.invariant == ""
     assert outcome.marks["no bootstrap server is a voter"] == 1
+
+
+def test_a_voter_that_stood_after_its_removal_may_stay_apart() -> None:
+    """Its epoch is after that of the leader, which does not follow it there."""
+    outcome = explore(draw(4729))
+    assert outcome.invariant == ""
+    assert outcome.marks["a removed voter cuts itself off"] == 1
