@@ -158,16 +158,18 @@ class Members:
         disks.
 
         Static voters have no directory ids: one that loses its disk cannot be told from one that
-        forgot its votes.
+        forgot its votes. A log that is not flushed may end earlier after a crash, and then has an
+        older set.
         """
         key = self.key(node)
         for log in books.histories.logs.values():
+            kept = min(log.high_watermark, log.durable_end)
             for force in log.force.past():
                 if (node, bytes(16)) in force.voters:
                     return False
                 if key in force.voters and not self.keeps_majority(force.voters, key):
                     return False
-                if force.offset < log.high_watermark:
+                if force.offset < kept:
                     break
         return True
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from kraftwire.log.names import checkpoint_name, join, partition_directory
 from kraftwire.raft.config import METADATA_TOPIC
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
@@ -63,6 +65,18 @@ def test_the_disk_of_a_voter_that_only_one_log_knows_may_not_go() -> None:
     log.batches.append(Batch(0, 1, 1, b"", None, InForce((one, two), 1, 0, log.initial)))
     assert not cluster.members.may_wipe(1, cluster.books)
     assert cluster.members.may_wipe(3, cluster.books)
+
+
+@pytest.mark.parametrize("durable", [0, 1])
+def test_the_disk_of_a_voter_may_not_go_before_the_upgrade_is_flushed(durable: int) -> None:
+    """A crash may take a log back to the configured voters, which have no directory ids."""
+    cluster = Cluster(replace(PLAN, quorum=UPGRADED))
+    keys = tuple(cluster.members.key(node) for node in (1, 2, 3))
+    for log in cluster.histories.logs.values():
+        log.batches.append(Batch(0, 1, 1, b"", None, InForce(keys, 1, 0, log.initial)))
+        log.high_watermark, log.durable = 1, 1
+    cluster.histories.logs[3].durable = durable
+    assert cluster.members.may_wipe(1, cluster.books) == bool(durable)
 
 
 def test_a_new_disk_in_an_upgraded_quorum_is_not_told_of_the_configured_voters() -> None:
