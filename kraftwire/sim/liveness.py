@@ -322,20 +322,20 @@ def can_elect(histories: Histories) -> bool:
 def cuts_itself_off(cluster: Cluster) -> bool:
     """Whether a voter without pre-votes that missed its removal is in an epoch after the leader's.
 
-    It does not know of its removal, or not that it is committed. Some peer in its outdated set
-    knows no pre-votes, so it stands at once, epoch after epoch (R-VOTE-10). Nobody follows it
-    there, and the leader refuses its fetches.
+    It does not know of its removal, or not that it is committed. It or a peer in its outdated set
+    knows no pre-votes, so it stands at once, epoch after epoch (R-VOTE-10). Nobody follows it there,
+    and the leader refuses its fetches.
     """
     leaders = cluster.leaders()
     if not leaders or leaders[-1].process is None:
         return False
     leader = leaders[-1].process
     running = [one.process for one in cluster.machines.values() if one.process is not None]
-    late = [one.core for one in running if one.core.epoch > leader.core.epoch]
+    late = [one for one in running if one.core.epoch > leader.core.epoch]
     return bool(late) and all(
-        (leader.id not in core.voters.voters or not core.is_voter)
-        and any(voter in cluster.plan.old_peers for voter in core.voters.voters)
-        for core in late
+        (leader.id not in one.core.voters.voters or not one.core.is_voter)
+        and any(node in cluster.plan.old_peers for node in (one.id, *one.core.voters.voters))
+        for one in late
     )
 
 

@@ -9,6 +9,7 @@ from kraftwire.sim.cluster import Cluster
 from kraftwire.sim.liveness import check_liveness, cuts_itself_off
 from kraftwire.sim.operators import Step
 from kraftwire.sim.plan import DYNAMIC, Plan, Weather
+from kraftwire.sim.run import run_seed
 
 _VOTE = 52
 
@@ -58,3 +59,10 @@ def test_it_harms_nobody_where_all_know_pre_votes() -> None:
     cluster.operators.begin(Step("add", cluster.members.key(1)))
     assert check_liveness(cluster)
     assert cluster.marks.counts["change done: add"] >= 2
+
+
+def test_it_cuts_itself_off_where_it_does_not_know_that_its_removal_is_committed() -> None:
+    """Its log has the removal, so its own set is the others; it knows no pre-votes itself."""
+    outcome = run_seed(1332)
+    assert outcome.invariant == ""
+    assert outcome.marks["a removed voter cuts itself off"] == 1
