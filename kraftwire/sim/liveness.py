@@ -323,8 +323,8 @@ def cuts_itself_off(cluster: Cluster) -> bool:
     """Whether a voter without pre-votes that missed its removal is in an epoch after the leader's.
 
     It does not know of its removal, or not that it is committed. It or a peer in its outdated set
-    knows no pre-votes, so it stands at once, epoch after epoch (R-VOTE-10). Nobody follows it there,
-    and the leader refuses its fetches.
+    knows no pre-votes, so it stands at once, epoch after epoch (R-VOTE-10). Nobody follows it
+    there, and the leader refuses its fetches.
     """
     leaders = cluster.leaders()
     if not leaders or leaders[-1].process is None:
