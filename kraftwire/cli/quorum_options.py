@@ -82,7 +82,7 @@ class Connection:
             if problem not in said:
                 said.add(problem)
                 limit = f"trying again for at most {self.timeout_s:.3g} s"
-                click.echo(f"kraftwire quorum: {problem}; {limit}", err=True)
+                say(f"kraftwire quorum: {problem}; {limit}")
 
         return say
 
