@@ -7,10 +7,12 @@ a connection that was open before the capture began, requests are searched for i
 from __future__ import annotations
 
 from kraftwire import messages
+from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.capture.packets import Stamp
-from kraftwire.decode.framing.frames import CaptureFinding
+from kraftwire.decode.framing.frames import CaptureFinding, conflict_finding
 from kraftwire.decode.framing.headers import (
     HEADER_SIZE,
+    Header,
     is_controlled_shutdown_v0,
     is_gssapi_token,
     parse_header,
@@ -45,6 +47,9 @@ class Other:
 
     def skip(self, _count: int, _stamp: Stamp, _truncated: bool, /) -> None:
         """Pass over missing bytes."""
+
+    def disagree(self, _count: int, /) -> None:
+        """Nobody reads them."""
 
     def is_client(self, _flow: Flow, /) -> bool:
         """Nobody knows."""
@@ -232,6 +237,10 @@ class _Side:
             id = "truncated-packet" if truncated else "gap"
             self.notes.append((id, None, "", f"{count} bytes are missing"))
 
+    def disagree(self, count: int, /) -> None:
+        """Note that bytes came a second time, and other ones."""
+        self.notes.append(conflict_finding(count))
+
     @property
     def port(self) -> int:
         """The port at this end."""
@@ -262,8 +271,20 @@ def _is_first_request(data: bytes) -> bool:
     header = parse_header(data, 0, strict=False)
     if header is None or header[2] not in messages.API_VERSIONS:
         return False
+    if header[5] is not None and not header[5].decode("utf-8", "replace").isprintable():
+        # The first message of another protocol may look like a header with such a client id.
+        return _is_request(data, header)
     # ZooKeeper's first frame is mostly zeros, which read as a Produce request of nobody.
     return not (header[2] == 0 and header[4] == 0 and not header[5])
+
+
+def _is_request(data: bytes, header: Header) -> bool:
+    """Whether what follows a header is the body of a request, as far as it is there and known."""
+    _, size, api_key, api_version, _, raw = header
+    low, high = messages.API_VERSIONS[api_key]
+    if len(data) < 4 + size or raw is None or not low <= api_version <= high:
+        return True
+    return decode_payload(data[4 : 4 + size], is_request=True, api=None).body is not None
 
 
 Stage = Recogniser | Conversation | Tls | Other
