@@ -27,6 +27,7 @@ class FileLine:
     the file; `json` is the object of ``--format jsonl``. Where the line is a batch, `batch` and
     the `family` of its records are there, and `hides_records` tells that its records must not be
     shown as bytes, because they hold secrets; where that was not found out, `may_hide_records`.
+    Of another line `hides_records` is about all its bytes.
     """
 
     kind: FileKind

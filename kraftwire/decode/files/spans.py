@@ -45,6 +45,8 @@ def line_spans(line: FileLine) -> Iterator[Span]:
         found = _producers(data)
     elif line.kind in _ENTRY_LAYOUTS:
         found = iter(spans(_ENTRY_LAYOUTS[line.kind], data))
+    elif line.hides_records:
+        found = iter([Span("content", 0, len(data), REDACTED, is_hidden=True)])
     else:
         found = iter([Span("content", 0, len(data), data.decode("utf-8", "replace"))])
     for span in found:

@@ -132,7 +132,13 @@ class Recogniser:
         elif is_controlled_shutdown_v0(data, 0) or is_gssapi_token(data[4:]):
             self._become_kafka(self.sides[0], 0)
         elif len(data) >= HEADER_SIZE:
-            if _is_first_request(data):
+            verdict = _is_first_request(data)
+            if verdict is None and not self.sides[1].count:
+                # A server that waits for the rest may speak Kafka.
+                if len(data) <= RECOGNITION_BYTES_MAX // 2:
+                    return
+                verdict = True
+            if verdict:
                 self._become_kafka(self.sides[0], 0)
             else:
                 self._become_other()
@@ -266,8 +272,10 @@ def _replay(side: _Side) -> None:
             side.flow.sink.skip(len(data), stamp, kind == TRUNCATED)
 
 
-def _is_first_request(data: bytes) -> bool:
-    """Whether a connection can start with these bytes, if it speaks Kafka."""
+def _is_first_request(data: bytes) -> bool | None:
+    """Whether a connection can start with these bytes, if it speaks Kafka; None without the rest
+    of them.
+    """
     header = parse_header(data, 0, strict=False)
     if header is None or header[2] not in messages.API_VERSIONS:
         return False
@@ -278,12 +286,14 @@ def _is_first_request(data: bytes) -> bool:
     return not (header[2] == 0 and header[4] == 0 and not header[5])
 
 
-def _is_request(data: bytes, header: Header) -> bool:
-    """Whether what follows a header is the body of a request, as far as it is there and known."""
-    _, size, api_key, api_version, _, raw = header
+def _is_request(data: bytes, header: Header) -> bool | None:
+    """Whether what follows a header is the body of a request; None if it is not there yet."""
+    _, size, api_key, api_version, _, _ = header
     low, high = messages.API_VERSIONS[api_key]
-    if len(data) < 4 + size or raw is None or not low <= api_version <= high:
+    if not low <= api_version <= high:
         return True
+    if len(data) < 4 + size:
+        return None
     return decode_payload(data[4 : 4 + size], is_request=True, api=None).body is not None
 
 

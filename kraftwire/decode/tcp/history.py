@@ -19,6 +19,9 @@ _PACKETS_KEPT = 256
 # Link, IP and TCP headers with all their options hold the ports this far from the start at most.
 _HEADERS_MAX = 256
 
+# What keeps a connection alive has a byte of no meaning, at a place that was read before.
+_PROBE = b"\0"
+
 _MASK = 0xFFFFFFFF
 _HALF = 0x80000000
 
@@ -48,7 +51,10 @@ class History:
                 continue
             if other[4] & SYN:
                 break  # what came before belongs to another connection
-            size = _overlap(seq, data[start:end], other[2], other[5][other[6] : other[7]])
+            piece = other[5][other[6] : other[7]]
+            if piece == _PROBE:
+                continue
+            size = _overlap(seq, data[start:end], other[2], piece)
             found = max(found, size)
         return found
 
