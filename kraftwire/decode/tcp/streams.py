@@ -127,7 +127,10 @@ class Flow:
         ahead = (seq - next_seq) & _MASK
         if next_seq < 0 or not size or (ahead == _MASK and size == 1):
             return False
-        return ahead >= _HALF or bool(self._held)
+        return ahead >= _HALF or any(
+            (held[0] - seq) & _MASK < size or (seq - held[0]) & _MASK < len(held[1])
+            for held in self._held
+        )
 
     def accept(self, segment: Segment, packet_number: int) -> None:
         """Take a packet of any kind but SYN; `packet_number` counts those of the connection."""
