@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from kraftwire.decode.capture.links import SYN, Segment, SegmentReader
+from kraftwire.decode.capture.links import FAST, SYN, Segment, SegmentReader
 from kraftwire.decode.capture.packets import Packet
 from kraftwire.decode.framing.health import Health
 
@@ -46,6 +46,11 @@ class History:
             _, _, held, at, captured, _, _, _, _ = packet
             if held.find(key[-4:], at, at + min(captured, _HEADERS_MAX)) < 0:
                 continue
+            if captured >= FAST.size:
+                total, _, ends, place, header = FAST.unpack_from(held, at)
+                is_apart = (place - seq) & _MASK >= end - start and (seq - place) & _MASK >= total
+                if ends == key and is_apart and not header & SYN:
+                    continue
             other = read(packet)
             if other is None or other[1] != key:
                 continue
