@@ -18,6 +18,7 @@ import click
 from kraftwire import messages
 from kraftwire.cli.decode_output import Output, make_sink
 from kraftwire.cli.decode_progress import Progress
+from kraftwire.cli.output import say
 from kraftwire.decode.body.memory import Memory
 from kraftwire.decode.run.filters import FilterOptions
 from kraftwire.decode.run.inputs import InputKind, Inputs, is_live
@@ -222,4 +223,4 @@ def _bare_api(options: dict[str, Any]) -> tuple[int, int] | None:
 
 def _say(text: object) -> None:
     """One line on standard error."""
-    print(f"kraftwire: {text}", file=sys.stderr)
+    say(f"kraftwire: {text}")

@@ -11,6 +11,7 @@ import sys
 
 from kraftwire import __version__
 from kraftwire.cli.commands import COMMANDS, load
+from kraftwire.cli.output import put, say
 from kraftwire.cli.streams import drop_output, is_output_stuck, replace_closed
 from kraftwire.errors import KraftwireError, UsageError
 
@@ -82,10 +83,10 @@ def _run(arguments: list[str]) -> int:
     if first == "help":
         first, rest = (rest[0], ["--help"]) if rest else ("--help", [])
     if first in ("-h", "--help"):
-        print(help_text(), end="")
+        put(*help_text().splitlines())
         return 0
     if first in ("-V", "--version"):
-        print(f"kraftwire {__version__}")
+        put(f"kraftwire {__version__}")
         return 0
     if first not in COMMANDS:
         raise UsageError(_unknown(first))
@@ -124,7 +125,7 @@ def _run_click(command: object, program: str, arguments: list[str]) -> int:
 
 def _say(text: str, program: str = "kraftwire") -> None:
     """One line on standard error, whatever the text holds."""
-    print(f"{program}: {' '.join(text.split())}", file=sys.stderr)
+    say(f"{program}: {' '.join(text.split())}")
 
 
 def _os_text(error: OSError) -> str:

@@ -12,9 +12,11 @@ import stat
 import sys
 from binascii import unhexlify
 
+from kraftwire.cli.output import put, say
 from kraftwire.decode.lines import read_lines
 from kraftwire.errors import KraftwireError, StorageError, UsageError
 from kraftwire.limits import MESSAGE_LINE_BYTES_MAX
+from kraftwire.printable import printable
 
 TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
@@ -56,14 +58,14 @@ _NAME_SIZE_MAX = 200
 def message(arguments: list[str]) -> int:
     """Run ``kraftwire message``; returns the exit code. Raises: UsageError."""
     if "-h" in arguments or "--help" in arguments:
-        print(HELP, end="")
+        put(*HELP.splitlines())
         return 0
     if len(arguments) != 1 or arguments[0] not in _ACTIONS:
         found = f"found {' '.join(arguments)!r}" if arguments else "found nothing"
         raise UsageError(f"message wants decode or encode, {found}; see kraftwire message --help")
     stdin = sys.stdin.buffer
     if stdin.isatty():
-        print("kraftwire: reading JSON from the terminal, one object per line", file=sys.stderr)
+        say("kraftwire: reading JSON from the terminal, one object per line")
     is_fine = translate(arguments[0], stdin, sys.stdout.buffer)
     return 0 if is_fine else _EXIT_SOME_FAILED
 
@@ -79,7 +81,7 @@ def translate(action: str, source: BinaryIO, target: BinaryIO) -> bool:
     for line in _lines(source):
         reply = answer(action, line)
         is_fine &= "error" not in reply
-        target.write(_to_text(reply).encode() + b"\n")
+        target.write(printable(_to_text(reply)).encode() + b"\n")
         if is_waited_for:
             target.flush()
     target.flush()

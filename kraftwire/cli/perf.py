@@ -7,11 +7,11 @@ in `perf_nodes`.
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from kraftwire.cli.output import put
 from kraftwire.errors import UsageError, WireError
 
 if TYPE_CHECKING:
@@ -118,10 +118,9 @@ def perf(
 
 def _print_text(figures: Figures) -> None:
     latencies = " ".join(f"{name} {figures.latency_ms(q)}" for name, q in _SHARES.items())
-    print(
+    put(
         f"epoch {figures.epoch}: {figures.records_per_second:,.0f} records/s, "
-        f"{figures.megabytes_per_second:.2f} MB/s, latency (ms): {latencies}",
-        flush=True,
+        f"{figures.megabytes_per_second:.2f} MB/s, latency (ms): {latencies}"
     )
 
 
@@ -134,5 +133,4 @@ def _print_json(figures: Figures) -> None:
         "latencyMs": {name: figures.latency_ms(share) for name, share in _SHARES.items()},
         "histogramMs": {str(ms): count for ms, count in sorted(figures.latencies.items())},
     }
-    sys.stdout.write(json.dumps(answer) + "\n")
-    sys.stdout.flush()
+    put(json.dumps(answer))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraftwire import messages
+from kraftwire.cli.output import say
 from kraftwire.cli.pipeline_report import report
 from kraftwire.cli.pipeline_tables import tables
 from kraftwire.cli.tables import heading, show, table
 from kraftwire.decode.run.filters import parse_time
 from kraftwire.errors import UsageError
+from kraftwire.printable import printable
 
 if TYPE_CHECKING:
     from kraftwire.spark.run import Outcome
@@ -242,7 +243,7 @@ def _summary(folder: Path, outcome: Outcome) -> list[str]:
     rows = [(name, f"{count:,}", "") for name, count in outcome.rows.items()]
     lines = [read, ""]
     lines += table(("TABLE", "ROWS", ""), rows, right=[1])
-    first = attention(folder)
+    first = [printable(line) for line in attention(folder)]
     lines += ["", heading("Look at first"), *(first or ["nothing stands out"])]
     return lines
 
@@ -253,4 +254,4 @@ def _files(count: int) -> str:
 
 def _say(text: object) -> None:
     """One line on standard error."""
-    print(f"kraftwire: {text}", file=sys.stderr)
+    say(f"kraftwire: {text}")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from kraftwire.cli.output import put
 from kraftwire.decode.run.filters import parse_time
 
 __all__ = ["report"]
@@ -35,4 +36,4 @@ def report(folder: Path, since: str | None, until: str | None) -> None:
 
     start = None if since is None else parse_time(since)
     end = None if until is None else parse_time(until)
-    click.echo(str(write(folder, Interval(start, end))))
+    put(str(write(folder, Interval(start, end))))

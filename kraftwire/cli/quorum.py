@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from kraftwire.cli.output import put, put_columns
 from kraftwire.cli.quorum_controller import read_controller
 from kraftwire.cli.quorum_options import (
     Connection,
@@ -87,21 +88,20 @@ def describe(
             "The option --human-readable is only supported along with --replication"
         )
     connection = join_options(context.obj, options)
-    click.echo(_described(connection, is_replication, human_readable, as_json))
-
-
-def _described(
-    connection: Connection, is_replication: bool, human_readable: bool, as_json: bool
-) -> str:
     if is_replication and not as_json:
         info = connection.admin().describe_quorum()
         now_ms = time.time_ns() // 1_000_000 if human_readable else None
-        return "\n".join(replication_lines(info, now_ms))
+        put_columns(*replication_lines(info, now_ms))
+    else:
+        put(*_described(connection, as_json=as_json))
+
+
+def _described(connection: Connection, *, as_json: bool) -> list[str]:
     info = connection.admin().describe_quorum()
     cluster_id = connection.admin().describe_cluster().cluster_id
     if as_json:
-        return json.dumps(quorum_json(info, cluster_id))
-    return "\n".join(status_lines(info, cluster_id))
+        return [json.dumps(quorum_json(info, cluster_id))]
+    return status_lines(info, cluster_id)
 
 
 @quorum.command(context_settings=_HELP)
@@ -148,7 +148,7 @@ def add_controller(
         admin.add_raft_voter(added.id, added.directory_id, added.endpoints)
     done = "DRY RUN of adding" if dry_run else "Added"
     endpoints = ", ".join(map(endpoint_text, added.endpoints))
-    click.echo(
+    put(
         f"{done} controller {added.id} with directory id {added.directory_id} "
         f"and endpoints: {endpoints}"
     )
@@ -183,6 +183,6 @@ def remove_controller(
         admin.remove_raft_voter(controller_id, controller_directory_id)
     done = "DRY RUN of removing" if dry_run else "Removed"
     # Two blanks, as Kafka's tool prints it.
-    click.echo(
+    put(
         f"{done}  KRaft controller {controller_id} with directory id {controller_directory_id}"
     )

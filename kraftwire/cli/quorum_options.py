@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
+from kraftwire.cli.output import say
 from kraftwire.client import Admin
 from kraftwire.errors import UsageError
 from kraftwire.log.properties import parse_properties
@@ -78,13 +79,13 @@ class Connection:
             return None
         said: set[str] = set()
 
-        def say(problem: str) -> None:
+        def tell(problem: str) -> None:
             if problem not in said:
                 said.add(problem)
                 limit = f"trying again for at most {self.timeout_s:.3g} s"
-                click.echo(f"kraftwire quorum: {problem}; {limit}", err=True)
+                say(f"kraftwire quorum: {problem}; {limit}")
 
-        return say
+        return tell
 
 
 _OPTIONS = (

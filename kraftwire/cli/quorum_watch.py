@@ -11,18 +11,19 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import click
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from kraftwire.cli.output import put
 from kraftwire.cli.quorum_news import news
 from kraftwire.cli.quorum_options import Connection
 from kraftwire.cli.quorum_output import replicas_with_status
 from kraftwire.client import Admin, LogInfo, QuorumInfo, ReplicaInfo
 from kraftwire.client.cluster import error_detail
 from kraftwire.errors import ApiError, UsageError
+from kraftwire.printable import printable
 
 __all__ = ["Look", "quorum_line", "quorum_view", "watch_quorum"]
 
@@ -65,8 +66,8 @@ def watch_quorum(connection: Connection, interval_s: float, count: int | None) -
 def _watch_lines(looks: Iterator[Look]) -> None:
     for look, found in _with_news(looks):
         for text in found:
-            click.echo(f"{_moment(look.time_ms)}  {text}")
-        click.echo(quorum_line(look))
+            put(f"{_moment(look.time_ms)}  {text}")
+        put(quorum_line(look))
 
 
 def _watch_live(console: Console, looks: Iterator[Look]) -> None:
@@ -147,11 +148,11 @@ def quorum_view(
         head = Text(f"leader {info.leader_id}", style="bold")
         head.append(f"   epoch {info.leader_epoch}   high watermark {info.high_watermark}", "")
         if look.log is not None:
-            head.append(f"   {_log_text(look.log)}", "")
+            head.append(printable(f"   {_log_text(look.log)}"), "")
         parts += [head, _table(info, now_ms)]
     if problem:
-        parts.append(Text(f"no answer of a leader: {problem}", style="red"))
-    parts += [Text(line) for line in lines]
+        parts.append(Text(printable(f"no answer of a leader: {problem}"), style="red"))
+    parts += [Text(printable(line)) for line in lines]
     return Group(*parts)
 
 
@@ -184,7 +185,7 @@ def _cells(info: QuorumInfo, replica: ReplicaInfo, status: str, now_ms: int) -> 
         _text(info.lag(replica)),
         _ago(replica.last_fetch_ms, now_ms),
         _ago(replica.last_caught_up_ms, now_ms),
-        replica.directory_id,
+        printable(replica.directory_id),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from kraftwire.cli.output import put
 from kraftwire.cli.schema_changes import changes_json, changes_text, check_range
 from kraftwire.cli.schema_layout import layout_json, layout_text
 from kraftwire.cli.schema_names import all_words, find_messages
@@ -91,7 +92,7 @@ def _range(facts: MessageFacts, text: str) -> tuple[int, int]:
 
 def _print(texts: list[list[str]], data: list[Any] | None) -> None:
     if data is not None:
-        click.echo(json.dumps(data[0] if len(data) == 1 else data, indent=2))
+        put(*json.dumps(data[0] if len(data) == 1 else data, indent=2).splitlines())
         return
     for number, lines in enumerate(texts):
         show(["", *lines] if number else lines)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 import time
 from pathlib import Path
 
 import click
 
+from kraftwire.cli.output import put, say
 from kraftwire.cli.sim_exhaust import exhaust
 from kraftwire.cli.sim_options import SEED_MAX, progress, seeds_option, violation_json
 from kraftwire.cli.sim_timeless import timeless
@@ -93,10 +93,10 @@ def run(
     wall = time.monotonic() - begin
     if totals.clusters < len(seeds):
         fitted = f"{totals.clusters:,} of {len(seeds):,} clusters fitted into {wall:.0f} s"
-        print(f"kraftwire: {fitted}", file=sys.stderr)
+        say(f"kraftwire: {fitted}")
     if marks and not as_json:
         _print_marks(totals)
-    print(json.dumps(totals.to_json()) if as_json else _summary(totals, wall))
+    put(*([json.dumps(totals.to_json())] if as_json else _summary(totals, wall)))
     lacking = _tell_missing(totals, require_marks) if require_marks is not None else False
     return _FAILED if totals.violations or lacking else 0
 
@@ -112,9 +112,9 @@ def shrink(seed: int, tries: int, out: Path | None) -> int:
         raise UsageError(f"seed {seed} violates nothing")
     best = shrunk(plan, tries, _tell)
     for line in story(best):
-        print(line)
+        put(line)
     text = json.dumps(best.to_json())
-    print(text)
+    put(text)
     if out is not None:
         out.write_text(text + "\n", encoding="utf-8")
     return _FAILED
@@ -133,7 +133,7 @@ def replay(plan: Path, lines: int) -> int:
         raise UsageError(f"{plan} is no plan: {error}") from error
     told = story(again, lines)
     for line in told:
-        print(line)
+        put(line)
     return _FAILED if len(told) > 1 else 0
 
 
@@ -141,21 +141,21 @@ def _report(outcome: Outcome, *, as_json: bool, in_full: bool) -> None:
     """Say what broke and how to see it again."""
     if as_json:
         row = violation_json(outcome.invariant, outcome.detail, outcome.odds)
-        print(json.dumps({"seed": outcome.seed, **row}), flush=True)
+        put(json.dumps({"seed": outcome.seed, **row}))
     if in_full:
         lines = story(draw(outcome.seed))
     else:
         told = headline(outcome.invariant, outcome.detail, outcome.odds)
         lines = [f"seed {outcome.seed}", *told]
     for line in lines:
-        print(line, file=sys.stderr)
-    print(f"kraftwire sim run --seeds {outcome.seed}-{outcome.seed}", file=sys.stderr)
+        say(line)
+    say(f"kraftwire sim run --seeds {outcome.seed}-{outcome.seed}")
 
 
 def _print_marks(totals: Totals) -> None:
     """What was reached, and what it means."""
     for name, sentence in SITUATIONS.items():
-        print(f"{totals.marks[name]:12,}  {name}: {sentence}")
+        put(f"{totals.marks[name]:12,}  {name}: {sentence}")
 
 
 def _tell_missing(totals: Totals, least: int) -> bool:
@@ -164,11 +164,11 @@ def _tell_missing(totals: Totals, least: int) -> bool:
     for name in found:
         count = totals.marks[name]
         text = f"reached {count:,} times, not {least:,}: {name} ({SITUATIONS[name]})"
-        print(f"kraftwire: {text}", file=sys.stderr)
+        say(f"kraftwire: {text}")
     return bool(found)
 
 
-def _summary(totals: Totals, wall: float) -> str:
+def _summary(totals: Totals, wall: float) -> list[str]:
     rows = [
         ("clusters", f"{totals.clusters:,}"),
         ("virtual time", f"{totals.virtual_seconds / 3600:,.2f} h"),
@@ -179,9 +179,9 @@ def _summary(totals: Totals, wall: float) -> str:
         ("faults", f"{sum(totals.faults.values()):,} of {len(totals.faults)} kinds"),
         ("violations", f"{totals.violations:,}"),
     ]
-    return "\n".join(f"{name:14}{value}" for name, value in rows)
+    return [f"{name:14}{value}" for name, value in rows]
 
 
 def _tell(plan: Plan) -> None:
     size = f"{plan.nodes} nodes, {plan.length_ms / _MS_PER_S:g} s, {len(plan.faults)} faults"
-    print(f"still fails: {size}", file=sys.stderr)
+    say(f"still fails: {size}")

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 
 import click
 
+from kraftwire.cli.output import put, say
 from kraftwire.cli.sim_options import progress, violation_json
 from kraftwire.errors import UsageError
 from kraftwire.sim.exhaust.bounds import Bounds
@@ -77,9 +77,9 @@ def exhaust(
     if violation is not None:
         if as_json:
             row = violation_json(violation.invariant, violation.detail, violation.odds)
-            print(json.dumps(row), flush=True)
-        print("\n".join(story(bounds, found.path)), file=sys.stderr)
-    print(json.dumps(found.to_json()) if as_json else _summary(found))
+            put(json.dumps(row))
+        say(*story(bounds, found.path))
+    put(*([json.dumps(found.to_json())] if as_json else _summary(found)))
     return _FAILED if violation is not None else 0
 
 
@@ -88,11 +88,11 @@ def _tell(bounds: Bounds, path: tuple[int, ...]) -> int:
         is_violated = replay(bounds, path) is not None
     except IndexError as error:
         raise UsageError(f"this is no path within these bounds: {error}") from error
-    print("\n".join(story(bounds, path)))
+    put(*story(bounds, path))
     return _FAILED if is_violated else 0
 
 
-def _summary(found: Found) -> str:
+def _summary(found: Found) -> list[str]:
     rate = found.states / max(found.seconds, 1e-9)
     if found.is_exhausted:
         end = "exhausted: all states within the bounds"
@@ -108,4 +108,4 @@ def _summary(found: Found) -> str:
         ("violations", f"{int(found.violation is not None):,}"),
         ("end", end),
     ]
-    return "\n".join(f"{name:14}{value}" for name, value in rows)
+    return [f"{name:14}{value}" for name, value in rows]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import click
 
+from kraftwire.cli.output import say_over
 from kraftwire.sim.invariants import meaning
 
 __all__ = ["SEED_MAX", "progress", "seeds_option", "violation_json"]
@@ -57,10 +58,10 @@ def progress(count: int, unit: str) -> Callable[[int, str], None]:
         nonlocal last
         now = time.monotonic()
         if done == count and last > begin:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+            say_over("")
         elif now - begin > _QUIET_S and now - last > _INTERVAL_S:
             last = now
             line = f"{done:,} of {count:,} {unit}, {text}"
-            print(f"\r{line}", end="", file=sys.stderr, flush=True)
+            say_over(line)
 
     return show

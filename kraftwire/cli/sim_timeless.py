@@ -6,11 +6,11 @@ Owns the command's arguments and output; what runs is in `kraftwire.sim.timeless
 from __future__ import annotations
 
 import json
-import sys
 import time
 
 import click
 
+from kraftwire.cli.output import put, say
 from kraftwire.cli.sim_options import progress, seeds_option, violation_json
 from kraftwire.sim.headline import headline
 from kraftwire.sim.timeless.plan import draw
@@ -50,10 +50,10 @@ def timeless(seeds: range, jobs: int, as_json: bool, marks: bool, within: float 
     outcomes.close()
     if totals.clusters < len(seeds):
         fitted = f"{totals.clusters:,} of {len(seeds):,} clusters fitted"
-        print(f"kraftwire: {fitted} into {within:g} s", file=sys.stderr)
+        say(f"kraftwire: {fitted} into {within:g} s")
     if marks:
         for name, count in sorted(totals.marks.items()):
-            print(json.dumps({name: count}) if as_json else f"{count:12,}  {name}")
+            put(json.dumps({name: count}) if as_json else f"{count:12,}  {name}")
     _sum_up(totals, time.monotonic() - begin, as_json=as_json)
     return _FAILED if totals.violations else 0
 
@@ -63,19 +63,19 @@ def _report(outcome: Outcome, *, as_json: bool, in_full: bool) -> None:
     seed, invariant = outcome.seed, outcome.invariant
     if as_json:
         row = violation_json(invariant, outcome.detail, outcome.odds)
-        print(json.dumps({"seed": seed, **row}), flush=True)
+        put(json.dumps({"seed": seed, **row}))
     if in_full:
         lines = story(*shrink(draw(seed), outcome.path, invariant))
     else:
         lines = [f"seed {seed}", *headline(invariant, outcome.detail, outcome.odds)]
     for line in lines:
-        print(line, file=sys.stderr)
-    print(f"kraftwire sim timeless --seeds {seed}-{seed}", file=sys.stderr)
+        say(line)
+    say(f"kraftwire sim timeless --seeds {seed}-{seed}")
 
 
 def _sum_up(totals: Totals, wall: float, *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps({**totals.to_json(), "seconds": round(wall, 3)}))
+        put(json.dumps({**totals.to_json(), "seconds": round(wall, 3)}))
         return
     rows = [
         ("clusters", f"{totals.clusters:,}"),
@@ -84,4 +84,4 @@ def _sum_up(totals: Totals, wall: float, *, as_json: bool) -> None:
         ("commits", f"{totals.commits:,}"),
         ("violations", f"{totals.violations:,}"),
     ]
-    print("\n".join(f"{name:14}{value}" for name, value in rows))
+    put(*(f"{name:14}{value}" for name, value in rows))

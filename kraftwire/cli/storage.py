@@ -10,6 +10,7 @@ from typing import TypedDict, Unpack
 
 import click
 
+from kraftwire.cli.output import put, say
 from kraftwire.errors import UsageError
 from kraftwire.log.files import LocalFiles
 from kraftwire.log.format import FormatNode, FormatRequest, Quorum, format_directories
@@ -78,14 +79,14 @@ def format(**options: Unpack[_Options]) -> None:
     try:
         node = _node(load(options["config"]))
         for line in format_directories(LocalFiles(), node, request, _warn):
-            click.echo(line)
+            put(line)
     except UsageError as error:
         # Nothing is wrong with the command line as such: kafka-storage's code is 1 as well.
         raise click.ClickException(str(error)) from error
 
 
 def _warn(problem: str) -> None:
-    click.echo(f"kraftwire storage: {problem}", err=True)
+    say(f"kraftwire storage: {problem}")
 
 
 @storage.command(context_settings=_HELP)
@@ -98,7 +99,7 @@ def info(context: click.Context, config: str) -> None:
     except UsageError as error:
         raise click.ClickException(str(error)) from error
     lines, is_fine = storage_info(LocalFiles(), node)
-    click.echo("\n".join(lines))
+    put(*lines)
     if not is_fine:
         context.exit(1)
 
@@ -106,7 +107,7 @@ def info(context: click.Context, config: str) -> None:
 @storage.command("random-uuid", context_settings=_HELP)
 def random_uuid_command() -> None:
     """Print a random uuid, for a cluster or a directory."""
-    click.echo(uuid_to_text(random_uuid()))
+    put(uuid_to_text(random_uuid()))
 
 
 def _node(config: NodeConfig) -> FormatNode:

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 
 import click
 
+from kraftwire.cli.output import put, put_painted
+
 __all__ = ["heading", "paragraph", "show", "table"]
 
 _GAP = "  "
@@ -22,8 +24,10 @@ _LAST_COLUMN_WIDTH_MIN = 24
 
 def show(lines: Iterable[str]) -> None:
     """Print lines, without colour unless standard output is a terminal that wants it."""
-    is_plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ
-    click.echo("\n".join(lines), color=not is_plain)
+    if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
+        put_painted(*lines)
+    else:
+        put(*map(click.unstyle, lines))
 
 
 def heading(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.files.report import FileLine
+from kraftwire.printable import printable
 
 __all__ = ["JsonLines", "to_line"]
 
@@ -16,10 +17,16 @@ _encode = json.JSONEncoder(
     separators=(",", ":"), check_circular=False, allow_nan=False
 ).encode
 
+# The one control character that JSON takes as it is.
+_DELETE = "\x7f"
+
 
 def to_line(data: dict[str, Any]) -> bytes:
     """One JSON object as a line."""
-    return _encode(data).encode("ascii") + b"\n"
+    text = _encode(data)
+    if _DELETE in text:
+        text = printable(text)
+    return text.encode("ascii") + b"\n"
 
 
 class JsonLines:
@@ -33,7 +40,7 @@ class JsonLines:
 
     def frame(self, frame: DecodedFrame) -> None:
         """Write a frame."""
-        self._write(_encode(frame.to_json()).encode("ascii") + b"\n")
+        self._write(to_line(frame.to_json()))
         if self._is_live:
             self._flush()
 

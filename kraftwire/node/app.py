@@ -35,6 +35,7 @@ from kraftwire.node.listener import Acceptor, bind
 from kraftwire.node.logs import RateLimit, log, set_up
 from kraftwire.node.metrics import Sample, raft_samples, render, serve_http
 from kraftwire.node.pacing import Pacer
+from kraftwire.printable import printable
 from kraftwire.raft.events import ShutdownRequested
 from kraftwire.raft.voters import Endpoint
 from kraftwire.replica import StateMachine
@@ -262,7 +263,7 @@ class Node:
         for endpoint in endpoints:
             address = f"{endpoint.host}:{endpoint.port}"
             text = f"ready node={self.config.node_id} listener={endpoint.listener}"
-            print(f"{text} address={address}", file=sys.stderr, flush=True)
+            print(printable(f"{text} address={address}"), file=sys.stderr, flush=True)
         self.ready.set()
 
     async def _leave(self, parts: Assembly) -> None:

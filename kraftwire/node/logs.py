@@ -11,6 +11,8 @@ import sys
 import time
 from collections.abc import Callable
 
+from kraftwire.printable import printable
+
 __all__ = ["LOGGER", "RateLimit", "log", "set_up"]
 
 LOGGER = logging.getLogger("kraftwire.node")
@@ -100,7 +102,8 @@ class _Formatter(logging.Formatter):
             f"{moment}.{int(record.msecs):03d}Z level={record.levelname.lower()} "
             f"node={self._node_id} event={quote(event)}"
         )
-        return " ".join([head, *(f"{name}={quote(value)}" for name, value in fields.items())])
+        facts = (f"{name}={quote(value)}" for name, value in fields.items())
+        return printable(" ".join([head, *facts]))
 
     def _facts(self, record: logging.LogRecord) -> tuple[str, dict[str, object]]:
         """What happened, and the facts of it."""

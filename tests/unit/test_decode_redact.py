@@ -10,12 +10,12 @@ import pytest
 from kraftwire import messages
 from kraftwire.decode.body.redact import (
     REDACTED,
-    is_secret_config,
     redact,
-    redact_batch,
     secret_paths,
 )
 from kraftwire.decode.body.sasl import sasl_token
+from kraftwire.decode.body.secret_names import is_secret_config
+from kraftwire.decode.body.secret_records import redact_batch
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ LOSSES = frozenset(
     {
         "batch-crc",
         "batch-damaged",
+        "conflict",
         "cut-by-close",
         "gap",
         "header-undecoded",

@@ -9,19 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kraftwire.decode.body.findings import json_path
-from kraftwire.decode.body.redact import holds_secrets, redact_batch
+from kraftwire.decode.body.records import FieldBatches
+from kraftwire.decode.body.redact import holds_secrets
+from kraftwire.decode.body.secret_records import has_secret_records
 from kraftwire.decode.body.view import PayloadView, records_starts
 from kraftwire.errors import WireError
 from kraftwire.records.header import HEADER_SIZE
-from kraftwire.records.json_form import batch_to_json
 from kraftwire.records.reader import BatchReader
 from kraftwire.wire.reader import Annotation
 
 __all__ = ["ByteRange", "hidden_ranges"]
 
 ByteRange = tuple[int, int]
-
-_METADATA = "metadata"
 
 
 def hidden_ranges(view: PayloadView) -> list[ByteRange]:
@@ -53,31 +52,33 @@ def _nodes(root: Annotation, paths: set[str]) -> Iterator[ByteRange]:
 
 
 def _records(view: PayloadView) -> Iterator[ByteRange]:
-    """The records of batches of the metadata log that hold secrets, or cannot be read."""
-    fields = [each for each in view.batches if each.is_metadata]
-    if not fields:
+    """The records of batches that hold secrets; in the metadata log also what cannot be read."""
+    fields = [(each, getattr(each.where.holder, each.where.attribute)) for each in view.batches]
+    found = [(each, list(_batches(data, each))) for each, data in fields if data]
+    if not any(ranges for _, ranges in found):
         return
     starts = records_starts(view.part.root)
-    for each in fields:
-        data = getattr(each.where.holder, each.where.attribute)
-        if data:
-            start = starts.get(each.where.path, 0)
-            for low, high in _batches(data):
-                yield start + low, start + high
+    for each, ranges in found:
+        start = starts.get(each.where.path, 0)
+        for low, high in ranges:
+            yield start + low, start + high
 
 
-def _batches(data: memoryview) -> Iterator[ByteRange]:
+def _batches(data: memoryview, of: FieldBatches) -> Iterator[ByteRange]:
+    # Records of a topic that nobody has named may be those of the metadata log.
+    is_metadata = of.topic is None or of.is_metadata
     reader = BatchReader(data)
     while True:
         try:
             for batch in reader:
-                json, problems = batch_to_json(batch, family=_METADATA)
-                if redact_batch(json, is_metadata=True) or problems:
+                if has_secret_records(batch, of.family, is_metadata=is_metadata):
                     yield batch.position + HEADER_SIZE, batch.position + batch.size
             break
         except WireError:
             # Half a batch at the start of a slice may hold anything.
             start = reader.position
-            yield start, start + reader.resume()
-    if reader.remaining:
+            end = start + reader.resume()
+            if is_metadata:
+                yield start, end
+    if reader.remaining and is_metadata:
         yield reader.position, len(data)

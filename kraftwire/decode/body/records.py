@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kraftwire.decode.body.findings import Finding, finding_of
-from kraftwire.decode.body.redact import redact_batch
 from kraftwire.decode.body.scan import RecordsField, records_fields
+from kraftwire.decode.body.secret_records import redact_batch
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.errors import WireError
 from kraftwire.limits import FINDING_HEX_BYTES
@@ -64,9 +64,14 @@ class FieldBatches:
     findings: list[Finding] = field(default_factory=list)
 
     @property
+    def family(self) -> str | None:
+        """The family of the records, None if they are users' or the topic is not known."""
+        return None if self.topic is None else family_of_topic(self.topic)
+
+    @property
     def is_metadata(self) -> bool:
         """Whether these are records of the metadata log, which may hold secrets."""
-        return self.topic is not None and family_of_topic(self.topic) == _METADATA
+        return self.family == _METADATA
 
 
 def batches_in(
@@ -86,7 +91,7 @@ def batches_in(
 
 def read_into(result: FieldBatches, data: bytes | memoryview, form: RecordsForm) -> None:
     """Read the batches of a field from its bytes, and what is wrong with them."""
-    family = family_of_topic(result.topic) if result.topic else None
+    family = result.family
     batches = result.batches = []
     for batch in _walk(result, data, form):
         detail = form.detail
@@ -98,8 +103,8 @@ def read_into(result: FieldBatches, data: bytes | memoryview, form: RecordsForm)
         for problem in problems:
             rest = data[batch.position : batch.position + FINDING_HEX_BYTES]
             _note(result, problem, rest, form)
-        if family == _METADATA and not form.show_secrets:
-            redact_batch(json, is_metadata=True)
+        if not form.show_secrets:
+            redact_batch(json, is_metadata=family == _METADATA)
         batches.append({"file": result.file, **json})
 
 
@@ -150,9 +155,10 @@ def _note(
 def _add(
     result: FieldBatches, finding: Finding, rest: bytes | memoryview, form: RecordsForm
 ) -> None:
-    """Keep a finding; bytes of the metadata log may be secrets."""
+    """Keep a finding; bytes of the metadata log, or of an unknown one, may be secrets."""
     path = f"{result.where.path}[{len(result.batches or ())}]"
     if finding.path:
         path = f"{path}.{finding.path}"
-    shown = b"" if result.is_metadata and not form.show_secrets else bytes(rest)
+    is_open = form.show_secrets or not (result.topic is None or result.is_metadata)
+    shown = bytes(rest) if is_open else b""
     result.findings.append(Finding(finding.id, finding.offset, path, finding.detail, shown))

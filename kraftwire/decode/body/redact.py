@@ -1,7 +1,8 @@
 """Secrets in messages and records: where they are, and what is shown in their place.
 
 Owns the rules, by name of the message and path of the field, and applies them to the JSON form.
-Which bytes of a frame these fields are is worked out by `ranges`.
+Which bytes of a frame these fields are is worked out by `ranges`, which configuration is secret by
+`secret_names`, and which records are by `secret_records`.
 
 What counts as a secret: SASL tokens in both directions, salts and keys of SCRAM credentials, HMACs
 of delegation tokens, and values of configuration keys that hold passwords, private keys or tokens.
@@ -9,19 +10,16 @@ of delegation tokens, and values of configuration keys that hold passwords, priv
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from kraftwire.decode.body.secret_names import is_secret_config, is_secret_value
 
 __all__ = [
     "REDACTED",
     "holds_secrets",
-    "is_secret_config",
     "may_carry_secrets",
     "redact",
-    "redact_batch",
     "secret_paths",
 ]
 
@@ -30,42 +28,14 @@ REDACTED = "[redacted]"
 
 Rule = tuple[str, Callable[[dict[str, Any]], bool] | None]
 
-# Words that make a configuration key secret, wherever they stand in it.
-_SECRET_WORD = re.compile(
-    r"(?:^|[._-])(?:password|passwd|passphrase|pwd|secret|secrets|token|credential|credentials"
-    r"|jaas)(?:$|[._-])",
-    re.IGNORECASE,
-)
-# Keys that hold a private key or a certificate in clear.
-_SECRET_END = re.compile(
-    r"(?:^|[._-])(?:keystore\.key|certificate\.chain|truststore\.certificates"
-    r"|(?:secret|master|private|api|access|account|encryption|signing|hmac)[._-]?key)$",
-    re.IGNORECASE,
-)
 # Messages that carry other messages as bytes.
 _CARRIERS = frozenset({"EnvelopeRequest", "EnvelopeResponse"})
 
-# What is said about a secret rather than the secret itself.
-_HARMLESS_END = re.compile(
-    r"[._-](?:algorithm|class|class\.name|count|enable|enabled|file|iterations|length|location"
-    r"|ms|path|provider|requests|seconds|size|type|uri|url|name)$",
-    re.IGNORECASE,
-)
-
-
-def is_secret_config(name: object) -> bool:
-    """Whether the value of a configuration key is to be hidden.
-
-    Shape: broader than Kafka's own PASSWORD type, because plugins bring keys of their own.
-    """
-    text = str(name)
-    if _SECRET_END.search(text):
-        return True
-    return bool(_SECRET_WORD.search(text)) and not _HARMLESS_END.search(text)
-
 
 def _is_secret_entry(entry: dict[str, Any]) -> bool:
-    return bool(entry.get("isSensitive")) or is_secret_config(entry.get("name", ""))
+    if entry.get("isSensitive") or is_secret_config(str(entry.get("name", ""))):
+        return True
+    return is_secret_value(entry.get("value"))
 
 
 _RULES: dict[str, tuple[Rule, ...]] = {
@@ -95,10 +65,6 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     ),
 }
 
-# Type ids of the metadata records above, as they stand behind the frame version of a record.
-_SECRET_RECORD_TYPES = frozenset({4, 11})
-_RECORD_HEAD_CHARACTERS = 4
-
 
 def holds_secrets(name: str) -> bool:
     """Whether a message or record of this name can hold a secret."""
@@ -124,39 +90,6 @@ def redact(name: str, data: dict[str, Any]) -> list[str]:
     for _, holder, key in found:
         holder[key] = REDACTED
     return [path for path, _, _ in found]
-
-
-def redact_batch(batch: dict[str, Any], *, is_metadata: bool) -> bool:
-    """Replace the secrets in the records of a batch's JSON object; tells whether there were any.
-
-    Shape: the value of such a record is replaced as a whole, because it is the same bytes again;
-    so is, in the metadata log, one that looks like a secret record but could not be decoded.
-    """
-    found = False
-    for record in batch.get("records") or ():
-        if _redact_record(record, is_metadata):
-            record["value"] = REDACTED
-            found = True
-    return found
-
-
-def _redact_record(record: dict[str, Any], is_metadata: bool) -> bool:
-    decoded = record.get("decoded")
-    if decoded is None:
-        return is_metadata and _looks_secret(record.get("value"))
-    data = decoded.get("data")
-    return isinstance(data, dict) and bool(redact(str(decoded.get("type")), data))
-
-
-def _looks_secret(value: object) -> bool:
-    """Whether a value that could not be decoded starts like a metadata record that is secret."""
-    if not isinstance(value, str):
-        return False
-    try:
-        head = base64.b64decode(value[:_RECORD_HEAD_CHARACTERS])
-    except (binascii.Error, ValueError):
-        return False
-    return len(head) > 1 and head[0] <= 1 and head[1] in _SECRET_RECORD_TYPES
 
 
 def _secrets(name: str, data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]]:

@@ -6,6 +6,7 @@ does not pay for its JSON.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from kraftwire.decode.body.partial import Part, annotated, partial_json
 from kraftwire.decode.body.records import FieldBatches, Settings, batches_in, read_into
 from kraftwire.decode.body.redact import REDACTED, holds_secrets, may_carry_secrets, redact
 from kraftwire.decode.body.scan import RecordsField, error_codes
+from kraftwire.decode.body.secret_records import SECRET_HEADS
 from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.errors import WireError
 from kraftwire.wire.message import Message
@@ -25,6 +27,10 @@ from kraftwire.wire.reader import Annotation
 
 __all__ = ["Clue", "PayloadView", "records_starts"]
 
+# How secret records of the metadata log begin, of whatever topic they are said to be.
+_SECRET_RECORD = re.compile(
+    b"|".join(re.escape(head) + b"[\\x00-\\x03]" for head in SECRET_HEADS if head[0])
+)
 # A request in an envelope is never an envelope itself; damaged or hostile bytes may say so.
 _DEPTH_MAX = 1
 
@@ -254,7 +260,9 @@ class PayloadView:
 
 def _may_be_metadata(data: bytes) -> bool:
     """Whether records of the metadata log may be in a payload that was not decoded."""
-    return METADATA_TOPIC_ID in data or METADATA_TOPIC.encode() in data
+    if METADATA_TOPIC_ID in data or METADATA_TOPIC.encode() in data:
+        return True
+    return _SECRET_RECORD.search(data) is not None
 
 
 def _same_size(one: bytes, other: bytes) -> int:

@@ -16,10 +16,14 @@ from kraftwire.decode.files.scan import Scanner
 from kraftwire.decode.files.segment import FileOptions, SegmentLines
 from kraftwire.decode.files.source import ByteSource, open_source
 from kraftwire.decode.files.state import STATE_KINDS, StateFile, parse_state
+from kraftwire.decode.files.state_secrets import hide_unknown, may_be_secret
 from kraftwire.errors import StorageError, UsageError, WireError
 from kraftwire.limits import STATE_FILE_BYTES_MAX
 
 __all__ = ["decode_file", "decode_source"]
+
+# So much of a file of no known kind is looked at.
+_HEAD_BYTES = 4096
 
 
 def decode_file(path: Path, options: FileOptions, report: FileReport) -> Iterator[FileLine]:
@@ -50,7 +54,9 @@ def decode_source(
     sink = report.sink(str(source.path))
     report.files[source.kind] += 1
     if source.kind is FileKind.UNKNOWN:
-        sink.add("unknown-file", 0, _unknown(source), rest=source.read(0, 16))
+        is_hidden = not options.show_secrets and may_be_secret(bytes(source.read(0, _HEAD_BYTES)))
+        rest = b"" if is_hidden else source.read(0, 16)
+        sink.add("unknown-file", 0, _unknown(source), rest=rest)
         return
     for line in _lines(source, options, sink):
         report.line_count += 1
@@ -62,7 +68,7 @@ def _lines(source: ByteSource, options: FileOptions, sink: FindingSink) -> Itera
         return SegmentLines(source, options, sink).lines(Scanner(source, sink))
     if source.kind in INDEX_KINDS:
         return _entries(source, sink)
-    return iter(()) if source.kind is FileKind.NOTHING else _state(source, sink)
+    return iter(()) if source.kind is FileKind.NOTHING else _state(source, options, sink)
 
 
 def _entries(source: ByteSource, sink: FindingSink) -> Iterator[FileLine]:
@@ -75,7 +81,9 @@ def _entries(source: ByteSource, sink: FindingSink) -> Iterator[FileLine]:
             yield FileLine(source.kind, entry.start, json, entry.data)
 
 
-def _state(source: ByteSource, sink: FindingSink) -> Iterator[FileLine]:
+def _state(
+    source: ByteSource, options: FileOptions, sink: FindingSink
+) -> Iterator[FileLine]:
     kind = source.kind
     if source.size > STATE_FILE_BYTES_MAX:
         detail = f"{source.size} bytes are too many for a file of this kind"
@@ -87,12 +95,16 @@ def _state(source: ByteSource, sink: FindingSink) -> Iterator[FileLine]:
     except WireError as error:
         at = error.offset or 0
         rest = content[at:]
-        sink.add("unreadable-state", at, str(error), size=len(rest), rest=rest)
+        is_hidden = not options.show_secrets and may_be_secret(content)
+        detail = error.problem if is_hidden else str(error)
+        shown = b"" if is_hidden else rest
+        sink.add("unreadable-state", at, detail, size=len(rest), rest=shown)
         return
     for id, position, detail in state.oddities:
         sink.add(id, position, detail)
     json = {"file": sink.file, "type": _type(source), "data": state.data}
-    yield FileLine(kind, 0, json, content)
+    is_hidden = not options.show_secrets and hide_unknown(kind, state)
+    yield FileLine(kind, 0, json, content, hides_records=is_hidden)
 
 
 def _parse(kind: FileKind, content: bytes) -> StateFile:

@@ -26,7 +26,8 @@ class FileLine:
     Shape: `kind` is that of the file; `data` are the line's bytes, which start at `position` of
     the file; `json` is the object of ``--format jsonl``. Where the line is a batch, `batch` and
     the `family` of its records are there, and `hides_records` tells that its records must not be
-    shown as bytes, because they hold secrets.
+    shown as bytes, because they hold secrets; where that was not found out, `may_hide_records`.
+    Of another line `hides_records` is about all its bytes.
     """
 
     kind: FileKind
@@ -36,6 +37,7 @@ class FileLine:
     batch: Batch | None = None
     family: str | None = None
     hides_records: bool = False
+    may_hide_records: bool = False
 
 
 class ExitCode(IntEnum):

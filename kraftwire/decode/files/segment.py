@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kraftwire.decode.body.redact import redact_batch
+from kraftwire.decode.body.secret_records import redact_batch
 from kraftwire.decode.files.findings import FindingSink
 from kraftwire.decode.files.headers import LOG_OVERHEAD, BatchHeader
 from kraftwire.decode.files.kinds import FileKind
@@ -69,7 +69,9 @@ class SegmentLines:
         self._before: BatchHeader | None = None
         self._first_control: ControlType | None = None
         self._last_control: ControlType | None = None
-        sink.hides_bytes = self._family == _METADATA and not options.show_secrets
+        # Bytes of unknown records may be secrets as well.
+        is_known = self._family not in (_METADATA, None) or self._is_of_users(source)
+        sink.hides_bytes = not is_known and not options.show_secrets
 
     def lines(self, scanner: Scanner) -> Iterator[FileLine]:
         """The lines from where the scanner stands to the end of its range or file."""
@@ -97,18 +99,24 @@ class SegmentLines:
             batch, family=self._family, records=self._options.records
         )
         self._tell(problems, found)
-        hides_records = False
+        hides_records = may_hide = False
         if not self._options.show_secrets:
             is_metadata = self._family == _METADATA
             hides_records = redact_batch(json, is_metadata=is_metadata)
             # What was not read, or not all of it, may be a secret too.
             is_read = self._options.records == "full" and not problems
+            may_hide = not is_read and not is_metadata
             hides_records |= is_metadata and not is_read
+            self._sink.hides_bytes |= hides_records
         line: dict[str, Any] = {"file": self._sink.file, **json}
         line["position"] = found.position
         return FileLine(
-            self.kind, found.position, line, batch.raw, batch, self._family, hides_records
+            self.kind, found.position, line, batch.raw, batch, self._family, hides_records, may_hide
         )
+
+    def _is_of_users(self, source: ByteSource) -> bool:
+        """Whether the records are some topic's, and its folder says so."""
+        return self._options.family is None and partition_of(source.path) is not None
 
     def go_back(self, header: BatchHeader | None) -> None:
         """Forget what came behind a batch, as its file was cut there."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from kraftwire.decode.body.findings import json_path
 from kraftwire.decode.body.layouts import Span, spans
 from kraftwire.decode.body.redact import REDACTED
+from kraftwire.decode.body.secret_records import has_secret_records
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine
 from kraftwire.errors import WireError
@@ -44,6 +45,8 @@ def line_spans(line: FileLine) -> Iterator[Span]:
         found = _producers(data)
     elif line.kind in _ENTRY_LAYOUTS:
         found = iter(spans(_ENTRY_LAYOUTS[line.kind], data))
+    elif line.hides_records:
+        found = iter([Span("content", 0, len(data), REDACTED, is_hidden=True)])
     else:
         found = iter([Span("content", 0, len(data), data.decode("utf-8", "replace"))])
     for span in found:
@@ -76,12 +79,16 @@ def _batch(line: FileLine, batch: Batch, data: bytes) -> Iterator[Span]:
         yield from _covering(spans(f"message v{batch.magic}", data), len(data))
         return
     yield from spans("record batch", data)
-    if line.hides_records:
+    if line.hides_records or (line.may_hide_records and _has_secrets(line, batch)):
         yield Span("records", HEADER_SIZE, len(data), REDACTED, is_hidden=True)
     elif batch.codec:
         yield Span("records", HEADER_SIZE, len(data), f"{batch.count} in {batch.compression}")
     elif len(data) > HEADER_SIZE:
         yield from _records(line, batch, data)
+
+
+def _has_secrets(line: FileLine, batch: Batch) -> bool:
+    return has_secret_records(batch, line.family, is_metadata=line.family is None)
 
 
 def _covering(found: list[Span], end: int) -> Iterator[Span]:

@@ -23,7 +23,7 @@ from kraftwire.log.properties import parse_properties
 from kraftwire.log.quorum_state import checksum_line
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = ["STATE_KINDS", "StateFile", "parse_state"]
+__all__ = ["QUORUM_STATE_KEYS", "STATE_KINDS", "StateFile", "parse_state"]
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ def parse_state(kind: FileKind, content: bytes) -> StateFile:
     return _PARSERS[kind](content)
 
 
-_QUORUM_STATE_KEYS = {
+QUORUM_STATE_KEYS = {
     0: {
         "clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset", "currentVoters",
         "data_version",
@@ -62,9 +62,9 @@ def _quorum_state(content: bytes) -> StateFile:
     if rest and rest != checksum_line(line):
         state.note("state-crc", len(line) + 1, f"expected {checksum_line(line).decode()!r}")
     version = state.data.get("data_version")
-    if type(version) is not int or version not in _QUORUM_STATE_KEYS:
+    if type(version) is not int or version not in QUORUM_STATE_KEYS:
         raise _bad("quorum-state of an unknown version", 0, "data_version 0 or 1", version)
-    known = _QUORUM_STATE_KEYS[version]
+    known = QUORUM_STATE_KEYS[version]
     for key in sorted(known - state.data.keys()):
         state.note("missing-key", 0, f"quorum-state v{version} has no {key!r}")
     for key in sorted(state.data.keys() - known):

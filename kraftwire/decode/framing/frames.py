@@ -6,7 +6,7 @@ how a body is laid out.
 
 from __future__ import annotations
 
-__all__ = ["CAPTURE_FINDINGS", "CaptureFinding", "Frame", "Request"]
+__all__ = ["CAPTURE_FINDINGS", "CaptureFinding", "Frame", "Request", "conflict_finding"]
 
 # Id, offset in the frame's data (None if no byte can be named), path, detail.
 CaptureFinding = tuple[str, int | None, str, str]
@@ -14,6 +14,8 @@ CaptureFinding = tuple[str, int | None, str, str]
 # Id -> meaning, for the findings that packets give rise to. Those of a frame itself have an
 # offset; those of the stream before it have none.
 CAPTURE_FINDINGS = {
+    "conflict": "bytes of this frame, or of one before it in the same direction, came twice and "
+    "differ; the first are shown",
     "gap": "bytes are missing, because the capture lost a packet; with an offset: of this frame, "
     "else: before this frame in the same direction",
     "truncated-packet": "bytes are missing, because the capture kept only the start of a packet; "
@@ -29,7 +31,13 @@ CAPTURE_FINDINGS = {
 }
 
 # Those that mean that bytes of Kafka's stay undecoded.
-_UNDECODED = frozenset({"gap", "truncated-packet", "resync", "cut-by-close"})
+_UNDECODED = frozenset({"conflict", "gap", "truncated-packet", "resync", "cut-by-close"})
+
+
+def conflict_finding(count: int) -> CaptureFinding:
+    """The finding for bytes that came a second time, and other ones."""
+    detail = f"{count} bytes came twice and differ; which of them the receiver took is not known"
+    return "conflict", None, "", detail
 
 
 class Request:

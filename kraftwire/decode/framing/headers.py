@@ -105,12 +105,14 @@ def _may_be_newer(api_key: int, api_version: int) -> bool:
 
 
 def client_id(raw: bytes) -> str | None:
-    """The text of a client id; None if it cannot be one."""
+    """The text of a client id; None if it cannot be one.
+
+    Shape: Kafka takes any UTF-8, controls included; to ask for more would let a client hide.
+    """
     try:
-        text = raw.decode()
+        return raw.decode()
     except UnicodeDecodeError:
         return None
-    return text if text.isprintable() else None
 
 
 def is_controlled_shutdown_v0(data: bytes, at: int) -> bool:

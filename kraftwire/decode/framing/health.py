@@ -78,6 +78,7 @@ class Health:
     fragments: int = 0
     retransmissions: int = 0
     overlaps: int = 0
+    conflicts: int = 0
     out_of_order: int = 0
     gaps: int = 0
     missing_bytes: int = 0

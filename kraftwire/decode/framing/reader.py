@@ -7,7 +7,7 @@ hole is skipped by its size and the frame is partial; anywhere else frames have 
 from __future__ import annotations
 
 from kraftwire.decode.capture.packets import Stamp
-from kraftwire.decode.framing.frames import CaptureFinding, Frame, Request
+from kraftwire.decode.framing.frames import CaptureFinding, Frame, Request, conflict_finding
 from kraftwire.decode.framing.pairing import Pairing
 from kraftwire.decode.framing.pieces import DATA, TRUNCATED
 from kraftwire.decode.framing.search import RequestSearch, ResponseSearch
@@ -202,6 +202,11 @@ class FrameReader:
 
     def _note(self, id: str, offset: int | None, detail: str) -> None:
         self.notes.append((id, offset, "", detail))
+
+    def disagree(self, count: int, /) -> None:
+        """Note that bytes came a second time, and other ones; those are not decoded."""
+        self.notes.append(conflict_finding(count))
+        self.conversation.health.undecoded_bytes += count
 
     def _new_search(self) -> RequestSearch | ResponseSearch:
         raise NotImplementedError

@@ -30,6 +30,7 @@ from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.framing.health import Health
 from kraftwire.decode.pairing.connection import Connection, Direction, reverse_key
 from kraftwire.decode.pairing.outbox import Ending, Outbox
+from kraftwire.decode.tcp.history import History
 from kraftwire.errors import UsageError
 from kraftwire.limits import CLOSED_CONNECTIONS_MAX, CONNECTIONS_MAX, REVIEW_NS
 
@@ -97,6 +98,7 @@ class Capture:
         self._open = self.connections.open
         self._closed = self.connections.closed
         self._troubled = self.connections.troubled
+        self._history = History()
 
     def close(self) -> None:
         """Close the first file, if nobody iterates; an iteration closes what it has opened."""
@@ -121,8 +123,10 @@ class Capture:
         unpack, size = FAST.unpack_from, FAST.size
         mask, mix, begin_of = FAST_MASK, FAST_MIX, FAST_STARTS.get
         payload = 0
+        remember = self._history.packets.append
         read_segment = SegmentReader(self.health).read
         for packet in chain.from_iterable(self._files()):
+            remember(packet)
             time_ns, _, data, start, captured, _, base, at, stop = packet
             # The fast lane: the next bytes, or none, of a connection where nothing is unusual. The
             # key of a known flow and its next sequence number, where Ethernet and IPv4 have them,
@@ -188,10 +192,19 @@ class Capture:
                     return
                 flow = self._open_midstream(flow, key)
             if not flow.connection.is_closed:
+                self._compare(flow, segment)
                 self._follow(flow.connection, flow.connection.accept(flow, segment), stamp[0])
             else:
                 self.health.bytes.duplicates += end - start
         self._review_others(stamp[0])
+
+    def _compare(self, flow: Direction, segment: Segment) -> None:
+        """Tell of bytes that came before, if they were other ones."""
+        if flow.is_repeated(segment[2], segment[7] - segment[6]):
+            count = self._history.conflict(segment)
+            if count:
+                self.health.conflicts += 1
+                flow.sink.disagree(count)
 
     def _follow(self, connection: Connection, is_open: bool, time_ns: int) -> None:
         """Keep the tables up to date after a review."""

@@ -7,10 +7,12 @@ a connection that was open before the capture began, requests are searched for i
 from __future__ import annotations
 
 from kraftwire import messages
+from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.capture.packets import Stamp
-from kraftwire.decode.framing.frames import CaptureFinding
+from kraftwire.decode.framing.frames import CaptureFinding, conflict_finding
 from kraftwire.decode.framing.headers import (
     HEADER_SIZE,
+    Header,
     is_controlled_shutdown_v0,
     is_gssapi_token,
     parse_header,
@@ -45,6 +47,9 @@ class Other:
 
     def skip(self, _count: int, _stamp: Stamp, _truncated: bool, /) -> None:
         """Pass over missing bytes."""
+
+    def disagree(self, _count: int, /) -> None:
+        """Nobody reads them."""
 
     def is_client(self, _flow: Flow, /) -> bool:
         """Nobody knows."""
@@ -127,7 +132,13 @@ class Recogniser:
         elif is_controlled_shutdown_v0(data, 0) or is_gssapi_token(data[4:]):
             self._become_kafka(self.sides[0], 0)
         elif len(data) >= HEADER_SIZE:
-            if _is_first_request(data):
+            verdict = _is_first_request(data)
+            if verdict is None and not self.sides[1].count:
+                # A server that waits for the rest may speak Kafka.
+                if len(data) <= RECOGNITION_BYTES_MAX // 2:
+                    return
+                verdict = True
+            if verdict:
                 self._become_kafka(self.sides[0], 0)
             else:
                 self._become_other()
@@ -232,6 +243,10 @@ class _Side:
             id = "truncated-packet" if truncated else "gap"
             self.notes.append((id, None, "", f"{count} bytes are missing"))
 
+    def disagree(self, count: int, /) -> None:
+        """Note that bytes came a second time, and other ones."""
+        self.notes.append(conflict_finding(count))
+
     @property
     def port(self) -> int:
         """The port at this end."""
@@ -257,13 +272,29 @@ def _replay(side: _Side) -> None:
             side.flow.sink.skip(len(data), stamp, kind == TRUNCATED)
 
 
-def _is_first_request(data: bytes) -> bool:
-    """Whether a connection can start with these bytes, if it speaks Kafka."""
+def _is_first_request(data: bytes) -> bool | None:
+    """Whether a connection can start with these bytes, if it speaks Kafka; None without the rest
+    of them.
+    """
     header = parse_header(data, 0, strict=False)
     if header is None or header[2] not in messages.API_VERSIONS:
         return False
+    if header[5] is not None and not header[5].decode("utf-8", "replace").isprintable():
+        # The first message of another protocol may look like a header with such a client id.
+        return _is_request(data, header)
     # ZooKeeper's first frame is mostly zeros, which read as a Produce request of nobody.
     return not (header[2] == 0 and header[4] == 0 and not header[5])
+
+
+def _is_request(data: bytes, header: Header) -> bool | None:
+    """Whether what follows a header is the body of a request; None if it is not there yet."""
+    _, size, api_key, api_version, _, _ = header
+    low, high = messages.API_VERSIONS[api_key]
+    if not low <= api_version <= high:
+        return True
+    if len(data) < 4 + size:
+        return None
+    return decode_payload(data[4 : 4 + size], is_request=True, api=None).body is not None
 
 
 Stage = Recogniser | Conversation | Tls | Other

@@ -130,6 +130,9 @@ class _Side:
     def _count(self, _data: bytes, start: int, end: int, _stamp: Stamp, /) -> None:
         self.count += end - start
 
+    def disagree(self, _count: int, /) -> None:
+        """Nobody reads them."""
+
     def skip(self, count: int, _stamp: Stamp, _truncated: bool, /) -> None:
         """Missing bytes count as well; a hello with a hole is not read."""
         self.count += count

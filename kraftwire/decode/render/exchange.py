@@ -6,6 +6,7 @@ Owns the block that stands for an exchange; what is shown of a frame is up to su
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TextIO
 
 from kraftwire.decode.body.frame import DecodedFrame
@@ -13,11 +14,14 @@ from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.exchange.paired import WholePaired
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.render.text import BOLD, RED, YELLOW, paint, utc_text
+from kraftwire.printable import printable, printable_lines
 from kraftwire.protocol.error_codes import error_name
 
 __all__ = ["ExchangeWriter"]
 
 _NS_PER_MS = 1_000_000
+# So many lines are written together; a frame may have millions.
+_LINES_TOGETHER = 256
 
 
 class ExchangeWriter(WholePaired):
@@ -64,7 +68,7 @@ class ExchangeWriter(WholePaired):
         first = request or response
         if first is None:
             return
-        self._stream.write(self._head(first, response) + "\n")
+        self._put(iter([self._head(first, response)]))
         for decoded in (request, response):
             if decoded is not None:
                 self._put(self._side(decoded))
@@ -92,7 +96,7 @@ class ExchangeWriter(WholePaired):
         frame = decoded.frame
         parts = [f"{frame.direction}: {frame.size:,} bytes, frame {decoded.number}"]
         if decoded.client_id is not None and frame.is_request:
-            parts.append(f"client id {decoded.client_id}")
+            parts.append(f"client id {printable(decoded.client_id)}")
         if decoded.is_assumed:
             parts.append(f"read as v{decoded.body_version}")
         text = "  " + ", ".join(parts)
@@ -109,5 +113,5 @@ class ExchangeWriter(WholePaired):
             yield paint(detail, YELLOW, is_wanted=self._is_coloured)
 
     def _put(self, lines: Iterator[str]) -> None:
-        for line in lines:
-            self._stream.write(line + "\n")
+        while shown := list(islice(lines, _LINES_TOGETHER)):
+            self._stream.write(printable_lines(shown, is_painted=self._is_coloured))

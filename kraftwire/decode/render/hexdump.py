@@ -13,6 +13,7 @@ from kraftwire.decode.render.exchange import ExchangeWriter
 from kraftwire.decode.render.frame_spans import frame_spans, span_text
 from kraftwire.decode.render.text import DIM, paint
 from kraftwire.decode.render.tree import batch_text
+from kraftwire.printable import printable
 
 __all__ = ["BytesWriter", "hexdump"]
 
@@ -43,7 +44,8 @@ class BytesWriter(ExchangeWriter):
     def _lines(self, found: Iterable[Span], data: bytes, start: int, indent: str) -> Iterator[str]:
         for line in hexdump(found, data, start, is_full=self._is_full):
             place, bar, rest = line.partition(")")
-            yield indent + paint(place + bar, DIM, is_wanted=self._is_coloured) + rest
+            shown = printable(rest)
+            yield indent + paint(place + bar, DIM, is_wanted=self._is_coloured) + shown
 
 
 def hexdump(

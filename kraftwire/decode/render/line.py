@@ -18,6 +18,7 @@ from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.facts import request_facts, response_facts
 from kraftwire.decode.render.line_files import FileLines
 from kraftwire.decode.render.text import BOLD, DIM, RED, YELLOW, paint, utc_text
+from kraftwire.printable import printable, printable_lines
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.wire.message import Message
 
@@ -86,7 +87,7 @@ class LineWriter(QuickPaired[_Asked]):
         findings = "" if decoded is None else self._findings(decoded)
         facts = findings
         if body is not None:
-            facts = request_facts(body.API_KEY, body, self._topics) + findings
+            facts = self._facts(request_facts(body.API_KEY, body, self._topics)) + findings
         return frame.time_ns, self._place(frame), frame.size, facts, frame.connection
 
     def answer(
@@ -104,7 +105,7 @@ class LineWriter(QuickPaired[_Asked]):
             codes, findings = decoded.error_codes, self._findings(decoded)
         facts = findings
         if body is not None:
-            facts = response_facts(body.API_KEY, body, self._topics) + findings
+            facts = self._facts(response_facts(body.API_KEY, body, self._topics)) + findings
         if asked is None:
             place, sizes = self._place(frame), f"-/{frame.size}"
         else:
@@ -190,6 +191,10 @@ class LineWriter(QuickPaired[_Asked]):
             text = self._errors[key] = paint(names, RED, is_wanted=self._is_coloured)
         return text
 
+    def _facts(self, text: str) -> str:
+        """Facts as they may stand next to colours; without these, lines are escaped as a whole."""
+        return printable(text) if self._is_coloured else text
+
     def _findings(self, decoded: DecodedFrame) -> str:
         """Ids of what was found; records are not looked into for that."""
         if decoded.is_token:
@@ -212,8 +217,7 @@ class LineWriter(QuickPaired[_Asked]):
 
     def _write(self) -> None:
         if self._lines:
-            self._lines.append("")
-            self._stream.write("\n".join(self._lines))
+            self._stream.write(printable_lines(self._lines, is_painted=self._is_coloured))
             self._lines = []
 
     def _flush(self) -> None:

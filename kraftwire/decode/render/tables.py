@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TextIO
 
+from kraftwire.printable import printable, printable_lines
+
 __all__ = ["Table", "wants_colour", "write_table"]
 
 _GAP = "  "
@@ -58,10 +60,12 @@ def wants_colour(stream: TextIO) -> bool:
 def write_table(table: Table, stream: TextIO | None = None) -> None:
     """Write a table to a stream, by default standard output."""
     stream = stream or sys.stdout
+    # Before widths are counted.
+    table.rows = [[printable(cell) for cell in row] for row in table.rows]
     if wants_colour(stream):
         _write_rich(table, stream)
     else:
-        stream.write("\n".join(table.lines()) + "\n")
+        stream.write(printable_lines(table.lines()))
 
 
 def _fitting(table: Table, width: int) -> list[int]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
+from kraftwire.printable import printable
+
 __all__ = [
     "BOLD",
     "DIM",
@@ -31,8 +33,8 @@ _KIBI = 1024
 
 
 def paint(text: str, style: str, *, is_wanted: bool) -> str:
-    """The text in a colour of a terminal, if colour is wanted."""
-    return f"\x1b[{style}m{text}\x1b[0m" if is_wanted else text
+    """The text in a colour of a terminal, if colour is wanted; it is printable then."""
+    return f"\x1b[{style}m{printable(text)}\x1b[0m" if is_wanted else text
 
 
 def utc_text(milliseconds: int) -> str:

@@ -24,6 +24,7 @@ _HEALTH = (
     ("truncated_packets", "truncated packets"),
     ("retransmissions", "retransmissions"),
     ("overlaps", "overlaps"),
+    ("conflicts", "packets that say again what came before, and something else"),
     ("out_of_order", "packets out of order"),
     ("fragments", "IP fragments"),
     ("skipped_packets", "packets of other protocols"),

@@ -42,6 +42,9 @@ class Sink(Protocol):
     def skip(self, count: int, stamp: Stamp, truncated: bool, /) -> None:
         """Learn that bytes are missing, because a packet is, or because it is truncated."""
 
+    def disagree(self, count: int, /) -> None:
+        """Learn that bytes came a second time, and other ones."""
+
 
 class Flow:
     """A direction of a connection.
@@ -113,6 +116,21 @@ class Flow:
             return False
         ahead = (seq - self.next_seq) & _MASK
         return min(ahead, _MASK + 1 - ahead) > HELD_BYTES_WAITING_MAX * 4
+
+    def is_repeated(self, seq: int, size: int) -> bool:
+        """Whether bytes of a packet may have come before.
+
+        Shape: a single byte before the next one is none: it keeps a connection alive, and may be
+        any.
+        """
+        next_seq = self.next_seq if self.fast_seq < 0 else self.fast_seq
+        ahead = (seq - next_seq) & _MASK
+        if next_seq < 0 or not size or (ahead == _MASK and size == 1):
+            return False
+        return ahead >= _HALF or any(
+            (held[0] - seq) & _MASK < size or (seq - held[0]) & _MASK < len(held[1])
+            for held in self._held
+        )
 
     def accept(self, segment: Segment, packet_number: int) -> None:
         """Take a packet of any kind but SYN; `packet_number` counts those of the connection."""

@@ -54,10 +54,14 @@ def _length(read: Any, finding: Finding) -> int:
     return 0
 
 
+_OF_BATCHES = frozenset({"batch-crc", "batch-damaged", "record-undecoded"})
+
+
 def _first_bytes(read: Any, finding: Finding) -> bytes | None:
     if finding.rest:
         return finding.rest[:_FIRST_BYTES_MAX]
-    if finding.offset is None:
+    # The bytes of batches are left out where they may be secrets.
+    if finding.offset is None or finding.id in _OF_BATCHES:
         return None
     data: bytes = read.frame.data
     return data[finding.offset : finding.offset + _FIRST_BYTES_MAX]

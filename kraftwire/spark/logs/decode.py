@@ -114,8 +114,10 @@ class _Decoder:
         self._end = source.size if end is None else min(end, source.size)
         self._accounts = Accounts(file)
         self._sink = FileReport(self._accounts.hear).sink(file)
-        self._hides = self._place.family == "metadata" and not options.show_secrets
-        self._sink.hides_bytes = self._hides
+        self._hides = not options.show_secrets
+        self._is_metadata = self._place.family == "metadata"
+        is_unknown = self._place.family is None and self._place.topic is None
+        self._sink.hides_bytes = self._hides and (self._is_metadata or is_unknown)
 
     def tables(self) -> Iterator[Tables]:
         """All tables, and the row of `files`."""
@@ -208,7 +210,10 @@ class _Decoder:
             self._tell("batch-damaged", position, size, problem.error.problem)
             told.add(problem.batch)
         if "records" in self._options.tables:
-            values = without_secrets(columns.table["value"]) if self._hides else None
+            values = None
+            if self._hides:
+                held = columns.table["value"]
+                values = without_secrets(held, is_metadata=self._is_metadata)
             tables["records"] = record_rows(self._place, columns.table, facts, values)
         if "metadata_records" in self._options.tables and self._place.family:
             meaning = meaning_of(

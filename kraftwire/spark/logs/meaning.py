@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from kraftwire import messages
-from kraftwire.decode.body.redact import REDACTED, holds_secrets, redact
+from kraftwire.decode.body.redact import REDACTED, redact
+from kraftwire.decode.body.secret_records import SECRET_HEADS, is_secret_record
 from kraftwire.errors import WireError
 from kraftwire.records.decoded import Decoded
 from kraftwire.records.json_form import decode_record
@@ -22,9 +23,6 @@ __all__ = ["Meaning", "data_of", "meaning_of", "without_secrets"]
 
 _SCHEMA = TABLES["metadata_records"].arrow
 _HIDDEN = REDACTED.encode()
-_SECRET_TYPES = frozenset(
-    number for number, name in messages.METADATA_RECORDS.items() if holds_secrets(name)
-)
 
 
 class Meaning:
@@ -97,25 +95,19 @@ def meaning_of(place: Place, table: Any, facts: Any, *, show_secrets: bool) -> M
     return Meaning(pa.table([columns[name] for name in _SCHEMA.names], _SCHEMA), problems)
 
 
-def without_secrets(values: Any) -> Any:
-    """The values of metadata records, with a mark in place of those that hold secrets.
+def without_secrets(values: Any, *, is_metadata: bool) -> Any:
+    """The values of records, with a mark in place of those of metadata records with secrets.
 
-    Shape: a value that looks like such a record but cannot be decoded is taken for one.
+    Shape: with `is_metadata` a value that looks like such a record but cannot be decoded is taken
+    for one. Those that do not look like one are not touched.
     """
+    looks = [np.asarray(pc.fill_null(pc.starts_with(values, head), fill_value=False))
+             for head in SECRET_HEADS]  # fmt: skip
+    rows = np.flatnonzero(np.any(looks, axis=0)).tolist()
+    found = [row for row in rows if is_secret_record(values[row].as_py(), is_metadata=is_metadata)]
+    if not found:
+        return values
     cells = values.to_pylist()
-    is_changed = False
-    for row, value in enumerate(cells):
-        if value is None or len(value) < 2 or value[0] > 1 or value[1] not in _SECRET_TYPES:
-            continue
-        if _is_secret(value):
-            cells[row] = _HIDDEN
-            is_changed = True
-    return pa.array(cells, pa.binary()) if is_changed else values
-
-
-def _is_secret(value: bytes) -> bool:
-    try:
-        decoded = decode_record(Record(0, 0, None, value), "metadata", is_control=False)
-    except WireError:
-        return True
-    return decoded is not None and bool(redact(decoded.type, decoded.to_json()["data"]))
+    for row in found:
+        cells[row] = _HIDDEN
+    return pa.array(cells, pa.binary())

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
+from kraftwire.printable import printable
+
 __all__ = [
     "clip",
     "clock",
@@ -36,7 +38,7 @@ def text(value: object) -> str:
 
     Braces are escaped too: in the page they mark the places of plots.
     """
-    return "" if value is None else escape(str(value)).replace("{", "&#123;")
+    return "" if value is None else escape(printable(str(value))).replace("{", "&#123;")
 
 
 def clip(value: object, width: int = _NAME_MAX) -> str:

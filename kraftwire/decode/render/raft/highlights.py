@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kraftwire.decode.body.redact import REDACTED, is_secret_config
+from kraftwire.decode.body.redact import REDACTED
+from kraftwire.decode.body.secret_names import is_secret_config, is_secret_value
 from kraftwire.decode.render.text import count_text, listed, words
 from kraftwire.limits import RAFT_TOPIC_COUNT_MAX
 from kraftwire.messages.partition_record import PartitionRecord
@@ -108,7 +109,8 @@ def _config(
     subject = f"{resource} {record.resource_name or '(default)'}"
     if record.value is None:
         return "config", subject, f"{record.name} is reset"
-    value = record.value if show_secrets or not is_secret_config(record.name) else REDACTED
+    is_secret = is_secret_config(record.name) or is_secret_value(record.value)
+    value = REDACTED if is_secret and not show_secrets else record.value
     text = f"{record.name}={value}"
     is_topic = record.resource_type == _TOPIC_RESOURCE
     if is_topic and topics.take_config(record.resource_name, text, time):

@@ -29,6 +29,7 @@ from kraftwire.decode.render.text import (
     paint,
     utc_text,
 )
+from kraftwire.printable import printable, printable_lines
 
 __all__ = ["timeline_lines", "write_story"]
 
@@ -61,7 +62,7 @@ def write_story(story: Story, stream: TextIO | None = None) -> None:
     is_coloured = wants_colour(stream)
 
     def write(lines: Sequence[str]) -> None:
-        stream.write("\n".join([*lines, "", ""]))
+        stream.write(printable_lines([*lines, ""], is_painted=is_coloured))
 
     write(_head(story, is_coloured=is_coloured))
     if story.events:
@@ -90,7 +91,7 @@ def _head(story: Story, *, is_coloured: bool) -> list[str]:
 
 def timeline_lines(story: Story, *, is_coloured: bool = False) -> list[str]:
     """One line per event: seconds since the start, epoch, node, what happened."""
-    rows = [_row(event, story.start) for event in story.events]
+    rows = [tuple(map(printable, _row(event, story.start))) for event in story.events]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for event, (time, epoch, node, text) in zip(story.events, rows, strict=True):

@@ -20,6 +20,7 @@ from kraftwire.decode.render.raft.timeline import Timeline
 from kraftwire.decode.run.sinks import HearsEndings
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
+from kraftwire.printable import printable
 from kraftwire.wire.message import Message
 
 __all__ = ["RaftJsonWriter", "RaftWriter"]
@@ -127,5 +128,5 @@ class RaftJsonWriter(RaftWriter):
 
     def finish(self) -> None:
         """Write the object."""
-        self._stream.write(json.dumps(story_to_json(self.timeline.story())) + "\n")
+        self._stream.write(printable(json.dumps(story_to_json(self.timeline.story()))) + "\n")
         self._stream.flush()

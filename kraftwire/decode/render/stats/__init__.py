@@ -8,6 +8,7 @@ from typing import TextIO
 from kraftwire.decode.render.stats.collect import Collector
 from kraftwire.decode.render.stats.json_form import stats_to_json
 from kraftwire.decode.render.stats.text import write_stats
+from kraftwire.printable import printable
 
 __all__ = ["Collector", "StatsJsonWriter", "StatsWriter", "stats_to_json", "write_stats"]
 
@@ -33,5 +34,5 @@ class StatsJsonWriter(StatsWriter):
     def finish(self) -> None:
         """Write the object."""
         Collector.finish(self)
-        self._stream.write(json.dumps(stats_to_json(self)) + "\n")
+        self._stream.write(printable(json.dumps(stats_to_json(self))) + "\n")
         self._stream.flush()

@@ -17,6 +17,7 @@ from kraftwire.decode.render.text import (
     utc_text,
     words,
 )
+from kraftwire.printable import printable_lines
 
 __all__ = ["write_stats"]
 
@@ -32,7 +33,7 @@ def write_stats(found: Collector, stream: TextIO) -> None:
     if not shown:
         stream.write("nothing to count\n")
     if found.exchanges.rows:
-        stream.write("\n".join([*_head(found), ""]) + "\n")
+        stream.write(printable_lines([*_head(found), ""]))
     for number, table in enumerate(shown):
         if number:
             stream.write("\n")

@@ -1,0 +1,46 @@
+"""What commands print: lines that are safe to show, on standard output or standard error.
+
+Owns printing. No other module of the command line prints text, so that no name of a peer or a file
+reaches a terminal as it stands.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+from kraftwire.printable import printable, printable_painted
+
+__all__ = ["put", "put_columns", "put_painted", "say", "say_over"]
+
+
+def put(*lines: str) -> None:
+    """Print lines on standard output."""
+    _write(sys.stdout, [printable(line) for line in lines])
+
+
+def put_columns(*lines: str) -> None:
+    """Print lines whose columns end with tabs."""
+    _write(sys.stdout, ["\t".join(map(printable, line.split("\t"))) for line in lines])
+
+
+def put_painted(*lines: str) -> None:
+    """Print lines that have colours of ours; see `printable_painted`."""
+    _write(sys.stdout, [printable_painted(line) for line in lines])
+
+
+def say(*lines: str) -> None:
+    """Print lines on standard error."""
+    _write(sys.stderr, [printable(line) for line in lines])
+
+
+def say_over(line: str) -> None:
+    """Put a line in the place of the last one of standard error, a terminal; clear it if empty."""
+    sys.stderr.write(f"\r{printable(line)}" if line else "\r\x1b[K")
+    sys.stderr.flush()
+
+
+def _write(stream: TextIO, lines: list[str]) -> None:
+    stream.write("".join(line + "\n" for line in lines))
+    # Errors and output keep their order where both go to one place.
+    stream.flush()

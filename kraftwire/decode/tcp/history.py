@@ -1,0 +1,73 @@
+"""The last packets of a capture: whether bytes that come again are the same ones.
+
+A sender that says two things at one place of the stream shows one to the decoder and the other to
+the receiver. Which of them the receiver took, no capture tells; that there were two can be told.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from kraftwire.decode.capture.links import FAST, SYN, Segment, SegmentReader
+from kraftwire.decode.capture.packets import Packet
+from kraftwire.decode.framing.health import Health
+
+__all__ = ["History"]
+
+# As far back as packets are sent again at once; with 64 KiB each they are 16 MiB.
+_PACKETS_KEPT = 256
+# Link, IP and TCP headers with all their options hold the ports this far from the start at most.
+_HEADERS_MAX = 256
+
+# What keeps a connection alive has a byte of no meaning, at a place that was read before.
+_PROBE = b"\0"
+
+_MASK = 0xFFFFFFFF
+_HALF = 0x80000000
+
+
+class History:
+    """Keeps the packets that the loop over a capture puts into `packets`."""
+
+    def __init__(self) -> None:
+        self.packets: deque[Packet] = deque(maxlen=_PACKETS_KEPT)
+
+    def conflict(self, segment: Segment) -> int:
+        """How many bytes of a segment came before, and not as the same ones; 0 if they are equal.
+
+        Shape: the longest such piece, with whatever in it is equal; bytes that came before the
+        packets which are kept are not compared.
+        """
+        _, key, seq, _, _, data, start, end, _ = segment
+        # What it counts was counted when the packets came.
+        read = SegmentReader(Health()).read
+        found = 0
+        for packet in reversed(self.packets):
+            _, _, held, at, captured, _, _, _, _ = packet
+            if held.find(key[-4:], at, at + min(captured, _HEADERS_MAX)) < 0:
+                continue
+            if captured >= FAST.size:
+                total, _, ends, place, header = FAST.unpack_from(held, at)
+                is_apart = (place - seq) & _MASK >= end - start and (seq - place) & _MASK >= total
+                if ends == key and is_apart and not header & SYN:
+                    continue
+            other = read(packet)
+            if other is None or other[1] != key:
+                continue
+            if other[4] & SYN:
+                break  # what came before belongs to another connection
+            piece = other[5][other[6] : other[7]]
+            if piece == _PROBE:
+                continue
+            size = _overlap(seq, data[start:end], other[2], piece)
+            found = max(found, size)
+        return found
+
+
+def _overlap(seq: int, data: bytes, other_seq: int, other: bytes) -> int:
+    """The size of what two pieces of a stream share, if it differs."""
+    ahead = (other_seq - seq) & _MASK
+    if ahead >= _HALF:
+        return _overlap(other_seq, other, seq, data)
+    shared = data[ahead : ahead + len(other)]
+    return len(shared) if shared != other[: len(shared)] else 0
