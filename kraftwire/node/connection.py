@@ -115,9 +115,10 @@ class Connection:
         self._garbage = garbage
         self._peer = peer
         self._tap = tap
-        self._frames = FrameBuffer(limit=limits.frame_max_bytes)
+        self._frames = FrameBuffer(limit=min(limits.frame_max_bytes, REQUEST_SIZE_MAX))
         self._budget = budget or Budget(CONNECTION_BYTES_MAX)
         self._pacer = pacer or Pacer()
+        self._number = self._pacer.join()
         self._scope = trio.CancelScope()
         self._is_evicted = False
         self._software = ""
@@ -203,17 +204,15 @@ class Connection:
             raise _Close("bad-request", str(error)) from error
         api_key, version = header.request_api_key, header.request_api_version
         name = messages.API_NAMES.get(api_key, "unknown")
+        size = len(payload)
+        self._hold(size if size < LONG_REQUEST_BYTES_MIN else size * DECODED_FACTOR)
+        await self._pacer.admit(self._number, size)
         low, high = self._service.versions.get(api_key, (0, -1))
         if not low <= version <= high:
             if api_key == API_VERSIONS_KEY:
                 return self._refuse_version(header, ErrorCode.UNSUPPORTED_VERSION, 0)
             problem = f"API key {api_key} ({name}) version {version} is not offered here"
             raise _Close("not-offered", problem)
-        size = len(payload)
-        if size > REQUEST_SIZE_MAX:
-            raise _Close("too-long", f"{name} of {size} bytes")
-        self._hold(size if size < LONG_REQUEST_BYTES_MIN else size * DECODED_FACTOR)
-        await self._pacer.admit(size)
         try:
             decode = partial(messages.request_class(api_key).decode, payload, version, position)
             if size <= DECODE_INLINE_BYTES:
@@ -248,6 +247,8 @@ class Connection:
                 # It may wait for long, and it writes nothing: nobody needs it without its peer.
                 ask = partial(self._service.answer, request)
                 reply = await answer_while_there(self._stream, ask)
+                # One commit answers all that wait for it, and each answer is work.
+                await self._pacer.admit(self._number, 0)
             else:
                 reply = await self._service.answer(request)
             if reply is None:

@@ -1,4 +1,4 @@
-"""Whether the peer of a connection is still there while its request waits for an answer."""
+"""Whether the peer of a connection is still there: while its request waits, or it says nothing."""
 
 from __future__ import annotations
 
@@ -8,15 +8,40 @@ from typing import TypeVar
 
 import trio
 
+from kraftwire.limits import PEER_PROBE_AFTER_SECONDS, PEER_PROBE_SECONDS, PEER_PROBES
 from kraftwire.node.link import Stream
 
-__all__ = ["PeerGone", "answer_while_there"]
+__all__ = ["PeerGone", "answer_while_there", "probe_peer"]
 
 T = TypeVar("T")
 
 
 class PeerGone(Exception):
     """The peer has closed its connection before its answer was there."""
+
+
+# What systems call the options of TCP, and what they are set to: macOS has another name for the
+# first, and not all have the last.
+_PATIENCE_SECONDS = PEER_PROBE_AFTER_SECONDS + PEER_PROBES * PEER_PROBE_SECONDS
+_OPTIONS = {
+    "TCP_KEEPIDLE": PEER_PROBE_AFTER_SECONDS,
+    "TCP_KEEPALIVE": PEER_PROBE_AFTER_SECONDS,
+    "TCP_KEEPINTVL": PEER_PROBE_SECONDS,
+    "TCP_KEEPCNT": PEER_PROBES,
+    "TCP_USER_TIMEOUT": _PATIENCE_SECONDS * 1000,
+}
+
+
+def probe_peer(sock: trio.socket.SocketType) -> None:
+    """Have TCP find out when a peer vanishes without closing, as one does that loses its power.
+
+    Whoever reads from the connection or waits for its end then gets an error.
+    """
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _OPTIONS.items():
+        option = getattr(socket, name, None)
+        if option is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 async def answer_while_there(stream: Stream, answer: Callable[[], Awaitable[T]]) -> T:

@@ -28,17 +28,20 @@ async def parked(target: Target) -> None:
 
     async def one(number: int) -> None:
         message = fetch(-1, 0, 0, target.epoch, max_wait_ms=_EVER)
-        message.replica_state.replica_id = _OBSERVERS + number
         message.cluster_id = target.cluster_id
-        message.topics[0].topic = METADATA_TOPIC
+        message.replica_state.replica_id = _OBSERVERS + number
         message.min_bytes = _EVER
-        # Right at the end nothing is ready: whoever asks for the start gets it at once.
-        message.topics[0].partitions[0].fetch_offset = 0
+        partition = message.topics[0].partitions[0]
 
         async def talk(sock: trio.socket.SocketType) -> None:
-            answer = request(message, 17)
             while True:
-                await exchange(sock, answer)
+                answer = await exchange(sock, request(message, 17))
+                told = decode_response(answer, message.API_KEY, 17)[1]
+                assert isinstance(told, FetchResponse)
+                data = told.responses[0].partitions[0]
+                for batch in split_batches(bytes(data.records or b"")):
+                    partition.fetch_offset = batch.last_offset + 1
+                    partition.last_fetched_epoch = batch.partition_leader_epoch
 
         await again_and_again(target.leader_port, talk)
 
