@@ -7,8 +7,10 @@ import socket
 
 import trio
 
+from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from kraftwire.raft.config import METADATA_TOPIC
+from kraftwire.protocol.envelope import decode_response
+from kraftwire.records.batch import RecordBatch
 from tests.bench.siege.peer import HOST, again_and_again, exchange, many, request, send
 from tests.bench.siege.target import Target
 from tests.support.raft_talk import fetch
@@ -39,7 +41,10 @@ async def parked(target: Target) -> None:
                 told = decode_response(answer, message.API_KEY, 17)[1]
                 assert isinstance(told, FetchResponse)
                 data = told.responses[0].partitions[0]
-                for batch in split_batches(bytes(data.records or b"")):
+                records, position = bytes(data.records or b""), 0
+                while position < len(records):
+                    batch = RecordBatch(records, position)
+                    position = batch.end
                     partition.fetch_offset = batch.last_offset + 1
                     partition.last_fetched_epoch = batch.partition_leader_epoch
 

@@ -169,9 +169,6 @@ class _Siege:
                 # The table comes minutes later.
                 console.print("  ".join(_row(outcome, base)), markup=False)
             nursery.cancel_scope.cancel()
-            if os.environ.get("DBG"):
-                for node in self._quorum.nodes.values():
-                    print("\n".join(node.lines[-40:]))
         return undisturbed, outcomes
 
     async def _attack(self, name: str, seconds: float, base: float) -> Outcome:
