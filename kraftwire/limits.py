@@ -1,4 +1,4 @@
-"""Every limit in one place, each with its reason."""
+"""Every limit in one place, each with its reason; how requests take turns is in `node.limits`."""
 
 from __future__ import annotations
 
@@ -45,9 +45,6 @@ __all__ = [
     "LINE_READ_BYTES",
     "LINGER_NS",
     "LINGER_PACKETS",
-    "LONG_REQUESTS_BYTES_BURST",
-    "LONG_REQUESTS_BYTES_PER_SECOND",
-    "LONG_REQUEST_BYTES_MIN",
     "MESSAGE_LINE_BYTES_MAX",
     "METRICS_CONNECTIONS_MAX",
     "OBSERVERS_MAX",
@@ -59,9 +56,6 @@ __all__ = [
     "PARKED_WOKEN_MAX",
     "PARTIAL_BYTES_MAX",
     "PEERS_MAX",
-    "PEER_PROBES",
-    "PEER_PROBE_AFTER_SECONDS",
-    "PEER_PROBE_SECONDS",
     "PEER_QUEUE_MAX",
     "PENDING_REQUESTS_MAX",
     "PERF_APPEND_BYTES",
@@ -77,7 +71,6 @@ __all__ = [
     "RECORDS_SIZE_MAX",
     "RENDER_PENDING_BYTES_MAX",
     "RENDER_PENDING_COUNT_MAX",
-    "REQUEST_COST_BYTES",
     "REQUEST_ELEMENTS_MAX",
     "REQUEST_SIZE_MAX",
     "RESUME_BYTES_RATIO",
@@ -93,9 +86,6 @@ __all__ = [
     "STRING_SIZE_MAX",
     "TAGS_FREE_COUNT",
     "TLS_CONNECTIONS_LISTED",
-    "TURN_BYTES",
-    "TURN_OLDEST_CONNECTIONS",
-    "TURN_SECONDS",
     "UNCONFIRMED_FRAME_SIZE_MAX",
     "UNPACKED_FILE_BYTES_MAX",
     "WAITING_BATCHES_MAX",
@@ -325,28 +315,6 @@ REQUEST_SIZE_MAX = 2 * 1024 * 1024
 # some microseconds, and clusters of the largest size name fewer topics, partitions and directories
 # in one request to a controller.
 REQUEST_ELEMENTS_MAX = 10_000
-
-# A long request waits for its turn. Together such requests get so many bytes a second, which is
-# about a quarter of what one thread can decode and answer, after a burst that an idle node allows.
-LONG_REQUEST_BYTES_MIN = 4 * 1024
-LONG_REQUESTS_BYTES_PER_SECOND = 512 * 1024
-LONG_REQUESTS_BYTES_BURST = 256 * 1024
-
-# Shorter requests are let through in turns of so many bytes, each as if it were longer by what any
-# request costs: eight small ones, or one of the longest. That takes about two milliseconds, in
-# which other tasks wait; as many pass without waiting when so much time has gone by. Of those that
-# wait, so many of the oldest connections come first in each turn.
-TURN_BYTES = 8 * 1024
-TURN_SECONDS = 0.002
-TURN_OLDEST_CONNECTIONS = 4
-REQUEST_COST_BYTES = 1024
-
-# A peer that says nothing is asked by TCP whether it is still there: after so many seconds, and
-# then so often, at intervals of so many seconds. What it was sent and does not acknowledge may be
-# on its way for as long as all of that takes.
-PEER_PROBE_AFTER_SECONDS = 10
-PEER_PROBE_SECONDS = 5
-PEER_PROBES = 4
 
 # What all connections of a node hold together: requests that are not whole or not answered, and
 # answers that were not taken. Above it the oldest are given up, those that hold a few bytes last.

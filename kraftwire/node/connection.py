@@ -24,7 +24,6 @@ from kraftwire.limits import (
     CONNECTION_BYTES_MAX,
     DECODE_INLINE_BYTES,
     DECODED_FACTOR,
-    LONG_REQUEST_BYTES_MIN,
     REQUEST_ELEMENTS_MAX,
     REQUEST_SIZE_MAX,
     SOFTWARE_NAME_SIZE_MAX,
@@ -36,6 +35,7 @@ from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.node.budget import Budget
 from kraftwire.node.config import ConnectionLimits, Listener
 from kraftwire.node.context import Request
+from kraftwire.node.limits import LONG_REQUEST_BYTES_MIN
 from kraftwire.node.link import Stream, Tap, close_now
 from kraftwire.node.logs import RateLimit, log
 from kraftwire.node.pacing import Pacer

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import trio
 
-from kraftwire.limits import PEER_PROBE_AFTER_SECONDS, PEER_PROBE_SECONDS, PEER_PROBES
+from kraftwire.node.limits import PEER_PROBE_AFTER_SECONDS, PEER_PROBE_SECONDS, PEER_PROBES
 from kraftwire.node.link import Stream
 
 __all__ = ["PeerGone", "answer_while_there", "probe_peer"]

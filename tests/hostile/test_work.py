@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
-from kraftwire.limits import (
-    LONG_REQUESTS_BYTES_BURST,
-    LONG_REQUESTS_BYTES_PER_SECOND,
-    REQUEST_ELEMENTS_MAX,
-    REQUEST_SIZE_MAX,
-)
+from kraftwire.limits import REQUEST_ELEMENTS_MAX, REQUEST_SIZE_MAX
 from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.messages.produce_request import (
@@ -19,6 +14,7 @@ from kraftwire.messages.produce_request import (
     TopicProduceData,
 )
 from kraftwire.node.context import Request
+from kraftwire.node.limits import LONG_REQUESTS_BYTES_BURST, LONG_REQUESTS_BYTES_PER_SECOND
 from kraftwire.wire.message import Message
 from tests.hostile.served import Served, request_frame
 
