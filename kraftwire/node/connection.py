@@ -206,7 +206,7 @@ class Connection:
         name = messages.API_NAMES.get(api_key, "unknown")
         size = len(payload)
         self._hold(size if size < LONG_REQUEST_BYTES_MIN else size * DECODED_FACTOR)
-        await self._pacer.admit(self._number, size)
+        await self._take_turn(size)
         low, high = self._service.versions.get(api_key, (0, -1))
         if not low <= version <= high:
             if api_key == API_VERSIONS_KEY:
@@ -228,6 +228,17 @@ class Connection:
         if isinstance(body, ApiVersionsRequest) and not self._note_software(body, version):
             return self._refuse_version(header, ErrorCode.INVALID_REQUEST, version)
         return await self._dispatch(header, body)
+
+    async def _take_turn(self, size: int) -> None:
+        """Wait until this request may be answered. Raises: _Close if nobody waits for it any more."""
+        admit = partial(self._pacer.admit, self._number, size)
+        if size < LONG_REQUEST_BYTES_MIN:
+            await admit()
+            return
+        try:
+            await answer_while_there(self._stream, admit)
+        except PeerGone as gone:
+            raise _Close("by-peer") from gone
 
     async def _dispatch(self, header: RequestHeader, body: Message) -> bytes:
         listener = self._service.listener

@@ -7,6 +7,7 @@ __all__ = [
     "LONG_REQUESTS_BYTES_PER_SECOND",
     "LONG_REQUESTS_REST",
     "LONG_REQUEST_BYTES_MIN",
+    "PEER_LOOK_SECONDS",
     "PEER_PROBES",
     "PEER_PROBE_AFTER_SECONDS",
     "PEER_PROBE_SECONDS",
@@ -34,6 +35,9 @@ TURN_BYTES = 8 * 1024
 TURN_SECONDS = 0.002
 TURN_OLDEST_CONNECTIONS = 4
 REQUEST_COST_BYTES = 1024
+
+# Where bytes wait to be read, so often somebody looks whether the connection is open.
+PEER_LOOK_SECONDS = 2
 
 # A peer that says nothing is asked by TCP whether it is still there: after so many seconds, and
 # then so often, at intervals of so many seconds. What it was sent and does not acknowledge may be

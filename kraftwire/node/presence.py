@@ -8,7 +8,12 @@ from typing import TypeVar
 
 import trio
 
-from kraftwire.node.limits import PEER_PROBE_AFTER_SECONDS, PEER_PROBE_SECONDS, PEER_PROBES
+from kraftwire.node.limits import (
+    PEER_LOOK_SECONDS,
+    PEER_PROBE_AFTER_SECONDS,
+    PEER_PROBE_SECONDS,
+    PEER_PROBES,
+)
 from kraftwire.node.link import Stream
 
 __all__ = ["PeerGone", "answer_while_there", "probe_peer"]
@@ -19,6 +24,9 @@ T = TypeVar("T")
 class PeerGone(Exception):
     """The peer has closed its connection before its answer was there."""
 
+
+# The first byte of Linux's `tcp_info`.
+_ESTABLISHED = 1
 
 # What systems call the options of TCP, and what they are set to: macOS has another name for the
 # first, and not all have the last.
@@ -47,8 +55,8 @@ def probe_peer(sock: trio.socket.SocketType) -> None:
 async def answer_while_there(stream: Stream, answer: Callable[[], Awaitable[T]]) -> T:
     """What `answer` gives.
 
-    Bytes that came after the request hide the end of the stream; then only the request's own time
-    ends the wait. Raises: PeerGone as soon as the connection is closed; what `answer` raises.
+    Bytes that came after the request hide the end of the stream; then the system is asked now and
+    then, where it tells. Raises: PeerGone as soon as the connection is closed; what `answer` raises.
     """
     if not isinstance(stream, trio.SocketStream):
         return await answer()
@@ -70,5 +78,16 @@ async def _cancel_at_end(sock: trio.socket.SocketType, scope: trio.CancelScope) 
         data = await sock.recv(1, socket.MSG_PEEK)
     except OSError:
         data = b""
-    if not data:
-        scope.cancel()
+    while data and _is_open(sock):
+        await trio.sleep(PEER_LOOK_SECONDS)
+    scope.cancel()
+
+
+def _is_open(sock: trio.socket.SocketType) -> bool:
+    """Whether TCP holds the connection for open in both directions; true where nobody tells."""
+    option = getattr(socket, "TCP_INFO", None)
+    try:
+        state = sock.getsockopt(socket.IPPROTO_TCP, option, 1)[0] if option else _ESTABLISHED
+    except OSError:
+        return False
+    return state == _ESTABLISHED

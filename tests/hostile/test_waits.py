@@ -11,6 +11,7 @@ import trio.testing
 from kraftwire.limits import PARKED_WOKEN_MAX
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse
+from kraftwire.node import presence
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.context import Request
 from kraftwire.node.listener import Acceptor
@@ -88,6 +89,26 @@ async def test_a_fetch_ends_when_its_connection_breaks(nursery: trio.Nursery) ->
     await waiting.reach(1)
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     stream.socket.close()
+    await waiting.reach(0)
+    await listening.aclose()
+
+
+@pytest.mark.trio
+async def test_bytes_after_a_request_do_not_hide_the_end(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With another request after it a Fetch waited for half a minute, its peer long gone."""
+    monkeypatch.setattr(presence, "PEER_LOOK_SECONDS", 0.01)
+    waiting = Waiting()
+    served = Served(nursery, waiting.answer)
+    (listening,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    stream = await trio.open_tcp_stream(*listening.socket.getsockname()[:2])
+    served.serve(await listening.accept())
+    data = request_frame(FetchRequest(max_wait_ms=(1 << 31) - 1), 12)
+    await stream.send_all(data)
+    await waiting.reach(1)
+    await stream.send_all(data)
+    await stream.aclose()
     await waiting.reach(0)
     await listening.aclose()
 
