@@ -230,7 +230,7 @@ class Connection:
         return await self._dispatch(header, body)
 
     async def _take_turn(self, size: int) -> None:
-        """Wait until this request may be answered. Raises: _Close if nobody waits for it any more."""
+        """Wait until a request of this size may be answered. Raises: _Close if its peer is gone."""
         admit = partial(self._pacer.admit, self._number, size)
         if size < LONG_REQUEST_BYTES_MIN:
             await admit()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -56,7 +57,8 @@ async def answer_while_there(stream: Stream, answer: Callable[[], Awaitable[T]])
     """What `answer` gives.
 
     Bytes that came after the request hide the end of the stream; then the system is asked now and
-    then, where it tells. Raises: PeerGone as soon as the connection is closed; what `answer` raises.
+    then, where it tells. Raises: PeerGone as soon as the connection is closed; what `answer`
+    raises.
     """
     if not isinstance(stream, trio.SocketStream):
         return await answer()
@@ -85,9 +87,10 @@ async def _cancel_at_end(sock: trio.socket.SocketType, scope: trio.CancelScope) 
 
 def _is_open(sock: trio.socket.SocketType) -> bool:
     """Whether TCP holds the connection for open in both directions; true where nobody tells."""
-    option = getattr(socket, "TCP_INFO", None)
+    if sys.platform != "linux":
+        return True
     try:
-        state = sock.getsockopt(socket.IPPROTO_TCP, option, 1)[0] if option else _ESTABLISHED
+        state = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
     except OSError:
         return False
-    return state == _ESTABLISHED
+    return state[0] == _ESTABLISHED
