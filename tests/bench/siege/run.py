@@ -1,7 +1,7 @@
 """The siege: one quorum, one honest client, one attack after the other, and the bars.
 
-Before each attack comes a time without any, so that what it does is seen against the same session;
-all of them together are the undisturbed run.
+Before each attack comes a time without any, so that what it does is seen next to what was right
+before it; all of them together are the undisturbed run.
 """
 
 from __future__ import annotations
