@@ -5,14 +5,24 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SPARK := $(VENV)/.spark
 
+# With CI=true exactly what these list is installed, by version and hash.
+PINNED := .ci/requirements.txt
+PINNED_SPARK := .ci/requirements-spark.txt
+
 .PHONY: setup spark demo test proof check bench interop generate sim nemesis
+.PHONY: dist sbom pins vulnerabilities
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml $(PINNED)
 	$(PYTHON) -m venv $(VENV)
+ifeq ($(CI),true)
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement $(PINNED)
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+else
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[codegen,dev,interop]'
+endif
 	$(BIN)/python -m compileall -q kraftwire
 	touch $@
 
@@ -20,10 +30,16 @@ $(STAMP): pyproject.toml
 spark: $(SPARK)
 	@:
 
-$(SPARK): $(STAMP)
+ifeq ($(CI),true)
+SPARK_FROM := --require-hashes --requirement $(PINNED_SPARK)
+else
+SPARK_FROM := --editable '.[spark]'
+endif
+
+$(SPARK): $(STAMP) $(PINNED_SPARK)
 	@if java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])'; then \
 	  echo "installing Spark's extra (about 450 MB)"; \
-	  $(BIN)/python -m pip install --quiet --editable '.[spark]' && touch $@; \
+	  $(BIN)/python -m pip install --quiet $(SPARK_FROM) && touch $@; \
 	else \
 	  echo "no Java 17: the pipeline on Spark is left out"; \
 	fi
@@ -72,3 +88,27 @@ sim: setup
 NEMESIS_SECONDS ?= 90
 nemesis: setup
 	$(BIN)/python -m tests.nemesis --seconds $(NEMESIS_SECONDS)
+
+# The tools of the targets below, apart from the environment that they look at.
+SUPPLY := .cache/supply
+$(SUPPLY)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(SUPPLY)
+	$(SUPPLY)/bin/python -m pip install --quiet 'uv>=0.5' 'cyclonedx-bom>=5' 'pip-audit>=2.7'
+	touch $@
+
+# The wheel and the sdist, and what they depend on.
+dist: setup sbom
+	$(BIN)/python -m build --no-isolation --outdir dist .
+
+# A bill of materials (CycloneDX) of what an installation without extras runs on.
+sbom: $(SUPPLY)/.installed
+	mkdir -p dist
+	$(SUPPLY)/bin/python -m tools.supply sbom --output dist/kraftwire.cdx.json
+
+# The pinned versions anew, with the newest of everything that pyproject.toml allows.
+pins: $(SUPPLY)/.installed
+	$(SUPPLY)/bin/python -m tools.supply pins
+
+# The scheduled check: known vulnerabilities of all that is pinned. It needs the network.
+vulnerabilities: $(SUPPLY)/.installed
+	$(SUPPLY)/bin/python -m tools.supply vulnerabilities

@@ -1,4 +1,4 @@
-"""Every limit in one place, each with its reason."""
+"""Every limit in one place, each with its reason; how requests take turns is in `node.limits`."""
 
 from __future__ import annotations
 
@@ -45,9 +45,6 @@ __all__ = [
     "LINE_READ_BYTES",
     "LINGER_NS",
     "LINGER_PACKETS",
-    "LONG_REQUESTS_BYTES_BURST",
-    "LONG_REQUESTS_BYTES_PER_SECOND",
-    "LONG_REQUEST_BYTES_MIN",
     "MESSAGE_LINE_BYTES_MAX",
     "METRICS_CONNECTIONS_MAX",
     "OBSERVERS_MAX",
@@ -56,6 +53,7 @@ __all__ = [
     "PARKED_FETCHES_MAX",
     "PARKED_PACKETS_MAX",
     "PARKED_RESPONSES_MAX",
+    "PARKED_WOKEN_MAX",
     "PARTIAL_BYTES_MAX",
     "PEERS_MAX",
     "PEER_QUEUE_MAX",
@@ -279,6 +277,9 @@ SNAPSHOT_CHUNK_BYTES_MAX = 8 * 1024 * 1024
 # one; a peer that keeps opening connections must not make it hold more.
 PARKED_FETCHES_MAX = 4096
 
+# Of those that are not voters' so many are answered in one step, some milliseconds of work.
+PARKED_WOKEN_MAX = 32
+
 # A log segment is checked in parts of this size when it is opened; a longer batch is read whole.
 LOG_SCAN_BYTES = 4 * 1024 * 1024
 
@@ -314,12 +315,6 @@ REQUEST_SIZE_MAX = 2 * 1024 * 1024
 # some microseconds, and clusters of the largest size name fewer topics, partitions and directories
 # in one request to a controller.
 REQUEST_ELEMENTS_MAX = 10_000
-
-# A long request waits for its turn. Together such requests get so many bytes a second, which is
-# about a quarter of what one thread can decode and answer, after a burst that an idle node allows.
-LONG_REQUEST_BYTES_MIN = 16 * 1024
-LONG_REQUESTS_BYTES_PER_SECOND = 512 * 1024
-LONG_REQUESTS_BYTES_BURST = 256 * 1024
 
 # What all connections of a node hold together: requests that are not whole or not answered, and
 # answers that were not taken. Above it the oldest are given up, those that hold a few bytes last.

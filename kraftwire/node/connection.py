@@ -24,7 +24,6 @@ from kraftwire.limits import (
     CONNECTION_BYTES_MAX,
     DECODE_INLINE_BYTES,
     DECODED_FACTOR,
-    LONG_REQUEST_BYTES_MIN,
     REQUEST_ELEMENTS_MAX,
     REQUEST_SIZE_MAX,
     SOFTWARE_NAME_SIZE_MAX,
@@ -36,6 +35,7 @@ from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.node.budget import Budget
 from kraftwire.node.config import ConnectionLimits, Listener
 from kraftwire.node.context import Request
+from kraftwire.node.limits import LONG_REQUEST_BYTES_MIN
 from kraftwire.node.link import Stream, Tap, close_now
 from kraftwire.node.logs import RateLimit, log
 from kraftwire.node.pacing import Pacer
@@ -115,9 +115,10 @@ class Connection:
         self._garbage = garbage
         self._peer = peer
         self._tap = tap
-        self._frames = FrameBuffer(limit=limits.frame_max_bytes)
+        self._frames = FrameBuffer(limit=min(limits.frame_max_bytes, REQUEST_SIZE_MAX))
         self._budget = budget or Budget(CONNECTION_BYTES_MAX)
         self._pacer = pacer or Pacer()
+        self._number = self._pacer.join()
         self._scope = trio.CancelScope()
         self._is_evicted = False
         self._software = ""
@@ -203,17 +204,15 @@ class Connection:
             raise _Close("bad-request", str(error)) from error
         api_key, version = header.request_api_key, header.request_api_version
         name = messages.API_NAMES.get(api_key, "unknown")
+        size = len(payload)
+        self._hold(size if size < LONG_REQUEST_BYTES_MIN else size * DECODED_FACTOR)
+        await self._take_turn(size)
         low, high = self._service.versions.get(api_key, (0, -1))
         if not low <= version <= high:
             if api_key == API_VERSIONS_KEY:
                 return self._refuse_version(header, ErrorCode.UNSUPPORTED_VERSION, 0)
             problem = f"API key {api_key} ({name}) version {version} is not offered here"
             raise _Close("not-offered", problem)
-        size = len(payload)
-        if size > REQUEST_SIZE_MAX:
-            raise _Close("too-long", f"{name} of {size} bytes")
-        self._hold(size if size < LONG_REQUEST_BYTES_MIN else size * DECODED_FACTOR)
-        await self._pacer.admit(size)
         try:
             decode = partial(messages.request_class(api_key).decode, payload, version, position)
             if size <= DECODE_INLINE_BYTES:
@@ -229,6 +228,17 @@ class Connection:
         if isinstance(body, ApiVersionsRequest) and not self._note_software(body, version):
             return self._refuse_version(header, ErrorCode.INVALID_REQUEST, version)
         return await self._dispatch(header, body)
+
+    async def _take_turn(self, size: int) -> None:
+        """Wait until a request of this size may be answered. Raises: _Close if its peer is gone."""
+        admit = partial(self._pacer.admit, self._number, size)
+        if size < LONG_REQUEST_BYTES_MIN:
+            await admit()
+            return
+        try:
+            await answer_while_there(self._stream, admit)
+        except PeerGone as gone:
+            raise _Close("by-peer") from gone
 
     async def _dispatch(self, header: RequestHeader, body: Message) -> bytes:
         listener = self._service.listener
@@ -248,6 +258,8 @@ class Connection:
                 # It may wait for long, and it writes nothing: nobody needs it without its peer.
                 ask = partial(self._service.answer, request)
                 reply = await answer_while_there(self._stream, ask)
+                # One commit answers all that wait for it, and each answer is work.
+                await self._pacer.admit(self._number, 0)
             else:
                 reply = await self._service.answer(request)
             if reply is None:

@@ -17,6 +17,7 @@ import trio
 from kraftwire.errors import UsageError
 from kraftwire.node.config import ConnectionLimits, Listener
 from kraftwire.node.logs import RateLimit, log
+from kraftwire.node.presence import probe_peer
 
 __all__ = ["Acceptor", "bind"]
 
@@ -61,6 +62,7 @@ class Acceptor:
                 try:
                     stream = await listening.accept()
                     address, port = stream.socket.getpeername()[:2]
+                    probe_peer(stream.socket)
                 except OSError as error:
                     if error.errno in _EXHAUSTED:
                         self._refusals.log("exhausted", "accept-failed", problem=error)

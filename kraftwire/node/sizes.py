@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kraftwire.limits import LONG_REQUEST_BYTES_MIN, REQUEST_ELEMENTS_MAX
+from kraftwire.limits import REQUEST_ELEMENTS_MAX
+from kraftwire.node.limits import LONG_REQUEST_BYTES_MIN
 from kraftwire.wire.message import Message, Struct
 
 __all__ = ["is_too_much"]

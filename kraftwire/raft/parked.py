@@ -8,8 +8,9 @@ Source: Kafka's `ThresholdPurgatory`; R-FET-13, R-FET-14.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
-from kraftwire.limits import PARKED_FETCHES_MAX
+from kraftwire.limits import PARKED_FETCHES_MAX, PARKED_WOKEN_MAX
 from kraftwire.raft.events import RequestReceived
 
 __all__ = ["ParkedFetch", "ParkedFetches"]
@@ -31,7 +32,7 @@ class ParkedFetches:
     __slots__ = ("_parked", "next_deadline_ms")
 
     def __init__(self) -> None:
-        self._parked: list[ParkedFetch] = []
+        self._parked: dict[int, ParkedFetch] = {}
         self.next_deadline_ms: int | None = None
 
     def __len__(self) -> int:
@@ -41,7 +42,7 @@ class ParkedFetches:
         """Keep a request; returns False if there are too many already: then answer it at once."""
         if len(self._parked) >= PARKED_FETCHES_MAX:
             return False
-        self._parked.append(fetch)
+        self._parked[fetch.token] = fetch
         due = self.next_deadline_ms
         if due is None or fetch.deadline_ms < due:
             self.next_deadline_ms = fetch.deadline_ms
@@ -49,34 +50,30 @@ class ParkedFetches:
 
     def wake_at_or_below(self, end_offset: int) -> list[ParkedFetch]:
         """Take out those that wait for what a log with this end offset has."""
-        return self._take([fetch.offset <= end_offset for fetch in self._parked])
+        return self._take([one for one in self._parked.values() if one.offset <= end_offset])
 
     def wake_all(self) -> list[ParkedFetch]:
         """Take out all."""
-        woken = self._parked
-        self._parked = []
-        self.next_deadline_ms = None
-        return woken
+        return self._take(list(self._parked.values()))
 
     def expired(self, now_ms: int) -> list[ParkedFetch]:
-        """Take out those that have waited long enough."""
+        """Take out those that have waited long enough; PARKED_WOKEN_MAX of them at a time."""
         due = self.next_deadline_ms
         if due is None or now_ms < due:
             return []
-        return self._take([fetch.deadline_ms <= now_ms for fetch in self._parked])
+        waited = (one for one in self._parked.values() if one.deadline_ms <= now_ms)
+        return self._take(list(islice(waited, PARKED_WOKEN_MAX)))
 
     def drop(self, token: int) -> None:
         """Forget a request for whose answer nobody waits any more."""
-        self._take([fetch.token == token for fetch in self._parked])
+        if self._parked.pop(token, None) is not None and not self._parked:
+            self.next_deadline_ms = None
 
-    def _take(self, chosen: list[bool]) -> list[ParkedFetch]:
-        """Take out the chosen ones."""
-        if all(chosen):
-            return self.wake_all()
-        if not any(chosen):
-            return []
-        parked = self._parked
-        woken = [fetch for fetch, take in zip(parked, chosen, strict=True) if take]
-        self._parked = [fetch for fetch, take in zip(parked, chosen, strict=True) if not take]
-        self.next_deadline_ms = min(fetch.deadline_ms for fetch in self._parked)
+    def _take(self, woken: list[ParkedFetch]) -> list[ParkedFetch]:
+        """Take these out."""
+        for one in woken:
+            del self._parked[one.token]
+        if woken:
+            left = (one.deadline_ms for one in self._parked.values())
+            self.next_deadline_ms = min(left, default=None)
         return woken

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from kraftwire.limits import FETCH_BYTES_MAX, FETCH_WAIT_MAX_MS
+from kraftwire.limits import FETCH_BYTES_MAX, FETCH_WAIT_MAX_MS, PARKED_WOKEN_MAX
 from kraftwire.messages import fetch_response as answer
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest
 from kraftwire.protocol.error_codes import ErrorCode
@@ -144,14 +144,30 @@ def advance_high_watermark(state: RaftState, leader: Leader) -> None:
     state.announced = max(state.announced, mark)
     state.emit(HighWatermarkAdvanced(mark))
     settle_change(state, leader)
-    for parked in state.parked.wake_all():
-        _answer(state, parked.event)
+    _wake(state, state.parked.wake_all())
 
 
 def wake_after_append(state: RaftState) -> None:
     """Answer those who wait for what was just appended."""
-    for parked in state.parked.wake_at_or_below(state.log.end_offset):
-        _answer(state, parked.event)
+    _wake(state, state.parked.wake_at_or_below(state.log.end_offset))
+
+
+def _wake(state: RaftState, woken: list[ParkedFetch]) -> None:
+    """Answer the voters and a few others; the rest are due at once, a few at a time.
+
+    A peer that has thousands of them wait must not keep commits waiting for all their answers.
+    """
+    voters, others = set[int](), 0
+    for parked in woken:
+        replica_id = fetching_replica(cast("FetchRequest", parked.event.message))
+        is_first = state.voters.get(replica_id) is not None and replica_id not in voters
+        voters.add(replica_id)
+        others += not is_first
+        if is_first or others <= PARKED_WOKEN_MAX:
+            _answer(state, parked.event)
+        else:
+            parked.deadline_ms = state.now
+            state.parked.park(parked)
 
 
 def answer_expired(state: RaftState) -> None:

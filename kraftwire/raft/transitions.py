@@ -310,7 +310,9 @@ def maybe_transition(
         return True
     addresses = endpoints or _voter_endpoints(state, leader_id)
     is_news = epoch > role.epoch or role.leader_id < 0 or not role.leader_endpoints
-    if not is_news and len(addresses) <= len(role.leader_endpoints):
+    # Within an epoch addresses are only added to: another one in the place of the leader's would
+    # be that of somebody else, to whom this node would listen from then on.
+    if not is_news and not set(addresses) > set(role.leader_endpoints):
         return True
     if not addresses:
         if epoch > role.epoch:

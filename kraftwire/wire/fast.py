@@ -321,6 +321,11 @@ def put_uuids(values: list[bytes], out: Parts) -> None:
         out.append(value)
 
 
+def _tags_size(tags: dict[int, bytes]) -> int:
+    """Fewest bytes that tagged fields take."""
+    return sum(map(len, tags.values())) + 2 * len(tags)
+
+
 def put_tags(out: Parts, known: dict[int, bytes], unknown: dict[int, bytes] | None) -> None:
     """Replace the zero that ends `out` by a section of tagged fields, in ascending order."""
     out[-1] = out[-1][:-1]
@@ -330,6 +335,9 @@ def put_tags(out: Parts, known: dict[int, bytes], unknown: dict[int, bytes] | No
             raise ValueError
         _flat(data)
         tags[tag] = data
+    if len(tags) > TAGS_FREE_COUNT and len(tags) > TAGS_FREE_COUNT + _tags_size(tags) // 8:
+        # Decoders may refuse as many, unless more bytes follow; the slow writer knows.
+        raise ValueError
     out.append(uvarint(len(tags)))
     for tag in sorted(tags):
         out.append(uvarint(tag) + uvarint(len(tags[tag])))

@@ -155,8 +155,8 @@ class Message(Struct):
     def encode(self, version: int) -> bytes:
         """Write the message as Kafka's serializer does.
 
-        Raises: WireError naming the field whose value does not fit or that the version cannot
-        carry; UsageError for an unknown version.
+        Raises: WireError naming the field whose value does not fit, that the version cannot carry,
+        or that has more elements or tags than decoders take; UsageError for an unknown version.
         """
         if version.__class__ is not int:
             version = self._check_version(version)
@@ -165,12 +165,19 @@ class Message(Struct):
         except KeyError:
             raise self._unknown_version(version) from None
         try:
-            return encoder(self)
+            data = encoder(self)
+            if len(data) <= ELEMENT_FREE_COUNT or not self._has_too_many(version, len(data)):
+                return data
         except _STUMBLES:
             pass  # what is raised below should not drag this error along
         from kraftwire.wire.writer import write_message
 
         return write_message(self.facts(), self, version)
+
+    def _has_too_many(self, version: int, size: int) -> bool:
+        from kraftwire.wire.counts import has_too_many
+
+        return has_too_many(self.facts(), self, version, size)
 
     def to_json(self, version: int) -> dict[str, Any]:
         """The message in the form of Kafka's JSON converters; records are base64.

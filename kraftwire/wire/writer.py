@@ -8,7 +8,8 @@ from __future__ import annotations
 import struct
 
 from kraftwire.errors import WireError
-from kraftwire.limits import STRING_SIZE_MAX
+from kraftwire.limits import STRING_SIZE_MAX, TAGS_FREE_COUNT
+from kraftwire.wire.counts import has_too_many
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 from kraftwire.wire.sizes import FIXED_CODES, is_at_default, is_optional_struct
 from kraftwire.wire.varint import uvarint
@@ -23,10 +24,33 @@ _BYTES = (bytes, bytearray, memoryview)
 
 
 def write_message(facts: MessageFacts, message: Any, version: int) -> bytes:
-    """Encode slowly. Raises: WireError naming the field path, what was expected and found."""
+    """Encode slowly. Raises: WireError naming the field path, what was expected and found.
+
+    What decoders would refuse for its mere number, small structs or tagged fields, is refused here.
+    """
     writer = _Writer(facts, version)
     writer.struct(facts.root, message)
-    return bytes(writer.out)
+    data = bytes(writer.out)
+    if writer.has_many_tags or has_too_many(facts, message, version, len(data)):
+        _check_decodes(facts, data, version)
+    return data
+
+
+def _check_decodes(facts: MessageFacts, data: bytes, version: int) -> None:
+    """Let the decoder say which limit a message exceeds, if it does: bytes that follow count."""
+    from kraftwire.wire.reader import read_message
+
+    try:
+        read_message(facts, data, version, 0)
+    except WireError as error:
+        raise WireError(
+            f"no decoder takes this: {error.problem}",
+            message=facts.name,
+            version=version,
+            path=error.path,
+            expected=error.expected,
+            found=error.found,
+        ) from None
 
 
 class _Writer:
@@ -35,6 +59,7 @@ class _Writer:
         self.version = version
         self.out = bytearray()
         self.path: list[str | int] = []
+        self.has_many_tags = False
 
     def fail(self, problem: str, *, expected: str = "", value: Any = None) -> WireError:
         text = ""
@@ -107,6 +132,7 @@ class _Writer:
                     value=(tag, data),
                 )
             tags[tag] = bytes(data)
+        self.has_many_tags |= len(tags) > TAGS_FREE_COUNT
         self.out += uvarint(len(tags))
         for tag in sorted(tags):
             self.out += uvarint(tag) + uvarint(len(tags[tag])) + tags[tag]

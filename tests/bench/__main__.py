@@ -15,7 +15,7 @@ from tests.bench.report import Bar, console, keep
 
 SECTIONS = (
     *("codec", "records", "columns", "startup", "segments", "capture", "pipeline", "log_job"),
-    *("broker", "jobs", "scale", "raft", "failover", "sim"),
+    *("broker", "jobs", "scale", "raft", "failover", "siege", "sim"),
 )
 
 

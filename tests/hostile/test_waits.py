@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 import trio
 import trio.testing
 
+from kraftwire.limits import PARKED_WOKEN_MAX
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse
+from kraftwire.node import presence
+from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.context import Request
-from kraftwire.raft.events import RequestAbandoned, RequestReceived
+from kraftwire.node.listener import Acceptor
+from kraftwire.node.logs import RateLimit
+from kraftwire.raft.effects import SendReply
+from kraftwire.raft.events import AppendRequested, RequestAbandoned, RequestReceived
 from kraftwire.wire.message import Message
 from tests.hostile.served import Served, request_frame
 from tests.support.raft_nodes import LISTENER
@@ -67,6 +75,102 @@ async def test_a_fetch_ends_when_its_connection_is_closed(nursery: trio.Nursery)
     await trio.testing.wait_all_tasks_blocked()
     assert served.ended == {"by-peer": 3}
     await listening.aclose()
+
+
+@pytest.mark.trio
+async def test_a_fetch_ends_when_its_connection_breaks(nursery: trio.Nursery) -> None:
+    """As it does when TCP gives up a peer that has vanished: with an error, not with an end."""
+    waiting = Waiting()
+    served = Served(nursery, waiting.answer)
+    (listening,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    stream = await trio.open_tcp_stream(*listening.socket.getsockname()[:2])
+    served.serve(await listening.accept())
+    await stream.send_all(request_frame(FetchRequest(max_wait_ms=(1 << 31) - 1), 12))
+    await waiting.reach(1)
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    stream.socket.close()
+    await waiting.reach(0)
+    await listening.aclose()
+
+
+@pytest.mark.trio
+async def test_bytes_after_a_request_do_not_hide_the_end(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With another request after it a Fetch waited for half a minute, its peer long gone."""
+    monkeypatch.setattr(presence, "PEER_LOOK_SECONDS", 0.01)
+    waiting = Waiting()
+    served = Served(nursery, waiting.answer)
+    (listening,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    stream = await trio.open_tcp_stream(*listening.socket.getsockname()[:2])
+    served.serve(await listening.accept())
+    data = request_frame(FetchRequest(max_wait_ms=(1 << 31) - 1), 12)
+    await stream.send_all(data)
+    await waiting.reach(1)
+    await stream.send_all(data)
+    await stream.aclose()
+    await waiting.reach(0)
+    await listening.aclose()
+
+
+@pytest.mark.trio
+async def test_peers_that_say_nothing_are_probed(nursery: trio.Nursery) -> None:
+    """One that loses its power closes nothing: its connection stayed open for ever."""
+    accepted: list[trio.SocketStream] = []
+    (listening,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    address = listening.socket.getsockname()[:2]
+
+    async def serve(stream: trio.SocketStream, _: str) -> None:
+        accepted.append(stream)
+        async with stream:
+            await stream.receive_some(1)
+
+    refusals = RateLimit(trio.current_time)
+    acceptor = Acceptor(ConnectionLimits(), on_refused=lambda: None, refusals=refusals)
+    nursery.start_soon(acceptor.run, [listening], serve)
+    peer = await trio.open_tcp_stream(*address)
+    await trio.testing.wait_all_tasks_blocked()
+    with trio.fail_after(10):
+        while not accepted:
+            await trio.lowlevel.checkpoint()
+    sock = accepted[0].socket
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        probes = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT)
+        idle = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
+        every = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL)
+        most_ms = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+        assert idle + probes * every <= 30
+        assert most_ms == 1000 * (idle + probes * every)
+    await peer.aclose()
+
+
+def test_a_commit_answers_voters_before_a_crowd() -> None:
+    """Thousands of others who wait for the same news are told a few at a time."""
+    lone = leading()
+    core = lone.core
+    end, epoch = core.end_offset, core.epoch
+    crowd = range(1000, 1500)
+    for token in crowd:
+        request = fetch(-1, end, epoch, epoch, high_watermark=end, max_wait_ms=20_000)
+        request.replica_state.replica_id = token
+        lone.handle(RequestReceived(token, 17, request, LISTENER))
+    voter = fetch(2, end, epoch, epoch, high_watermark=end, max_wait_ms=20_000)
+    lone.handle(RequestReceived(1, 17, voter, LISTENER))
+    before = len(lone.effects)
+    lone.handle(AppendRequested(7, epoch, [b"x"], None))
+
+    def answered() -> list[int]:
+        return [one.token for one in lone.effects[before:] if isinstance(one, SendReply)]
+
+    for _ in range(1000):
+        if answered():
+            break
+        lone.wait(1)
+    assert answered().index(1) <= PARKED_WOKEN_MAX
+    for _ in range(len(crowd) // PARKED_WOKEN_MAX + 1):
+        lone.wait(0)
+    assert set(crowd) <= set(answered())
 
 
 def test_a_held_back_fetch_is_forgotten_with_its_connection() -> None:

@@ -240,7 +240,7 @@ async def test_a_long_request_is_refused_before_it_is_decoded(
     head = struct.pack(">hhihb", 3, 12, 1, -1, 0)
     await peer.stream.send_all(frame(head + bytes(REQUEST_SIZE_MAX)))
     assert await peer.is_closed()
-    assert peer.stats.closed == {"too-long": 1}
+    assert peer.stats.closed == {"bad-frame": 1}
 
 
 @pytest.mark.trio

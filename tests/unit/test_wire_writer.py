@@ -9,10 +9,12 @@ import pytest
 
 from kraftwire.errors import UsageError, WireError
 from kraftwire.messages import find
+from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.fetch_request import FetchRequest, ReplicaState
+from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.messages.offset_fetch_request import OffsetFetchRequest
 from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
@@ -216,3 +218,37 @@ def test_a_view_is_written_by_its_bytes_not_its_elements() -> None:
 def test_only_bytes_and_views_are_written_as_bytes(value: Any) -> None:
     """An array of numbers has a length too, which does not count bytes."""
     assert refusal(envelope(value), 0).path == "requestData"
+
+
+def test_more_unknown_tags_than_decoders_take_are_refused() -> None:
+    """8,000 of them were written, and no decoder of ours read them again."""
+    message = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+    message.unknown_tagged_fields = dict.fromkeys(range(8000), b"")
+    with pytest.raises(WireError, match=r"too many tagged fields .*at most \d+, found 8000"):
+        message.encode(3)
+
+
+@pytest.mark.parametrize("count", [64, 127, 128, 200, 8000])
+def test_what_is_encoded_is_decoded_whatever_the_number_of_tags(count: int) -> None:
+    """Long values make room for many tags; around the limits both sides have to agree."""
+    for size in (0, 1, 5, 6, 7, 20):
+        message = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+        message.unknown_tagged_fields = {tag: bytes(size) for tag in range(count)}
+        try:
+            data = message.encode(3)
+        except WireError:
+            assert size < 8
+            continue
+        read = ApiVersionsRequest.decode(data, 3)[0]
+        assert read.unknown_tagged_fields == message.unknown_tagged_fields
+
+
+def test_more_small_structs_than_decoders_take_are_refused() -> None:
+    """Decoders allow so many for the bytes of a message."""
+    topics = [MetadataRequestTopic(name="") for _ in range(30_000)]
+    with pytest.raises(WireError, match=r"topics: no decoder takes this: too many small elements"):
+        MetadataRequest(topics=topics).encode(8)
+    few = MetadataRequest(topics=topics[:10_000])
+    assert len(MetadataRequest.decode(few.encode(8), 8)[0].topics or ()) == 10_000
+    long = MetadataRequest(topics=[MetadataRequestTopic(name="topic-1") for _ in range(30_000)])
+    assert len(MetadataRequest.decode(long.encode(8), 8)[0].topics or ()) == 30_000

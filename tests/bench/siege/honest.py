@@ -1,0 +1,119 @@
+"""A client that means well: it has records committed at a steady rate and notes how long it takes.
+
+Each connection registers a broker that does not exist and unregisters it again by turns; both are
+answered once their record is committed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import trio
+
+from kraftwire.errors import KraftwireError
+from kraftwire.messages.broker_registration_request import (
+    BrokerRegistrationRequest,
+    Feature,
+    Listener,
+)
+from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraftwire.protocol.envelope import decode_response
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.wire.message import Message
+from tests.bench.siege.peer import exchange, opened, request
+
+__all__ = ["Commits", "commit_steadily"]
+
+CONNECTIONS = 4
+PERIOD_SECONDS = 0.6
+
+_FIRST_BROKER_ID = 100_000
+_PATIENCE_SECONDS = 10.0
+_RETRY_SECONDS = 0.05
+_VERSIONS = {BrokerRegistrationRequest: 3, UnregisterBrokerRequest: 0}
+
+
+@dataclass(slots=True)
+class Commits:
+    """Every commit: when it was due, and the milliseconds from then to its answer.
+
+    Shape: `failed` counts answers with errors and connections that ended.
+    """
+
+    times: list[tuple[float, float]] = field(default_factory=list)
+    failed: int = 0
+    last_problem: str = ""
+
+    def since(self, start: float, end: float = float("inf")) -> list[float]:
+        """Milliseconds of all that were due between two times."""
+        return [took for due, took in self.times if start <= due < end]
+
+
+async def commit_steadily(ports: Sequence[int], cluster_id: str, commits: Commits) -> None:
+    """Commit until cancelled. Shape: the leader's port comes first."""
+    async with trio.open_nursery() as nursery:
+        for number in range(CONNECTIONS):
+            client = _Client(ports, cluster_id, number, commits)
+            nursery.start_soon(client.run)
+
+
+class _Client:
+    """One connection, with one request in flight."""
+
+    def __init__(
+        self, ports: Sequence[int], cluster_id: str, number: int, commits: Commits
+    ) -> None:
+        self._ports = deque(ports)
+        self._cluster_id = cluster_id
+        self._broker_id = _FIRST_BROKER_ID + number
+        self._delay = number * PERIOD_SECONDS / CONNECTIONS
+        self._commits = commits
+        self._is_registered = False
+
+    async def run(self) -> None:
+        """A commit each time that one is due: one that comes late makes the next ones late too."""
+        due = trio.current_time() + self._delay
+        while True:
+            try:
+                with closing(await opened(self._ports[0])) as sock:
+                    while True:
+                        await trio.sleep_until(due)
+                        await self._commit(sock)
+                        took = (trio.current_time() - due) * 1000
+                        self._commits.times.append((due, took))
+                        due += PERIOD_SECONDS
+            except (OSError, EOFError, KraftwireError, trio.TooSlowError) as error:
+                self._commits.failed += 1
+                self._commits.last_problem = repr(error)
+                self._ports.rotate()
+                await trio.sleep(_RETRY_SECONDS)
+
+    async def _commit(self, sock: trio.socket.SocketType) -> None:
+        message = self._next()
+        version = _VERSIONS[type(message)]
+        with trio.fail_after(_PATIENCE_SECONDS):
+            payload = await exchange(sock, request(message, version))
+        answer = decode_response(payload, message.API_KEY, version)[1]
+        code = ErrorCode(getattr(answer, "error_code"))  # noqa: B009 - both answers have one
+        if code != ErrorCode.NONE:
+            raise EOFError(code.name)
+        self._is_registered = not self._is_registered
+
+    def _next(self) -> Message:
+        if self._is_registered:
+            return UnregisterBrokerRequest(broker_id=self._broker_id)
+        return BrokerRegistrationRequest(
+            broker_id=self._broker_id,
+            cluster_id=self._cluster_id,
+            incarnation_id=os.urandom(16),
+            listeners=[Listener(name="PLAINTEXT", host="127.0.0.1", port=9)],
+            features=[
+                Feature(name="metadata.version", min_supported_version=1, max_supported_version=99)
+            ],
+            rack=None,
+            log_dirs=[os.urandom(16)],
+        )

@@ -1,0 +1,60 @@
+"""What is seen of a quorum from outside: memory, descriptors, elections, bytes that it holds."""
+
+from __future__ import annotations
+
+import os
+import re
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.node_process import NodeProcess, describe
+
+__all__ = ["Memory", "elections", "epoch_of", "held_bytes", "open_descriptors", "reset_peak"]
+
+_ELECTED = re.compile(r"event=role .*new=(leader|candidate)")
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Resident memory of a process. Units: bytes."""
+
+    now: int
+    peak: int
+
+    @classmethod
+    def of(cls, pid: int) -> Memory:
+        """As the system counts it; the peak since `reset_peak`."""
+        status = Path(f"/proc/{pid}/status").read_text()
+        found = dict(re.findall(r"^Vm(HWM|RSS):\s+(\d+) kB$", status, re.M))
+        return cls(int(found["RSS"]) * 1024, int(found["HWM"]) * 1024)
+
+
+def reset_peak(pid: int) -> None:
+    """Let the peak of a process begin anew."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def open_descriptors(pid: int) -> int:
+    """How many file descriptors a process has open."""
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def epoch_of(port: int) -> tuple[int, int]:
+    """The leader and its epoch, as a node says."""
+    told = describe(port).topics[0].partitions[0]
+    return told.leader_id, told.leader_epoch
+
+
+def elections(nodes: list[NodeProcess]) -> int:
+    """How often nodes have stood for election or led, by their logs."""
+    return sum(bool(_ELECTED.search(line)) for node in nodes for line in list(node.lines))
+
+
+def held_bytes(port: int) -> int:
+    """The metric of the same name."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        text = answer.read().decode()
+    found = re.search(r"^kraftwire_connections_held_bytes (\S+)$", text, re.M)
+    assert found is not None, text
+    return int(float(found[1]))

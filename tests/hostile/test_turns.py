@@ -1,0 +1,94 @@
+"""A flood of short requests makes itself wait, not others (SEC-TURNS)."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+
+from kraftwire.messages.metadata_request import MetadataRequest
+from kraftwire.messages.metadata_response import MetadataResponse
+from kraftwire.node.context import Request
+from kraftwire.node.limits import REQUEST_COST_BYTES, TURN_BYTES
+from kraftwire.node.turns import Turns
+from kraftwire.wire.message import Message
+from tests.hostile.served import Served, request_frame
+
+pytestmark = [pytest.mark.trio, pytest.mark.usefixtures("autojump_clock")]
+
+_PER_TURN = TURN_BYTES // REQUEST_COST_BYTES
+
+
+async def test_few_are_answered_between_two_looks_at_everything_else(
+    nursery: trio.Nursery,
+) -> None:
+    """One round of the loop used to answer a request of every connection that had one."""
+    rounds, answered = [0], list[int]()
+
+    async def note(_: Request) -> Message:
+        answered.append(rounds[0])
+        return MetadataResponse()
+
+    served = Served(nursery, note)
+    flood = [served.connect() for _ in range(100)]
+    await trio.testing.wait_all_tasks_blocked()
+    counter = trio.CancelScope()
+
+    async def look() -> None:
+        with counter:
+            while True:
+                await trio.lowlevel.checkpoint()
+                rounds[0] += 1
+
+    data = request_frame(MetadataRequest(topics=[]), 8)
+    async with trio.open_nursery() as senders:
+        senders.start_soon(look)
+        for stream in flood:
+            senders.start_soon(stream.send_all, data)
+        while len(answered) < len(flood):
+            await trio.lowlevel.checkpoint()
+        counter.cancel()
+    most = max(answered.count(each) for each in set(answered))
+    assert most <= 2 * _PER_TURN
+
+
+async def test_the_oldest_connections_are_not_at_the_end_of_the_queue(
+    nursery: trio.Nursery,
+) -> None:
+    """Those of replicas are open since before the flood."""
+    turns, order = Turns(), list[int]()
+
+    async def ask(number: int) -> None:
+        await turns.take(number, 0)
+        order.append(number)
+
+    for number in range(1000, 1200):
+        nursery.start_soon(ask, number)
+    await trio.lowlevel.checkpoint()
+    for number in (1, 2):
+        nursery.start_soon(ask, number)
+    while len(order) < 202:
+        await trio.lowlevel.checkpoint()
+    assert max(order.index(1), order.index(2)) < 5 * _PER_TURN
+
+
+async def test_nobody_is_left_waiting(nursery: trio.Nursery) -> None:
+    """Requests that are given up leave their place, and those of a later flood get turns again."""
+    turns, done = Turns(), list[int]()
+
+    async def ask(number: int) -> None:
+        await turns.take(number, 0)
+        done.append(number)
+
+    for _ in range(2):
+        async with trio.open_nursery() as flood:
+            for number in range(100):
+                flood.start_soon(ask, number)
+            await trio.lowlevel.checkpoint()
+            flood.cancel_scope.cancel()
+        done.clear()
+        for number in range(100):
+            nursery.start_soon(ask, number)
+        while len(done) < 100:
+            await trio.lowlevel.checkpoint()
+        assert set(done) == set(range(100))

@@ -1,0 +1,1 @@
+"""What the project is built from: pinned versions, a bill of materials, known vulnerabilities."""

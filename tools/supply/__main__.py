@@ -1,0 +1,111 @@
+"""Run ``python -m tools.supply pins|sbom|vulnerabilities``; the targets of the Makefile do.
+
+It runs in an environment with uv, cyclonedx-bom and pip-audit, and imports nothing of the project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["main", "verdict"]
+
+ROOT = Path(__file__).resolve().parents[2]
+PINNED = ROOT / ".ci" / "requirements.txt"
+PINNED_SPARK = ROOT / ".ci" / "requirements-spark.txt"
+
+# The first versions of Python that are supported get pins of their own where newer ones differ.
+PYTHON_MIN = "3.11"
+
+_TOOLS = Path(sys.executable).parent
+_HEAD = "# Made by `make pins`: versions and hashes of all that CI installs.\n"
+
+NONE_KNOWN, FOUND, NOT_CHECKED = range(3)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry out one of the commands; returns its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tools.supply", description=__doc__)
+    commands = parser.add_subparsers(required=True, dest="command")
+    commands.add_parser("pins", help="write the pinned versions anew")
+    sbom = commands.add_parser("sbom", help="write a bill of materials (CycloneDX, JSON)")
+    sbom.add_argument("--output", type=Path, required=True)
+    commands.add_parser("vulnerabilities", help="look for known ones of what is pinned")
+    options = parser.parse_args(arguments)
+    if options.command == "pins":
+        return write_pins()
+    return write_sbom(options.output) if options.command == "sbom" else find_vulnerabilities()
+
+
+def write_pins() -> int:
+    """Resolve everything anew: first what all of CI needs, then Spark's extra on top of it."""
+    code = _compile(PINNED, ["codegen", "dev", "interop"], ["--upgrade"])
+    return code or _compile(PINNED_SPARK, ["spark"], ["--upgrade", "--constraint", str(PINNED)])
+
+
+def write_sbom(output: Path) -> int:
+    """List what an installation without extras runs on, at the pinned versions."""
+    with tempfile.TemporaryDirectory() as folder:
+        runtime = Path(folder) / "runtime.txt"
+        code = _compile(runtime, [], ["--constraint", str(PINNED)])
+        if code:
+            return code
+        project = ["--pyproject", str(ROOT / "pyproject.toml"), "--output-reproducible"]
+        to = ["--output-format", "JSON", "--output-file", str(output)]
+        return _run("cyclonedx-py", "requirements", *project, *to, str(runtime))
+
+
+def find_vulnerabilities() -> int:
+    """0 if none is known, 1 with a list of them, 2 if not everything could be asked for."""
+    codes = []
+    for path in (PINNED, PINNED_SPARK):
+        command = [str(_TOOLS / "pip-audit"), "--disable-pip", "--require-hashes", "--strict"]
+        done = subprocess.run(
+            [*command, "--requirement", str(path)], text=True, capture_output=True, check=False
+        )
+        code, said = verdict(done.returncode, done.stderr)
+        print(f"{path.name}: {said}")
+        if code == FOUND:
+            print(done.stdout, end="")
+        codes.append(code)
+    return max(codes)
+
+
+def verdict(code: int, said: str) -> tuple[int, str]:
+    """What pip-audit's exit code and last line mean.
+
+    It ends with 1 for what it found and for what went wrong alike; and without `--strict` it calls
+    packages sound that its service does not know.
+    """
+    last = (said.strip().splitlines() or ["no reason given"])[-1]
+    if code == NONE_KNOWN:
+        return NONE_KNOWN, last
+    if code == FOUND and last.startswith("Found "):
+        return FOUND, last
+    return NOT_CHECKED, f"NOT CHECKED, the service could not be asked: {last}"
+
+
+def _compile(path: Path, extras: Sequence[str], more: Sequence[str]) -> int:
+    """Pin what pyproject.toml asks for. Shape: no index is named in the file."""
+    flags = ["--quiet", "--universal", "--python-version", PYTHON_MIN, "--generate-hashes"]
+    flags += ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
+    flags += [flag for extra in extras for flag in ("--extra", extra)]
+    source = str(ROOT / "pyproject.toml")
+    # Constraints with hashes are read as well as those without.
+    code = _run("uv", "pip", "compile", *flags, *more, "--output-file", str(path), source)
+    if not code:
+        path.write_text(_HEAD + path.read_text(encoding="utf-8"), encoding="utf-8")
+    return code
+
+
+def _run(program: str, *arguments: str) -> int:
+    command = [str(_TOOLS / program), *arguments]
+    return subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
