@@ -7,6 +7,7 @@ as in the code for single frames.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -280,9 +281,13 @@ def _made(data: bytes, is_response: bool, api: int, read: Read) -> HoledPattern 
     begin = None if at is None else _before_length(data, at, len(content))
     if at is None or begin is None:
         return None
-    numbers = {}
+    numbers: dict[str, tuple[int, int]] = {}
     if api >> 16 == FETCH:
-        numbers = write.numbers(body, SESSION[True]) | write.numbers(holder, _OFFSETS)
+        for struct, wanted in ((body, SESSION[True]), (holder, _OFFSETS)):
+            for each, size in wanted.items():
+                # A version that cannot carry a number does not have it either.
+                with suppress(WireError):
+                    numbers |= write.numbers(struct, {each: size})
     if any(place + size > begin for place, size in numbers.values()):
         return None
     is_free = np.zeros(begin, np.bool_)
