@@ -88,6 +88,7 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     _check_installed()
     from kraftwire.cli.pipeline_progress import Progress
     from kraftwire.spark.captures.selection import Selection
+    from kraftwire.spark.class_archive import ClassArchive
     from kraftwire.spark.run import OnSpark, RunOptions, choose_tables
     from kraftwire.spark.run import run as run_pipeline
     from kraftwire.spark.run.small import is_small
@@ -100,8 +101,10 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     wanted = choose_tables(names) if names else None
     chosen = RunOptions(options["out"], selection, options["records"], tags, wanted)
     properties = {"spark.ui.showConsoleProgress": "false"} | dict(map(_property, options["conf"]))
+    is_short = is_small(inputs)
+    archive = ClassArchive.find() if is_short and options["master"].startswith("local") else None
     spark = local_session(
-        options["master"], properties, is_short=is_small(inputs), with_sources=False
+        options["master"], properties, is_short=is_short, with_sources=False, archive=archive
     )
     try:
         with Progress(chosen.folder, is_wanted=not options["quiet"]) as progress:
@@ -111,6 +114,8 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
             )  # fmt: skip
     finally:
         spark.stop()
+    if archive is not None:
+        archive.keep()
     _export(chosen.folder, options)
     if not options["quiet"]:
         show(_summary(chosen.folder, outcome))

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kraftwire.spark.class_archive import ClassArchive
+
 __all__ = ["local_session"]
 
 _LOOPBACK = "127.0.0.1"
@@ -50,19 +52,22 @@ def local_session(
     *,
     is_short: bool = False,
     with_sources: bool = True,
+    archive: ClassArchive | None = None,
 ) -> SparkSession:
     """A session with this Python on its workers, and our data sources registered.
 
     `master` is a Spark master URL; `settings` are Spark properties that win over ours. A JVM for
     work of some seconds (`is_short`) starts sooner and goes without its optimizing compiler. Who
-    only runs the pipeline needs no data sources, and saves a CPU second without them.
+    only runs the pipeline needs no data sources, and saves a CPU second without them. A new JVM
+    uses the `archive`, or makes it.
     """
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     chosen = dict(_SETTINGS)
-    chosen["spark.driver.extraJavaOptions"] = _SHORT_JVM if is_short else _JVM
+    jvm = _SHORT_JVM if is_short else _JVM
+    chosen["spark.driver.extraJavaOptions"] = f"{jvm} {archive.options}" if archive else jvm
     if master.startswith("local") or f"//{_LOOPBACK}" in master:
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
         chosen |= _LOOPBACK_ONLY

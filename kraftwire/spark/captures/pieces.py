@@ -26,8 +26,9 @@ Piece = tuple[int, bytes]
 # First position and the one after the last, in the recording.
 Span = tuple[int, int]
 
-# Reads of runs that lie closer than this are one read.
+# Runs are read together up to so many bytes, if not more than a few lie unused between them.
 _BLOCK_BYTES = 4 * 1024 * 1024
+_GAP_BYTES = 8 * 1024
 
 
 @dataclass(slots=True)
@@ -238,7 +239,10 @@ def _runs(
     group: list[tuple[int, int, int]] = []
     with _Blocks(file.path) as blocks:
         for run in _chosen(file, wanted, within):
-            if group and run[1] + run[2] - group[0][1] > _BLOCK_BYTES:
+            if group and (
+                run[1] + run[2] - group[0][1] > _BLOCK_BYTES
+                or run[1] - group[-1][1] - group[-1][2] > _GAP_BYTES
+            ):
                 yield from _read(blocks, group)
                 group.clear()
             group.append(run)

@@ -27,6 +27,7 @@ from kraftwire.spark.captures.place import ends, micros, uuid_text
 from kraftwire.spark.captures.quorum import Observer
 from kraftwire.spark.captures.rows import CHUNK_ROWS, Rows
 from kraftwire.spark.captures.selection import ALL, Selection
+from kraftwire.spark.captures.steady.holed import HoledPatterns
 from kraftwire.spark.captures.steady.host import FilePlaces
 from kraftwire.spark.captures.steady.lane import PACKETS_MIN, Lane, SteadyCapture
 from kraftwire.spark.captures.steady.patterns import Patterns
@@ -85,7 +86,7 @@ class Tables:
         self.rows = {name: Rows(TABLES[name]) for name in CAPTURE_TABLES if name in wanted}
         self.typed = typed_rows(wanted)
         self.sums: dict[str, FileSums] = {}
-        self.patterns = Patterns()
+        self.patterns = Patterns(), HoledPatterns()
         self.greetings: Greetings = {}
 
     def bin(self, series: Series, numbers: Sequence[int]) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -73,6 +73,8 @@ def make_sample(
     if not is_usual or not rows.keys() <= _KNOWN:
         return None
     made = Sample(question, answer, rows, is_fetch, is_raft)
+    if question.batch is not None and not _is_answered(question, answer):
+        return None
     if is_fetch:
         asked = [(t, p) for t in question.body.topics for p in t.partitions]
         told = [(t, p) for t in answer.body.responses for p in t.partitions]
@@ -91,6 +93,19 @@ def make_sample(
             if not made.asks:
                 return None
     return made if _has_places(made) else None
+
+
+def _is_answered(question: Pattern, answer: Pattern) -> bool:
+    """Whether the response to a Produce with one partition tells where its records are."""
+    asked = [(t, p) for t in question.body.topic_data for p in t.partition_data]
+    told = [(t, p) for t in answer.body.responses for p in t.partition_responses]
+    if len(asked) != 1 or len(told) != 1 or "base_offset" not in answer.numbers:
+        return False
+    (topic, part), (other, place) = asked[0], told[0]
+    return bool(
+        (topic.name or topic.topic_id) == (other.name or other.topic_id)
+        and part.index == place.index
+    )
 
 
 def _key(topic: Any, partition: Any, name: str) -> tuple[Any, int]:
@@ -143,11 +158,13 @@ class Pairs:
 
     def log_ends(self) -> Ints:
         """The offset after the records of each response; wrong for those without."""
-        deltas = [
-            0 if each.answer.batch is None else each.answer.batch.last_offset_delta
-            for each in self.samples
-        ]
-        return self.column("base_offset", self.told) + self.of_samples(deltas) + 1
+        return self.column("base_offset", self.told) + self.column("last_delta", self.told) + 1
+
+    @property
+    def carriers(self) -> Ints:
+        """The frame of each exchange that has a batch, if one has."""
+        is_asked = self.of_samples([each.question.batch is not None for each in self.samples])
+        return np.where(is_asked, self.asked, self.told)
 
     def fetched(self, start: int, end: int) -> tuple[list[int], list[int], list[int]]:
         """Of some exchanges the time of the request, its offset, and where the log ends."""
@@ -173,6 +190,11 @@ def pair_rows(
             yield name, _frames(pairs, singles, counts)
             continue
         told = pairs.told[mine]
+        if name == _BATCHES:
+            # They come with the frame that has them, be it a request.
+            told = pairs.carriers[mine]
+            order = np.argsort(told, kind="stable")
+            told, mine = told[order], mine[order]
         before = counts[np.searchsorted(singles, told)]
         samples = [row for each in pairs.samples for row in each.rows.get(name, ())]
         lengths = np.array([len(each.rows.get(name, ())) for each in pairs.samples])
@@ -212,6 +234,7 @@ def _frames(pairs: Pairs, singles: Ints, counts: Ints) -> Alike:
         "time": times // 1000,
         "time_ns": times,
         "correlation_id": pairs.ids[frames],
+        "size": pairs.sizes[frames],
     }
     return Alike(samples, which, counts[np.searchsorted(singles, frames)], cells)
 
@@ -228,6 +251,8 @@ def _exchanges(pairs: Pairs) -> dict[str, Cells]:
     return _place(pairs) | {
         "response_position": pairs.positions[pairs.told],
         "correlation_id": pairs.ids[pairs.asked],
+        "request_size": pairs.sizes[pairs.asked],
+        "response_size": pairs.sizes[pairs.told],
         "latency_ns": latency,
         "wait_ns": wait,
         "service_ns": latency - wait,
@@ -252,22 +277,28 @@ def _waits(pairs: Pairs, latency: Ints) -> Ints:
 
 
 def _traffic(pairs: Pairs) -> dict[str, Cells]:
-    samples = pairs.samples
+    samples, carriers = pairs.samples, pairs.carriers
+    is_fetch = pairs.of_samples([s.is_fetch for s in samples])
+    is_asked = pairs.of_samples([s.question.batch is not None for s in samples])
     has_records = pairs.of_samples([s.answer.batch is not None for s in samples])
     asks = pairs.of_samples([s.asks for s in samples])
     offset = np.where(
         asks, pairs.column("fetch_offset", pairs.asked), pairs.column("base_offset", pairs.told)
     )
-    has_offset = asks | has_records
+    # What a Produce has written is known only from its response.
+    has_offset = np.where(is_fetch, asks | has_records, offset >= 0)
     end = np.where(has_records, pairs.log_ends(), offset)
-    has_end = (has_records | has_offset) & ~pairs.of_samples([s.has_error for s in samples])
+    has_error = pairs.of_samples([s.has_error for s in samples])
+    has_end = is_fetch & (has_records | has_offset) & ~has_error
     watermark = pairs.column("high_watermark", pairs.told)
-    begin = pairs.column("base_time", pairs.told) * 1000
+    begin = pairs.column("base_time", carriers) * 1000
     return _place(pairs) | {
         "offset": (offset, ~has_offset),
+        "bytes": np.maximum(pairs.column("batch_size", carriers), 0),
+        "records": np.maximum(pairs.column("count", carriers), 0),
         "high_watermark": (watermark, watermark < 0),
         "log_end_offset": (end, ~has_end),
-        "first_timestamp": (begin, ~has_records),
+        "first_timestamp": (begin, ~(has_records | is_asked)),
     }
 
 
@@ -328,12 +359,16 @@ def _responses(pairs: Pairs) -> list[bytes]:
 
 
 def _batches(pairs: Pairs) -> dict[str, Cells]:
-    return {
-        "position": pairs.positions[pairs.told],
-        "base_offset": pairs.column("base_offset", pairs.told),
-        "last_offset": pairs.log_ends() - 1,
-        "crc": pairs.column("crc", pairs.told),
-        "max_timestamp": pairs.column("max_time", pairs.told) * 1000,
+    carriers = pairs.carriers
+    offset = pairs.column("base_offset", carriers)
+    same = ("count", "crc", "producer_id", "producer_epoch", "base_sequence")
+    cells: dict[str, Cells] = {name: pairs.column(name, carriers) for name in same}
+    return cells | {
+        "position": pairs.positions[carriers],
+        "base_offset": offset,
+        "last_offset": offset + pairs.column("last_delta", carriers),
+        "size": pairs.column("batch_size", carriers),
+        "max_timestamp": pairs.column("max_time", carriers) * 1000,
     }
 
 

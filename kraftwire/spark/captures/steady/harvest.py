@@ -6,6 +6,7 @@ of frames that are decoded one by one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +17,12 @@ from kraftwire.spark.captures.helpers import RAFT_APIS
 from kraftwire.spark.captures.quorum import is_of_metadata
 from kraftwire.spark.captures.steady.alike import Pairs, Sample, make_sample, pair_rows
 from kraftwire.spark.captures.steady.cutting import Run, rows_of
+from kraftwire.spark.captures.steady.holed import (
+    HoledPattern,
+    HoledPatterns,
+    is_of_kafka,
+    numbers_of,
+)
 from kraftwire.spark.captures.steady.host import FilePlaces, Host
 from kraftwire.spark.captures.steady.packets import Ints, Packets
 from kraftwire.spark.captures.steady.patterns import Pattern, Patterns
@@ -34,8 +41,11 @@ _NONE = -1
 
 # The numbers of frames that tables show.
 _COLUMNS = frozenset(
-    {"fetch_offset", "high_watermark", "base_offset", "base_time", "max_time", "crc"}
-)
+    {
+        "fetch_offset", "high_watermark", "base_offset", "base_time", "max_time", "crc",
+        "last_delta", "count", "batch_size", "producer_id", "producer_epoch", "base_sequence",
+    }
+)  # fmt: skip
 
 # A sample and its patterns.
 Sampled = tuple[Sample | None, Pattern, Pattern]
@@ -52,6 +62,7 @@ class Known:
     host: Host
     places: FilePlaces
     patterns: Patterns
+    holed: HoledPatterns
     samples: dict[tuple[Pattern, Pattern, tuple[int, int], str, str | None], Sampled] = field(
         default_factory=dict
     )
@@ -68,7 +79,7 @@ class Harvest:
         conversation: Conversation,
     ) -> None:
         self._host, self._places = known.host, known.places
-        self._known = known.patterns
+        self._known, self._holed = known.patterns, known.holed
         self._samples = known.samples
         self._run = run
         self._conversation = conversation
@@ -146,8 +157,9 @@ class Harvest:
     def _sort(self) -> None:
         """Find the pattern of each frame, as far as it has one."""
         run = self._run
+        self._sort_holed()
         kinds = (run.kinds << 1 | run.is_response) << 13 | np.minimum(run.sizes, _SIZE_MAX + 1)
-        kinds[(run.kinds < 0) | (run.sizes > _SIZE_MAX)] = _NONE
+        kinds[(run.kinds < 0) | (run.sizes > _SIZE_MAX) | (self._which >= 0)] = _NONE
         values, counts = np.unique(kinds, return_counts=True)
         for value in values[(counts >= _FRAMES_MIN) & (values != _NONE)].tolist():
             group = np.flatnonzero(kinds == value)
@@ -155,14 +167,41 @@ class Harvest:
             kind = bool(run.is_response[group[0]]), int(run.kinds[group[0]]), size
             rows = rows_of(self._bytes, run.starts[group], size)
             for pattern, mine in self._known.sort(rows, kind, self._host.bodies):
-                self._which[group[mine]] = len(self._patterns)
-                self._patterns.append(pattern)
-                for name in pattern.numbers.keys() & _COLUMNS:
-                    column = self._columns.get(name)
-                    if column is None:
-                        column = np.full(len(run.starts), _NONE, np.int64)
-                        self._columns[name] = column
-                    column[group[mine]] = pattern.column(rows[mine], name)
+                numbers = {
+                    name: pattern.column(rows[mine], name)
+                    for name in pattern.numbers.keys() & _COLUMNS
+                }
+                self._found(pattern, group[mine], numbers)
+
+    def _sort_holed(self) -> None:
+        """The same of frames with records of users."""
+        run = self._run
+        kinds = run.kinds << 1 | run.is_response
+        kinds[run.kinds < 0] = _NONE
+        for value in np.unique(kinds).tolist():
+            kind = bool(value & 1), value >> 1
+            if value == _NONE or not self._holed.takes(kind):
+                continue
+            group = np.flatnonzero(kinds == value)
+            places = run.starts[group], run.sizes[group]
+            for pattern, mine, numbers in self._holed.sort(
+                run.stream, places, kind, self._host.bodies
+            ):
+                self._found(pattern, group[mine], numbers)
+
+    def _found(self, pattern: Pattern, frames: Ints, numbers: Mapping[str, Ints]) -> None:
+        """Take note of frames of a pattern, and of their numbers."""
+        self._which[frames] = len(self._patterns)
+        self._patterns.append(pattern)
+        if pattern.batch is not None:
+            same = numbers_of(pattern.batch)
+            numbers = {name: np.full(len(frames), same[name]) for name in same} | dict(numbers)
+        for name in numbers.keys() & _COLUMNS:
+            column = self._columns.get(name)
+            if column is None:
+                column = np.full(len(self._which), _NONE, np.int64)
+                self._columns[name] = column
+            column[frames] = numbers[name]
 
     def _pairs(self) -> Pairs | None:
         """The requests and responses of which both have a pattern."""
@@ -238,6 +277,9 @@ class Harvest:
         is_raft = is_fetch and any(map(is_of_metadata, question.body.topics))
         if is_raft and not question.body.cluster_id:
             return None, question, answer
+        for pattern in (question, answer):
+            if isinstance(pattern, HoledPattern) and is_of_kafka(pattern, self._host.bodies):
+                return None, question, answer
         requests: dict[int, Request] = {}
         frames = [self._frame(asked, requests, []), self._frame(told, requests, [])]
         rows = self._host.sample(frames)

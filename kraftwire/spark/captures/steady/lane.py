@@ -17,6 +17,7 @@ from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.decode.pairing.exchanges import Conversation
 from kraftwire.spark.captures.steady.cutting import Run, cut
 from kraftwire.spark.captures.steady.harvest import Harvest, Known
+from kraftwire.spark.captures.steady.holed import HoledPatterns
 from kraftwire.spark.captures.steady.host import FilePlaces, Host
 from kraftwire.spark.captures.steady.packets import Packets, Segments
 from kraftwire.spark.captures.steady.patterns import Patterns
@@ -80,9 +81,15 @@ class Lanes:
 class Lane:
     """Takes runs of packets of one connection."""
 
-    def __init__(self, key: bytes, places: FilePlaces, patterns: Patterns, host: Host) -> None:
+    def __init__(
+        self,
+        key: bytes,
+        places: FilePlaces,
+        patterns: tuple[Patterns, HoledPatterns],
+        host: Host,
+    ) -> None:
         self._keys = key, reverse_key(key)
-        self._known = Known(host, places, patterns)
+        self._known = Known(host, places, *patterns)
         self._window = _PACKETS_FIRST
 
     def packets(self, capture: SteadyCapture, packets: Packets) -> Iterator[Packet]:

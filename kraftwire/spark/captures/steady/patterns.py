@@ -29,9 +29,22 @@ from kraftwire.spark.captures.steady.cutting import Bytes
 from kraftwire.spark.captures.steady.packets import Ints
 from kraftwire.spark.captures.templates import copy_struct
 
-__all__ = ["Pattern", "Patterns", "plain_frame"]
+__all__ = [
+    "FETCH",
+    "ID_AT",
+    "OFFSET_MAX",
+    "PRODUCE",
+    "SESSION",
+    "TIME_MAX",
+    "NoPlaceError",
+    "Pattern",
+    "Patterns",
+    "Writer",
+    "name_of",
+    "plain_frame",
+]
 
-_PRODUCE, _FETCH, _HEARTBEAT = 0, 1, 63
+PRODUCE, FETCH, _HEARTBEAT = 0, 1, 63
 
 # These tell tables more than a pattern knows: WriteTxnMarkers, the APIs of Raft itself,
 # FetchSnapshot, ShareFetch and ShareAcknowledge.
@@ -39,11 +52,11 @@ _NOT_THESE = frozenset({27, 52, 53, 54, 55, 59, 78, 79, 80, 81, 82})
 
 # The numbers that change from one Fetch to the next, with their sizes: those of the message, and
 # those of its partition.
-_SESSION = {False: {"session_id": 4, "session_epoch": 4}, True: {"session_id": 4}}
+SESSION = {False: {"session_id": 4, "session_epoch": 4}, True: {"session_id": 4}}
 _PARTITION = {
-    (_FETCH, False): {"fetch_offset": 8, "high_watermark": 8},
-    (_FETCH, True): {"high_watermark": 8},
-    (_PRODUCE, True): {"base_offset": 8, "log_append_time_ms": 8, "log_start_offset": 8},
+    (FETCH, False): {"fetch_offset": 8, "high_watermark": 8},
+    (FETCH, True): {"high_watermark": 8},
+    (PRODUCE, True): {"base_offset": 8, "log_append_time_ms": 8, "log_start_offset": 8},
 }
 _BEATING = {"current_metadata_offset": 8}
 
@@ -55,13 +68,13 @@ _TRIES = 4
 _TASTED = 16
 
 # Batches whose numbers are beyond these are left to the reader.
-_OFFSET_MAX = 1 << 60
-_TIME_MAX = 1 << 52
+OFFSET_MAX = 1 << 60
+TIME_MAX = 1 << 52
 
 # Milliseconds between a batch's first record and another one.
 _LATER_MAX = 1 << 40
 
-_ID_AT = {False: 4, True: 0}
+ID_AT = {False: 4, True: 0}
 
 # The numbers of a batch that differ from that of the same records, written at another time.
 _BATCH = {
@@ -74,9 +87,9 @@ _BATCH = {
 
 # Where the partitions of a message are, by API and direction: attributes of it and of its topics.
 _PLACES = {
-    (_FETCH, False): ("topics", "partitions"),
-    (_FETCH, True): ("responses", "partitions"),
-    (_PRODUCE, True): ("responses", "partition_responses"),
+    (FETCH, False): ("topics", "partitions"),
+    (FETCH, True): ("responses", "partitions"),
+    (PRODUCE, True): ("responses", "partition_responses"),
 }
 
 
@@ -114,7 +127,7 @@ class Pattern:
         data = frame.data
         for name, (at, size) in self.numbers.items():
             number = int.from_bytes(data[at : at + size], "big", signed=True)
-            setattr(body if name in _SESSION[False] else holder, name, number)
+            setattr(body if name in SESSION[False] else holder, name, number)
         return Read(frame, body, frame.api_version or 0, 0, (), (), True, None, memo)
 
     def may_match(self, rows: Bytes) -> bool:
@@ -134,7 +147,7 @@ class Pattern:
         start, end = self.records
         sound = found.copy()
         for name, most in (
-            ("base_offset", _OFFSET_MAX), ("base_time", _TIME_MAX), ("max_time", _TIME_MAX)
+            ("base_offset", OFFSET_MAX), ("base_time", TIME_MAX), ("max_time", TIME_MAX)
         ):  # fmt: skip
             numbers = self.column(rows, name)
             sound &= (numbers >= 0) & (numbers < most)
@@ -163,7 +176,7 @@ class Patterns:
     ) -> list[tuple[Pattern, Ints]]:
         """The patterns of frames of one direction, API, version and size, and which are theirs."""
         is_response, api, size = kind
-        is_produce = api >> 16 == _PRODUCE and not is_response
+        is_produce = api >> 16 == PRODUCE and not is_response
         if size > _SIZE_MAX or api >> 16 in _NOT_THESE or is_produce:
             return []
         known = self._known.get(kind)
@@ -233,8 +246,8 @@ def _learn(data: bytes, is_response: bool, api: int, bodies: Bodies) -> Pattern 
         else:
             made.is_static = all(use.name or not use.id for use in topics(body, api & 0xFFFF))
             if api >> 16 == _HEARTBEAT and not is_response:
-                made.numbers = _Writer(data, body, api & 0xFFFF).numbers(body, _BEATING)
-    except (WireError, _NoPlaceError):
+                made.numbers = Writer(data, body, api & 0xFFFF).numbers(body, _BEATING)
+    except (WireError, NoPlaceError):
         return None
     return made.pattern()
 
@@ -256,7 +269,7 @@ class _Making:
     def pattern(self) -> Pattern:
         """The pattern."""
         is_free = np.zeros(len(self.data), np.bool_)
-        at = _ID_AT[self.is_response]
+        at = ID_AT[self.is_response]
         is_free[at : at + 4] = True
         for at, size in self.numbers.values():
             is_free[at : at + size] = True
@@ -273,13 +286,13 @@ def _partition(made: _Making, api: int, read: Read) -> None:
     body = made.body
     named = getattr(body, made.place[0])
     if len(named) > 1 or any(len(getattr(topic, made.place[1])) != 1 for topic in named):
-        raise _NoPlaceError
+        raise NoPlaceError
     has_records = any(each.size for each in read.fields)
     if has_records and not is_of_metadata(named[0]):
-        raise _NoPlaceError
-    write = _Writer(made.data, body, api & 0xFFFF)
-    if api >> 16 == _FETCH:
-        made.numbers = write.numbers(body, _SESSION[made.is_response])
+        raise NoPlaceError
+    write = Writer(made.data, body, api & 0xFFFF)
+    if api >> 16 == FETCH:
+        made.numbers = write.numbers(body, SESSION[made.is_response])
     for topic in named:
         made.is_static = bool(name_of(topic)) or topic.topic_id == METADATA_TOPIC_ID
         (part,) = getattr(topic, made.place[1])
@@ -294,11 +307,11 @@ def name_of(topic: Any) -> str | None:
     return name
 
 
-class _NoPlaceError(Exception):
+class NoPlaceError(Exception):
     """A number has no place of its own in the bytes of a message."""
 
 
-class _Writer:
+class Writer:
     """Finds the places of numbers by writing a message again.
 
     Shape: `begin` is where the body begins in the frame, None if it is not written as it came.
@@ -329,13 +342,13 @@ class _Writer:
         end = at + size
         is_all = all(old != new for old, new in zip(written[at:end], changed[at:end], strict=True))
         if self.begin is None or not is_all or changed[end:] != written[end:]:
-            raise _NoPlaceError
+            raise NoPlaceError
         return self.begin + at
 
     def numbers(self, holder: Any, wanted: Mapping[str, int]) -> dict[str, tuple[int, int]]:
         """The places of numbers, by name; `wanted` are their sizes."""
         if self.begin is None:
-            raise _NoPlaceError
+            raise NoPlaceError
         found = {}
         for name, size in wanted.items():
             raw = getattr(holder, name).to_bytes(size, "big", signed=True)
@@ -346,25 +359,25 @@ class _Writer:
         return found
 
 
-def _add_batch(made: _Making, write: _Writer, read: Read) -> None:
+def _add_batch(made: _Making, write: Writer, read: Read) -> None:
     """Find the numbers of the one batch of a Fetch response."""
     (records,) = read.fields
     holder, name = records.where.holder, records.where.attribute
     data = bytes(getattr(holder, name))
     if len(records.batches) != 1:
-        raise _NoPlaceError
+        raise NoPlaceError
     batch = records.batches[0]
     if not isinstance(batch, RecordBatch) or batch.attributes & STAMPED:
-        raise _NoPlaceError
+        raise NoPlaceError
     later = [(each.time_ms or -1) - batch.base_timestamp for each in records.own]
     if any(not 0 <= each < _LATER_MAX for each in later):
-        raise _NoPlaceError
+        raise NoPlaceError
     at = write.place(holder, name, bytes(byte ^ 0x55 for byte in data), len(data))
     if at is None or batch.size != len(data):
-        raise _NoPlaceError
+        raise NoPlaceError
     # Without its records the message keeps all that stands before them.
     if any(place + size > at for place, size in made.numbers.values()):
-        raise _NoPlaceError
+        raise NoPlaceError
     made.records = at, at + len(data)
     made.batch, made.own = batch, records.own
     made.numbers |= {name: (at + begin, size) for name, (begin, size) in _BATCH.items()}
