@@ -42,6 +42,8 @@ __all__ = [
     "HOLE_WAIT_NS",
     "HOLE_WAIT_RETRANSMISSION_NS",
     "HTTP_REQUEST_SIZE_MAX",
+    "JSON_ROWS_FREE",
+    "JSON_ROW_BYTES_MIN",
     "LINE_READ_BYTES",
     "LINGER_NS",
     "LINGER_PACKETS",
@@ -68,9 +70,12 @@ __all__ = [
     "RAFT_TOPIC_COUNT_MAX",
     "RECOGNITION_BYTES_MAX",
     "RECORDS_CHUNK_COUNT",
+    "RECORDS_COUNT_FREE",
+    "RECORDS_COUNT_RATIO_MAX",
     "RECORDS_RATIO_MAX",
     "RECORDS_SIZE_FREE",
     "RECORDS_SIZE_MAX",
+    "RECORD_PROBLEMS_MAX",
     "RENDER_PENDING_BYTES_MAX",
     "RENDER_PENDING_COUNT_MAX",
     "REQUEST_ELEMENTS_MAX",
@@ -102,10 +107,26 @@ FRAME_SIZE_MAX = 100 * 1024 * 1024
 RECORDS_SIZE_MAX = 256 * 1024 * 1024
 
 # Below that, a batch may expand to RECORDS_SIZE_FREE and RECORDS_RATIO_MAX bytes more for each of
-# its own: a producer's batch and a snapshot's hold at most a few MiB, and only zstd packs zeros
-# more tightly. A bomb of ten kilobytes stops after 26 MiB instead of the full size.
+# its own: a producer's batch and a snapshot's hold at most a few MiB, however tightly they are
+# packed, and longer ones shrink less. A tool that holds one such batch stays below 64 MiB and
+# eight times its input.
 RECORDS_SIZE_FREE = 16 * 1024 * 1024
-RECORDS_RATIO_MAX = 1024
+RECORDS_RATIO_MAX = 8
+
+# A compressed batch may hold RECORDS_COUNT_FREE records and RECORDS_COUNT_RATIO_MAX more for each
+# of its bytes. Records of a real batch differ at least in their offsets, which no codec packs into
+# less than a byte or two; seven bytes repeated by the million are a bomb.
+RECORDS_COUNT_FREE = 64 * 1024
+RECORDS_COUNT_RATIO_MAX = 2
+
+# The JSON form of records is made at once for so many of a frame or a batch of a file, and one more
+# for so many bytes of it; further ones are made one by one when they are written. A record is a few
+# hundred bytes to a thousand in this form.
+JSON_ROWS_FREE = 8 * 1024
+JSON_ROW_BYTES_MIN = 256
+
+# Reasons that are kept of why records of one batch cannot be decoded; the rest are counted.
+RECORD_PROBLEMS_MAX = 1000
 
 # Iterating over a batch turns this many records at a time into objects, so that the memory of a
 # batch with millions of tiny records stays near that of its bytes.

@@ -12,6 +12,7 @@ from kraftwire.decode.body.findings import json_path
 from kraftwire.decode.body.redact import holds_secrets, redact_batch
 from kraftwire.decode.body.view import PayloadView, records_starts
 from kraftwire.errors import WireError
+from kraftwire.limits import JSON_ROWS_FREE
 from kraftwire.records.header import HEADER_SIZE
 from kraftwire.records.json_form import batch_to_json
 from kraftwire.records.reader import BatchReader
@@ -71,7 +72,7 @@ def _batches(data: memoryview) -> Iterator[ByteRange]:
     while True:
         try:
             for batch in reader:
-                json, problems = batch_to_json(batch, family=_METADATA)
+                json, problems = batch_to_json(batch, family=_METADATA, rows_max=JSON_ROWS_FREE)
                 if redact_batch(json, is_metadata=True) or problems:
                     yield batch.position + HEADER_SIZE, batch.position + batch.size
             break

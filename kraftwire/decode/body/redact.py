@@ -15,6 +15,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from kraftwire.records.rows import RecordRows
+
 __all__ = [
     "REDACTED",
     "holds_secrets",
@@ -132,15 +134,27 @@ def redact_batch(batch: dict[str, Any], *, is_metadata: bool) -> bool:
     Shape: the value of such a record is replaced as a whole, because it is the same bytes again;
     so is, in the metadata log, one that looks like a secret record but could not be decoded.
     """
+    records = batch.get("records") or ()
+    if isinstance(records, RecordRows):
+        if not records.is_decoded and not is_metadata:
+            return False
+        records.change(lambda record: _redact_record(record, is_metadata))
+        return any(record["value"] == REDACTED for record in records if "value" in record)
     found = False
-    for record in batch.get("records") or ():
-        if _redact_record(record, is_metadata):
-            record["value"] = REDACTED
-            found = True
+    for record in records:
+        found |= _redact_record(record, is_metadata)
     return found
 
 
 def _redact_record(record: dict[str, Any], is_metadata: bool) -> bool:
+    is_secret = _has_secrets(record, is_metadata)
+    if is_secret:
+        record["value"] = REDACTED
+    return is_secret
+
+
+def _has_secrets(record: dict[str, Any], is_metadata: bool) -> bool:
+    """Replaces the secrets in what a record means; tells whether its bytes hold any."""
     decoded = record.get("decoded")
     if decoded is None:
         return is_metadata and _looks_secret(record.get("value"))
