@@ -5,12 +5,16 @@ from __future__ import annotations
 __all__ = [
     "BATCH_SIZE_MAX",
     "BUFFERED_BYTES_MAX",
+    "CAPTURE_HELD_BYTES_MAX",
+    "CAPTURE_HELD_FREE",
+    "CAPTURE_HELD_RATIO",
     "CAPTURE_READ_BYTES",
     "CLOCK_LEAD_MAX_MS",
     "CLOSED_CONNECTIONS_MAX",
     "CLUES_MAX",
     "CONNECTIONS_MAX",
     "CONNECTION_BYTES_MAX",
+    "CONNECTION_OBJECT_BYTES",
     "CONTROLLER_QUEUE_MAX",
     "COUNTED_FRAME_SIZE_MIN",
     "DECODED_FACTOR",
@@ -61,9 +65,11 @@ __all__ = [
     "PARTIAL_BYTES_MAX",
     "PEERS_MAX",
     "PEER_QUEUE_MAX",
+    "PENDING_REQUESTS_KEPT",
     "PENDING_REQUESTS_MAX",
     "PERF_APPEND_BYTES",
     "PERF_IN_FLIGHT_BYTES",
+    "PIECE_OBJECT_BYTES",
     "RAFT_EVENT_COUNT_MAX",
     "RAFT_HIGHLIGHT_COUNT_MAX",
     "RAFT_PENDING_COUNT_MAX",
@@ -257,6 +263,20 @@ RECOGNITION_BYTES_MAX = 4 * 1024 * 1024
 # frames than COUNTED_FRAME_SIZE_MIN are not counted: they are many, and the connections bound them.
 BUFFERED_BYTES_MAX = 128 * 1024 * 1024
 COUNTED_FRAME_SIZE_MIN = 32 * 1024
+
+# All that the connections of a capture hold together: bytes after holes, unfinished frames, bytes
+# that are searched, responses and requests that wait, and the connections themselves. It is
+# CAPTURE_HELD_FREE and CAPTURE_HELD_RATIO for each byte of the capture so far, packed if it is
+# packed, but never more than CAPTURE_HELD_BYTES_MAX. A capture that is not packed hardly ever gets
+# there. A connection counts for so many bytes itself, and so does a piece that it holds.
+CAPTURE_HELD_FREE = 20 * 1024 * 1024
+CAPTURE_HELD_RATIO = 4
+CAPTURE_HELD_BYTES_MAX = 256 * 1024 * 1024
+CONNECTION_OBJECT_BYTES = 8 * 1024
+PIECE_OBJECT_BYTES = 300
+
+# Requests that a connection goes on waiting for when it had to give up the rest.
+PENDING_REQUESTS_KEPT = 16
 
 # Encrypted connections are listed one by one up to this number, beyond it counted only.
 TLS_CONNECTIONS_LISTED = 1000

@@ -48,6 +48,7 @@ LOSSES = frozenset(
         "cut-by-close",
         "gap",
         "header-undecoded",
+        "memory-limit",
         "record-undecoded",
         "resync",
         "truncated-packet",

@@ -34,7 +34,8 @@ class CaptureSource:
     Shape: `path` names it. `size` counts the bytes that were read, unpacked; `position` is that of
     the first byte of what `read` returned last, and `end` is after the last byte of all, both
     counted from `offset`, at which a file in a row of several begins. `problem` says why the bytes
-    ended before they should have; empty if they did not. `is_damaged` tells that they were wrong
+    ended before they should have; `packed` counts the bytes that were read as they lie in the
+    file, and `on_block` hears of each block that was read; empty if they did not. `is_damaged` tells that they were wrong
     there, rather than just at their end.
     Raises: StorageError if the input cannot be opened; UsageError if it is nothing to read from.
     """
@@ -44,6 +45,8 @@ class CaptureSource:
     ) -> None:
         self.path = input_name(source) if name is None else name
         self.problem = ""
+        self.packed = 0
+        self.on_block: Callable[[CaptureSource], None] | None = None
         self.is_damaged = False
         self.size = 0
         self.offset = self.position = self.end = offset
@@ -60,7 +63,7 @@ class CaptureSource:
 
     def _reader(self) -> Callable[[int], bytes]:
         """Choose by the first bytes, which are put back."""
-        read = self._input.read
+        read = self._count_packed
         if self._input.pieces is not None:
             return read  # positions are those of unpacked bytes
         head = b""
@@ -128,6 +131,13 @@ class CaptureSource:
         self._block_position = self.offset + (self.size if pieces is None else pieces.position)
         self.end = max(self.end, self._block_position + len(data))
         self.size += len(data)
+        if self.on_block is not None:
+            self.on_block(self)
+        return data
+
+    def _count_packed(self, size: int) -> bytes:
+        data = self._input.read(size)
+        self.packed += len(data)
         return data
 
     def __enter__(self) -> CaptureSource:

@@ -137,6 +137,24 @@ class FrameReader:
         self.conversation.health.undecoded_bytes += flow.need
         flow.parts = _FirstOnly(flow.parts)
 
+    @property
+    def held_bytes(self) -> int:
+        """Roughly the memory of the bytes that are searched; the flow knows those of a frame."""
+        return 0 if self._search is None else self._search.pieces.held_bytes
+
+    def give_up(self) -> None:
+        """Keep of an unfinished frame its first packet only, and nothing of what is searched."""
+        flow = self.flow
+        if self._search is not None:
+            self._search.clear()
+            self._note("memory-limit", None, "bytes before this frame were given up")
+        if flow.need and not self._shed_at:
+            self._shed_at = len(flow.parts[0])
+            self._note("memory-limit", self._shed_at, "the rest of the frame is given up")
+            lost = sum(size for _, size in self._missing)
+            self.conversation.health.undecoded_bytes += self._size - self._shed_at - lost
+            flow.parts = _FirstOnly(flow.parts[:1])
+
     def _keep(self, prefix: bytes, stamp: Stamp) -> None:
         """Keep bytes that are too few to tell what frame they begin."""
         self._prefix, self._prefix_position = prefix, stamp[1]

@@ -22,7 +22,9 @@ from kraftwire.limits import (
     PARKED_BYTES_MAX,
     PARKED_PACKETS_MAX,
     PARKED_RESPONSES_MAX,
+    PENDING_REQUESTS_KEPT,
     PENDING_REQUESTS_MAX,
+    PIECE_OBJECT_BYTES,
 )
 
 __all__ = ["Conversation"]
@@ -75,6 +77,23 @@ class Conversation:
     def is_waiting(self) -> bool:
         """Whether the next packets may settle something that is open."""
         return bool(self.parked)
+
+    @property
+    def held_bytes(self) -> int:
+        """Roughly the memory of what waits here."""
+        pieces = len(self.parked) + len(self.pending)
+        size = self._parked_bytes + pieces * PIECE_OBJECT_BYTES
+        return size + self.requests.held_bytes + self.responses.held_bytes
+
+    def give_up(self) -> None:
+        """Wait no longer for what may complete what there is."""
+        self.requests.give_up()
+        self.responses.give_up()
+        while self.parked:
+            self._release(self.responses.is_sure)
+        while len(self.pending) > PENDING_REQUESTS_KEPT:
+            self.pending.popleft()
+            self.health.unanswered_requests += 1
 
     def register(self, request: Request) -> None:
         """Remember a request that will be answered."""
