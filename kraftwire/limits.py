@@ -102,6 +102,10 @@ __all__ = [
     "UNCONFIRMED_FRAME_SIZE_MAX",
     "UNPACKED_FILE_BYTES_MAX",
     "WAITING_BATCHES_MAX",
+    "WINDOW_BYTES_FREE",
+    "WINDOW_BYTES_MAX",
+    "WINDOW_BYTES_RATIO",
+    "ZSTD_WINDOW_MAX",
 ]
 
 # socket.request.max.bytes of a Kafka broker: a longer frame is refused by every real server.
@@ -277,6 +281,14 @@ PIECE_OBJECT_BYTES = 300
 
 # Requests that a connection goes on waiting for when it had to give up the rest.
 PENDING_REQUESTS_KEPT = 16
+
+# The dictionary of an xz file, or the window of a zstd file, may have WINDOW_BYTES_FREE: xz -6 and
+# zstd -19 take 8 MiB. A larger one, up to what xz -9 takes, is filled as far as the file was
+# unpacked, which may be WINDOW_BYTES_FREE and WINDOW_BYTES_RATIO for each of its bytes.
+WINDOW_BYTES_FREE = 16 * 1024 * 1024
+WINDOW_BYTES_RATIO = 6
+WINDOW_BYTES_MAX = 64 * 1024 * 1024
+ZSTD_WINDOW_MAX = 128 * 1024 * 1024
 
 # Encrypted connections are listed one by one up to this number, beyond it counted only.
 TLS_CONNECTIONS_LISTED = 1000

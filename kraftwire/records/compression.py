@@ -10,7 +10,6 @@ Source: Kafka's `CompressionType` and the classes of its package `compress`.
 from __future__ import annotations
 
 import zlib
-
 from io import BytesIO
 
 from kraftwire.errors import UsageError, WireError

@@ -153,6 +153,8 @@ def _read(found: FoundBatch) -> Batch | None:
 def _opened(
     source: str | os.PathLike[str] | Readable, name: str
 ) -> AbstractContextManager[ByteSource]:
+    if not name:
+        raise UsageError("an empty name is no file")
     if isinstance(source, str | os.PathLike):
         return open_source(Path(name))
     return open_stream(Path(name), source)

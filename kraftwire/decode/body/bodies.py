@@ -16,13 +16,13 @@ from kraftwire.errors import WireError
 from kraftwire.limits import FINDING_HEX_BYTES
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
-from kraftwire.records.salvage import bare
 from kraftwire.protocol.versions import (
     answered_version,
     nearest_version,
     request_header_version,
     response_header_version,
 )
+from kraftwire.records.salvage import bare
 from kraftwire.wire.message import Message
 
 __all__ = ["Payload", "decode_payload"]

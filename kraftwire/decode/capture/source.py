@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kraftwire.decode.capture.inputs import CaptureInput, input_name, opened
+from kraftwire.decode.capture.xz import XzReader
 from kraftwire.decode.capture.zstd import ZstdPipe
 from kraftwire.errors import StorageError
 from kraftwire.limits import CAPTURE_READ_BYTES
@@ -34,9 +35,9 @@ class CaptureSource:
     Shape: `path` names it. `size` counts the bytes that were read, unpacked; `position` is that of
     the first byte of what `read` returned last, and `end` is after the last byte of all, both
     counted from `offset`, at which a file in a row of several begins. `problem` says why the bytes
-    ended before they should have; `packed` counts the bytes that were read as they lie in the
-    file, and `on_block` hears of each block that was read; empty if they did not. `is_damaged` tells that they were wrong
-    there, rather than just at their end.
+    ended before they should have; empty if they did not. `is_damaged` tells that they were wrong
+    there, rather than just at their end. `packed` counts the bytes that were read as they lie in
+    the file, and `on_block` hears of each block that was read.
     Raises: StorageError if the input cannot be opened; UsageError if it is nothing to read from.
     """
 
@@ -57,8 +58,9 @@ class CaptureSource:
         try:
             self._input = opened(source)
             self._read_some = self._reader()
-        except OSError as error:
-            problem = f"cannot open: {error.strerror or error}"
+        except (OSError, ValueError) as error:
+            # A name with a null byte is a ValueError.
+            problem = f"cannot open: {getattr(error, 'strerror', '') or error}"
             raise StorageError(problem, file=self.path) from error
 
     def _reader(self) -> Callable[[int], bytes]:
@@ -73,9 +75,9 @@ class CaptureSource:
         if head.startswith(_GZIP):
             return gzip.GzipFile(fileobj=io.BufferedReader(again)).read1
         if head.startswith(_XZ):
-            return lzma.LZMAFile(io.BufferedReader(again)).read1
+            return XzReader(again, self._input.size).read
         if head.startswith(_ZSTD):
-            self._pipe = ZstdPipe(again)
+            self._pipe = ZstdPipe(again, self._input.size)
             return self._pipe.read
         return again.read
 
