@@ -108,17 +108,17 @@ def _gunzip_member(view: memoryview, position: int, out: BytesIO, limit: int) ->
     member = zlib.decompressobj(_GZIP_WINDOW_BITS)
     step = _GZIP_STEP
     while not member.eof:
-        chunk = view[position : position + step]
-        if not chunk:
+        left: bytes | memoryview = view[position : position + step]
+        if not left:
             raise WireError("damaged gzip data: it is cut", expected="a trailer", found="the end")
         try:
-            while chunk:
-                part = member.decompress(chunk, min(limit + 1 - out.tell(), _GZIP_PART_BYTES))
+            while left:
+                part = member.decompress(left, min(limit + 1 - out.tell(), _GZIP_PART_BYTES))
                 if out.tell() + len(part) > limit:
                     raise _too_large(view, "gzip", limit)
                 out.write(part)
-                position += len(chunk) - len(member.unconsumed_tail)
-                chunk = member.unconsumed_tail
+                position += len(left) - len(member.unconsumed_tail)
+                left = member.unconsumed_tail
         except zlib.error as error:
             raise WireError(f"damaged gzip data: {error}") from None
         position -= len(member.unused_data)
