@@ -82,6 +82,7 @@ __all__ = [
     "RECORDS_SIZE_FREE",
     "RECORDS_SIZE_MAX",
     "RECORD_PROBLEMS_MAX",
+    "RELIEVED_BYTES_MIN",
     "RENDER_PENDING_BYTES_MAX",
     "RENDER_PENDING_COUNT_MAX",
     "REQUEST_ELEMENTS_MAX",
@@ -91,6 +92,7 @@ __all__ = [
     "REVIEW_NS",
     "SCAN_READ_BYTES",
     "SEARCH_BYTES_MAX",
+    "SHED_FRAME_BYTES",
     "SNAPSHOT_CLAIMS_MAX",
     "SNAPSHOT_WRITE_BYTES",
     "SOFTWARE_NAME_SIZE_MAX",
@@ -279,6 +281,12 @@ CAPTURE_HELD_BYTES_MAX = 256 * 1024 * 1024
 CONNECTION_OBJECT_BYTES = 8 * 1024
 PIECE_OBJECT_BYTES = 300
 
+# Connections that hold less than this, themselves included, give way last, and as a whole.
+RELIEVED_BYTES_MIN = 16 * 1024
+
+# What is kept of an unfinished frame that gave way: its header, and the first fields.
+SHED_FRAME_BYTES = 1024
+
 # Requests that a connection goes on waiting for when it had to give up the rest.
 PENDING_REQUESTS_KEPT = 16
 
@@ -294,7 +302,7 @@ ZSTD_WINDOW_MAX = 128 * 1024 * 1024
 TLS_CONNECTIONS_LISTED = 1000
 
 # Requests without a response that lines and statistics keep something of, a few hundred bytes each.
-RENDER_PENDING_COUNT_MAX = 100_000
+RENDER_PENDING_COUNT_MAX = 20_000
 
 # After a reset, or when both ends are done while something is open, a connection is followed for
 # this much longer, because captures may show its last data too late.

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["MEMORY_FREE", "Measured", "decode", "run"]
+__all__ = ["CLI", "MEMORY_FREE", "Measured", "decode", "run"]
 
 # What any command may take besides eight times its input, the interpreter included.
 MEMORY_FREE = 64 * 1024 * 1024
@@ -24,7 +24,7 @@ atexit.register(tell)
 sys.argv[0] = "kraftwire"
 exec(sys.argv.pop(1))
 """
-_CLI = "from kraftwire.cli.main import main; raise SystemExit(main())"
+CLI = "from kraftwire.cli.main import main; raise SystemExit(main())"
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,6 @@ def run(program: str, *arguments: str | Path, out: Path | None = None) -> Measur
 
 def decode(path: Path, *options: str, out: Path | None = None) -> Measured:
     """Run ``kraftwire decode`` and see that it keeps to its bound."""
-    found = run(_CLI, "decode", *options, path, out=out)
-    assert found.peak < MEMORY_FREE + 8 * path.stat().st_size, found
+    found = run(CLI, "decode", *options, path, out=out)
+    assert found.peak < MEMORY_FREE + 8 * path.stat().st_size, (found.peak >> 20, found.code, found.errors)
     return found

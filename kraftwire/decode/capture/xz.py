@@ -110,9 +110,11 @@ class XzReader:
     def _next_stream(self) -> bool:
         """Go on with what follows the present stream, if anything does."""
         self._next = self._decoder.unused_data or self._fill()
+        if not self._next:
+            return False
         self._is_later = True
         self._decoder = _decoder(WINDOW_BYTES_MAX if self._is_large else WINDOW_BYTES_FREE)
-        return bool(self._next)
+        return True
 
 
 def _decoder(window: int) -> lzma.LZMADecompressor:

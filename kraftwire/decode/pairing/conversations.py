@@ -183,8 +183,9 @@ class Capture:
         if not self._holdings.see(self.health.connections, read, packed):
             return
         for connection in self._holdings.review(packed, self._close_idle):
+            held = connection.held_bytes
             connection.give_up()
-            self.health.relieved_connections += 1
+            self.health.relieved_connections += connection.held_bytes < held
 
     def _close_idle(self, connection: Connection) -> None:
         self._close(connection)

@@ -14,15 +14,15 @@ from kraftwire.limits import (
     CAPTURE_HELD_FREE,
     CAPTURE_HELD_RATIO,
     CONNECTION_OBJECT_BYTES,
-    EVICTED_BYTES_MIN,
     PIECE_OBJECT_BYTES,
+    RELIEVED_BYTES_MIN,
 )
 
 __all__ = ["Holdings"]
 
-# A packet that carries one byte still is so long, with its header in the file.
-_PACKET_BYTES_MIN = 54
-_GROWTH = 1 + PIECE_OBJECT_BYTES // _PACKET_BYTES_MIN
+# The shortest request, and thus what may be remembered for the fewest bytes.
+_REQUEST_BYTES_MIN = 24
+_GROWTH = 1 + PIECE_OBJECT_BYTES // _REQUEST_BYTES_MIN
 
 
 class Holdings:
@@ -45,7 +45,7 @@ class Holdings:
             return False
         self._read, self._opened = read, opened
         self._room = _limit(packed) - self._sum()
-        return self._room < _limit(packed) // 4
+        return self._room < _limit(packed) // 16
 
     def review(self, packed: int, close: Callable[[Connection], None]) -> Iterator[Connection]:
         """The connections that have to give up what they hold, the one opened first before others.
@@ -59,9 +59,11 @@ class Holdings:
             if held <= wanted:
                 break
             size = connection.held_bytes
-            if size >= EVICTED_BYTES_MIN:
+            if size >= RELIEVED_BYTES_MIN:
                 yield connection
                 held -= size - connection.held_bytes
+        # A connection that is closed loses what is still to come, so that has to be worth it.
+        wanted = _limit(packed) // 8 * 7
         if held > wanted:
             for connection in list(self._connections):
                 if held <= wanted:
