@@ -5,16 +5,12 @@ from __future__ import annotations
 __all__ = [
     "BATCH_SIZE_MAX",
     "BUFFERED_BYTES_MAX",
-    "CAPTURE_HELD_BYTES_MAX",
-    "CAPTURE_HELD_FREE",
-    "CAPTURE_HELD_RATIO",
     "CAPTURE_READ_BYTES",
     "CLOCK_LEAD_MAX_MS",
     "CLOSED_CONNECTIONS_MAX",
     "CLUES_MAX",
     "CONNECTIONS_MAX",
     "CONNECTION_BYTES_MAX",
-    "CONNECTION_OBJECT_BYTES",
     "CONTROLLER_QUEUE_MAX",
     "COUNTED_FRAME_SIZE_MIN",
     "DECODED_FACTOR",
@@ -46,8 +42,6 @@ __all__ = [
     "HOLE_WAIT_NS",
     "HOLE_WAIT_RETRANSMISSION_NS",
     "HTTP_REQUEST_SIZE_MAX",
-    "JSON_ROWS_FREE",
-    "JSON_ROW_BYTES_MIN",
     "LINE_READ_BYTES",
     "LINGER_NS",
     "LINGER_PACKETS",
@@ -65,11 +59,9 @@ __all__ = [
     "PARTIAL_BYTES_MAX",
     "PEERS_MAX",
     "PEER_QUEUE_MAX",
-    "PENDING_REQUESTS_KEPT",
     "PENDING_REQUESTS_MAX",
     "PERF_APPEND_BYTES",
     "PERF_IN_FLIGHT_BYTES",
-    "PIECE_OBJECT_BYTES",
     "RAFT_EVENT_COUNT_MAX",
     "RAFT_HIGHLIGHT_COUNT_MAX",
     "RAFT_PENDING_COUNT_MAX",
@@ -82,7 +74,6 @@ __all__ = [
     "RECORDS_SIZE_FREE",
     "RECORDS_SIZE_MAX",
     "RECORD_PROBLEMS_MAX",
-    "RELIEVED_BYTES_MIN",
     "RENDER_PENDING_BYTES_MAX",
     "RENDER_PENDING_COUNT_MAX",
     "REQUEST_ELEMENTS_MAX",
@@ -92,7 +83,6 @@ __all__ = [
     "REVIEW_NS",
     "SCAN_READ_BYTES",
     "SEARCH_BYTES_MAX",
-    "SHED_FRAME_BYTES",
     "SNAPSHOT_CLAIMS_MAX",
     "SNAPSHOT_WRITE_BYTES",
     "SOFTWARE_NAME_SIZE_MAX",
@@ -104,10 +94,6 @@ __all__ = [
     "UNCONFIRMED_FRAME_SIZE_MAX",
     "UNPACKED_FILE_BYTES_MAX",
     "WAITING_BATCHES_MAX",
-    "WINDOW_BYTES_FREE",
-    "WINDOW_BYTES_MAX",
-    "WINDOW_BYTES_RATIO",
-    "ZSTD_WINDOW_MAX",
 ]
 
 # socket.request.max.bytes of a Kafka broker: a longer frame is refused by every real server.
@@ -130,12 +116,6 @@ RECORDS_RATIO_MAX = 8
 # less than a byte or two; seven bytes repeated by the million are a bomb.
 RECORDS_COUNT_FREE = 64 * 1024
 RECORDS_COUNT_RATIO_MAX = 2
-
-# The JSON form of records is made at once for so many of a frame or a batch of a file, and one more
-# for so many bytes of it; further ones are made one by one when they are written. A record is a few
-# hundred bytes to a thousand in this form.
-JSON_ROWS_FREE = 8 * 1024
-JSON_ROW_BYTES_MIN = 256
 
 # Reasons that are kept of why records of one batch cannot be decoded; the rest are counted.
 RECORD_PROBLEMS_MAX = 1000
@@ -269,34 +249,6 @@ RECOGNITION_BYTES_MAX = 4 * 1024 * 1024
 # frames than COUNTED_FRAME_SIZE_MIN are not counted: they are many, and the connections bound them.
 BUFFERED_BYTES_MAX = 128 * 1024 * 1024
 COUNTED_FRAME_SIZE_MIN = 32 * 1024
-
-# All that the connections of a capture hold together: bytes after holes, unfinished frames, bytes
-# that are searched, responses and requests that wait, and the connections themselves. It is
-# CAPTURE_HELD_FREE and CAPTURE_HELD_RATIO for each byte of the capture so far, packed if it is
-# packed, but never more than CAPTURE_HELD_BYTES_MAX. A capture that is not packed hardly ever gets
-# there. A connection counts for so many bytes itself, and so does a piece that it holds.
-CAPTURE_HELD_FREE = 20 * 1024 * 1024
-CAPTURE_HELD_RATIO = 4
-CAPTURE_HELD_BYTES_MAX = 256 * 1024 * 1024
-CONNECTION_OBJECT_BYTES = 8 * 1024
-PIECE_OBJECT_BYTES = 300
-
-# Connections that hold less than this, themselves included, give way last, and as a whole.
-RELIEVED_BYTES_MIN = 16 * 1024
-
-# What is kept of an unfinished frame that gave way: its header, and the first fields.
-SHED_FRAME_BYTES = 1024
-
-# Requests that a connection goes on waiting for when it had to give up the rest.
-PENDING_REQUESTS_KEPT = 16
-
-# The dictionary of an xz file, or the window of a zstd file, may have WINDOW_BYTES_FREE: xz -6 and
-# zstd -19 take 8 MiB. A larger one, up to what xz -9 takes, is filled as far as the file was
-# unpacked, which may be WINDOW_BYTES_FREE and WINDOW_BYTES_RATIO for each of its bytes.
-WINDOW_BYTES_FREE = 16 * 1024 * 1024
-WINDOW_BYTES_RATIO = 6
-WINDOW_BYTES_MAX = 64 * 1024 * 1024
-ZSTD_WINDOW_MAX = 128 * 1024 * 1024
 
 # Encrypted connections are listed one by one up to this number, beyond it counted only.
 TLS_CONNECTIONS_LISTED = 1000

@@ -261,7 +261,7 @@ class LegacyBatch:
         found: tuple[str, str],
         kind: type[WireError] = WireError,
     ) -> WireError:
-        return _error(problem, self._message.magic, path, self.position, found, kind)
+        return _error(problem, self._message.magic, path, self.position, found, kind=kind)
 
 
 class LegacySalvage:
@@ -328,6 +328,7 @@ def _error(
     path: str,
     offset: int,
     found: tuple[str, str],
+    *,
     kind: type[WireError] = WireError,
 ) -> WireError:
     return kind(

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from kraftwire.decode.body.findings import json_path
 from kraftwire.decode.body.redact import holds_secrets, redact_batch
 from kraftwire.decode.body.view import PayloadView, records_starts
+from kraftwire.decode.limits import JSON_ROWS_FREE
 from kraftwire.errors import WireError
-from kraftwire.limits import JSON_ROWS_FREE
 from kraftwire.records.header import HEADER_SIZE
 from kraftwire.records.json_form import batch_to_json
 from kraftwire.records.reader import BatchReader

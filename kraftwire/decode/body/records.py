@@ -14,8 +14,9 @@ from kraftwire.decode.body.findings import Finding, finding_of
 from kraftwire.decode.body.redact import redact_batch
 from kraftwire.decode.body.scan import RecordsField, records_fields
 from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE
 from kraftwire.errors import WireError
-from kraftwire.limits import FINDING_HEX_BYTES, JSON_ROW_BYTES_MIN, JSON_ROWS_FREE
+from kraftwire.limits import FINDING_HEX_BYTES
 from kraftwire.records.bomb import BombError
 from kraftwire.records.decoded import family_of_topic
 from kraftwire.records.json_form import Detail, RecordError, batch_to_json

@@ -9,12 +9,8 @@ from __future__ import annotations
 import lzma
 from typing import Protocol
 
-from kraftwire.limits import (
-    CAPTURE_READ_BYTES,
-    WINDOW_BYTES_FREE,
-    WINDOW_BYTES_MAX,
-    WINDOW_BYTES_RATIO,
-)
+from kraftwire.decode.limits import WINDOW_BYTES_FREE, WINDOW_BYTES_MAX, WINDOW_BYTES_RATIO
+from kraftwire.limits import CAPTURE_READ_BYTES
 
 __all__ = ["Packed", "XzReader", "ensure_window"]
 

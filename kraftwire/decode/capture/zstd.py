@@ -9,7 +9,7 @@ import threading
 from typing import IO, cast
 
 from kraftwire.decode.capture.xz import Packed, ensure_window
-from kraftwire.limits import WINDOW_BYTES_FREE, ZSTD_WINDOW_MAX
+from kraftwire.decode.limits import WINDOW_BYTES_FREE, ZSTD_WINDOW_MAX
 
 __all__ = ["ZstdPipe", "window_size"]
 

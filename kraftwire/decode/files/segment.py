@@ -18,8 +18,8 @@ from kraftwire.decode.files.names import parse_file_name, partition_of
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.files.scan import FoundBatch, Scanner
 from kraftwire.decode.files.source import ByteSource
+from kraftwire.decode.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE
 from kraftwire.errors import WireError
-from kraftwire.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE
 from kraftwire.records.bomb import BombError
 from kraftwire.records.control import ControlType, control_type
 from kraftwire.records.decoded import family_of_topic

@@ -10,7 +10,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from kraftwire.decode.capture.packets import Stamp
-from kraftwire.limits import PIECE_OBJECT_BYTES, UNCONFIRMED_FRAME_SIZE_MAX
+from kraftwire.decode.limits import PIECE_OBJECT_BYTES
+from kraftwire.limits import UNCONFIRMED_FRAME_SIZE_MAX
 
 __all__ = ["DATA", "TRUNCATED", "Pieces"]
 

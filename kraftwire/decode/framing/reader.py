@@ -11,8 +11,9 @@ from kraftwire.decode.framing.frames import CaptureFinding, Frame, Request
 from kraftwire.decode.framing.pairing import Pairing
 from kraftwire.decode.framing.pieces import DATA, TRUNCATED
 from kraftwire.decode.framing.search import RequestSearch, ResponseSearch
+from kraftwire.decode.limits import SHED_FRAME_BYTES
 from kraftwire.decode.tcp.streams import Flow
-from kraftwire.limits import COUNTED_FRAME_SIZE_MIN, SHED_FRAME_BYTES
+from kraftwire.limits import COUNTED_FRAME_SIZE_MIN
 
 __all__ = ["FrameReader"]
 

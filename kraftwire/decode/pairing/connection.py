@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from kraftwire.decode.capture.links import FIN, RST, Segment
 from kraftwire.decode.framing.health import Health
+from kraftwire.decode.limits import CONNECTION_OBJECT_BYTES
 from kraftwire.decode.pairing.outbox import Outbox
 from kraftwire.decode.pairing.recognise import Recogniser, Stage, end_name
 from kraftwire.decode.tcp.streams import Flow
-from kraftwire.limits import CONNECTION_OBJECT_BYTES, LINGER_NS, LINGER_PACKETS
+from kraftwire.limits import LINGER_NS, LINGER_PACKETS
 
 __all__ = ["Connection", "Direction", "reverse_key"]
 

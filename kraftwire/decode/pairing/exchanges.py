@@ -16,15 +16,14 @@ from kraftwire.decode.framing.frames import Request
 from kraftwire.decode.framing.health import Health
 from kraftwire.decode.framing.requests import RequestReader
 from kraftwire.decode.framing.responses import ResponseReader
+from kraftwire.decode.limits import PENDING_REQUESTS_KEPT, PIECE_OBJECT_BYTES
 from kraftwire.decode.pairing.outbox import Budget, Outbox
 from kraftwire.decode.tcp.streams import Flow
 from kraftwire.limits import (
     PARKED_BYTES_MAX,
     PARKED_PACKETS_MAX,
     PARKED_RESPONSES_MAX,
-    PENDING_REQUESTS_KEPT,
     PENDING_REQUESTS_MAX,
-    PIECE_OBJECT_BYTES,
 )
 
 __all__ = ["Conversation"]

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from kraftwire.decode.pairing.connection import Connection
-from kraftwire.limits import (
+from kraftwire.decode.limits import (
     CAPTURE_HELD_BYTES_MAX,
     CAPTURE_HELD_FREE,
     CAPTURE_HELD_RATIO,
@@ -17,6 +16,7 @@ from kraftwire.limits import (
     PIECE_OBJECT_BYTES,
     RELIEVED_BYTES_MIN,
 )
+from kraftwire.decode.pairing.connection import Connection
 
 __all__ = ["Holdings"]
 
