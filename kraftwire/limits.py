@@ -35,12 +35,7 @@ __all__ = [
     "FRAGMENTED_PACKETS_MAX",
     "FRAME_SIZE_MAX",
     "GC_PAUSE_BYTES",
-    "HELD_BYTES_MAX",
-    "HELD_BYTES_WAITING_MAX",
     "HEX_LINE_BYTES_MAX",
-    "HOLE_PACKETS",
-    "HOLE_WAIT_NS",
-    "HOLE_WAIT_RETRANSMISSION_NS",
     "HTTP_REQUEST_SIZE_MAX",
     "LINE_READ_BYTES",
     "LINGER_NS",
@@ -206,17 +201,6 @@ PACKET_BYTES_MAX = 16 * 1024 * 1024
 
 # IP packets in pieces that are being put together at a time; each holds at most 64 KiB.
 FRAGMENTED_PACKETS_MAX = 64
-
-# Bytes behind a hole in a TCP stream are held until the hole is filled, or hopeless: this many
-# packets of the connection after a sign that the receiver has the bytes (captures confuse the
-# order of packets by a few only), or when so many bytes are held, or after so much time. Where the
-# receiver is seen asking for the bytes they will be sent again, so there is reason to wait longer:
-# for the largest usual window, and for some doublings of the retransmission timer.
-HOLE_PACKETS = 16
-HELD_BYTES_MAX = 1024 * 1024
-HELD_BYTES_WAITING_MAX = 16 * 1024 * 1024
-HOLE_WAIT_NS = 3_000_000_000
-HOLE_WAIT_RETRANSMISSION_NS = 30_000_000_000
 
 # Connections in a capture are followed up to this number; beyond it the one that was opened first
 # is given up, so that a scan of ports cannot fill memory. Closed ones are remembered for a while,

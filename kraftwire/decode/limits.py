@@ -7,6 +7,11 @@ __all__ = [
     "CAPTURE_HELD_FREE",
     "CAPTURE_HELD_RATIO",
     "CONNECTION_OBJECT_BYTES",
+    "HELD_BYTES_MAX",
+    "HELD_BYTES_WAITING_MAX",
+    "HOLE_PACKETS",
+    "HOLE_WAIT_NS",
+    "HOLE_WAIT_RETRANSMISSION_NS",
     "JSON_ROWS_FREE",
     "JSON_ROW_BYTES_MIN",
     "PENDING_REQUESTS_KEPT",
@@ -52,3 +57,14 @@ WINDOW_BYTES_FREE = 16 * 1024 * 1024
 WINDOW_BYTES_RATIO = 6
 WINDOW_BYTES_MAX = 64 * 1024 * 1024
 ZSTD_WINDOW_MAX = 128 * 1024 * 1024
+
+# Bytes behind a hole in a TCP stream are held until the hole is filled, or hopeless: this many
+# packets of the connection after a sign that the receiver has the bytes (captures confuse the
+# order of packets by a few only), or when so many bytes are held, or after so much time. Where the
+# receiver is seen asking for the bytes they will be sent again, so there is reason to wait longer:
+# for the largest usual window, and for some doublings of the retransmission timer.
+HOLE_PACKETS = 16
+HELD_BYTES_MAX = 1024 * 1024
+HELD_BYTES_WAITING_MAX = 16 * 1024 * 1024
+HOLE_WAIT_NS = 3_000_000_000
+HOLE_WAIT_RETRANSMISSION_NS = 30_000_000_000

@@ -15,13 +15,13 @@ from typing import Protocol
 from kraftwire.decode.capture.links import FIN, Segment
 from kraftwire.decode.capture.packets import NO_STAMP, Stamp
 from kraftwire.decode.framing.health import Health
-from kraftwire.decode.limits import PIECE_OBJECT_BYTES
-from kraftwire.limits import (
+from kraftwire.decode.limits import (
     HELD_BYTES_MAX,
     HELD_BYTES_WAITING_MAX,
     HOLE_PACKETS,
     HOLE_WAIT_NS,
     HOLE_WAIT_RETRANSMISSION_NS,
+    PIECE_OBJECT_BYTES,
 )
 
 __all__ = ["Flow", "Sink"]
