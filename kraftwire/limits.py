@@ -35,12 +35,7 @@ __all__ = [
     "FRAGMENTED_PACKETS_MAX",
     "FRAME_SIZE_MAX",
     "GC_PAUSE_BYTES",
-    "HELD_BYTES_MAX",
-    "HELD_BYTES_WAITING_MAX",
     "HEX_LINE_BYTES_MAX",
-    "HOLE_PACKETS",
-    "HOLE_WAIT_NS",
-    "HOLE_WAIT_RETRANSMISSION_NS",
     "HTTP_REQUEST_SIZE_MAX",
     "LINE_READ_BYTES",
     "LINGER_NS",
@@ -66,9 +61,12 @@ __all__ = [
     "RAFT_TOPIC_COUNT_MAX",
     "RECOGNITION_BYTES_MAX",
     "RECORDS_CHUNK_COUNT",
+    "RECORDS_COUNT_FREE",
+    "RECORDS_COUNT_RATIO_MAX",
     "RECORDS_RATIO_MAX",
     "RECORDS_SIZE_FREE",
     "RECORDS_SIZE_MAX",
+    "RECORD_PROBLEMS_MAX",
     "RENDER_PENDING_BYTES_MAX",
     "RENDER_PENDING_COUNT_MAX",
     "REQUEST_ELEMENTS_MAX",
@@ -100,10 +98,20 @@ FRAME_SIZE_MAX = 100 * 1024 * 1024
 RECORDS_SIZE_MAX = 256 * 1024 * 1024
 
 # Below that, a batch may expand to RECORDS_SIZE_FREE and RECORDS_RATIO_MAX bytes more for each of
-# its own: a producer's batch and a snapshot's hold at most a few MiB, and only zstd packs zeros
-# more tightly. A bomb of ten kilobytes stops after 26 MiB instead of the full size.
+# its own: a producer's batch and a snapshot's hold at most a few MiB, however tightly they are
+# packed, and longer ones shrink less. A tool that holds one such batch stays below 64 MiB and
+# eight times its input.
 RECORDS_SIZE_FREE = 16 * 1024 * 1024
-RECORDS_RATIO_MAX = 1024
+RECORDS_RATIO_MAX = 8
+
+# A compressed batch may hold RECORDS_COUNT_FREE records and RECORDS_COUNT_RATIO_MAX more for each
+# of its bytes. Records of a real batch differ at least in their offsets, which no codec packs into
+# less than a byte or two; seven bytes repeated by the million are a bomb.
+RECORDS_COUNT_FREE = 64 * 1024
+RECORDS_COUNT_RATIO_MAX = 2
+
+# Reasons that are kept of why records of one batch cannot be decoded; the rest are counted.
+RECORD_PROBLEMS_MAX = 1000
 
 # Iterating over a batch turns this many records at a time into objects, so that the memory of a
 # batch with millions of tiny records stays near that of its bytes.
@@ -192,17 +200,6 @@ PACKET_BYTES_MAX = 16 * 1024 * 1024
 # IP packets in pieces that are being put together at a time; each holds at most 64 KiB.
 FRAGMENTED_PACKETS_MAX = 64
 
-# Bytes behind a hole in a TCP stream are held until the hole is filled, or hopeless: this many
-# packets of the connection after a sign that the receiver has the bytes (captures confuse the
-# order of packets by a few only), or when so many bytes are held, or after so much time. Where the
-# receiver is seen asking for the bytes they will be sent again, so there is reason to wait longer:
-# for the largest usual window, and for some doublings of the retransmission timer.
-HOLE_PACKETS = 16
-HELD_BYTES_MAX = 1024 * 1024
-HELD_BYTES_WAITING_MAX = 16 * 1024 * 1024
-HOLE_WAIT_NS = 3_000_000_000
-HOLE_WAIT_RETRANSMISSION_NS = 30_000_000_000
-
 # Connections in a capture are followed up to this number; beyond it the one that was opened first
 # is given up, so that a scan of ports cannot fill memory. Closed ones are remembered for a while,
 # because late copies of their packets must not look like new connections.
@@ -239,7 +236,7 @@ COUNTED_FRAME_SIZE_MIN = 32 * 1024
 TLS_CONNECTIONS_LISTED = 1000
 
 # Requests without a response that lines and statistics keep something of, a few hundred bytes each.
-RENDER_PENDING_COUNT_MAX = 100_000
+RENDER_PENDING_COUNT_MAX = 20_000
 
 # After a reset, or when both ends are done while something is open, a connection is followed for
 # this much longer, because captures may show its last data too late.

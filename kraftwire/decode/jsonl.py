@@ -3,53 +3,123 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.files.report import FileLine
+from kraftwire.limits import RECORDS_CHUNK_COUNT
 from kraftwire.printable import printable
+from kraftwire.records.rows import RecordRows
 
 __all__ = ["JsonLines", "to_line"]
 
-# What is encoded is made here and never holds itself, so looking for circles is wasted. Everything
-# outside ASCII is escaped: some readers break lines at more characters than the line feed.
-_encode = json.JSONEncoder(
-    separators=(",", ":"), check_circular=False, allow_nan=False
-).encode
+# Records of a long list that are encoded at a time.
+_ROWS_AT_ONCE = RECORDS_CHUNK_COUNT // 8
 
 # The one control character that JSON takes as it is.
 _DELETE = "\x7f"
 
 
+class _Encoder:
+    """Encodes objects; the long lists of records in them are `rows`, and marks in the text.
+
+    What is encoded is made here and never holds itself, so looking for circles is wasted.
+    Everything outside ASCII is escaped: some readers break lines at more characters than the line
+    feed.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[RecordRows] = []
+        self.mark = 0
+        self._encode = json.JSONEncoder(
+            separators=(",", ":"), check_circular=False, allow_nan=False, default=self._default
+        ).encode
+
+    def encode(self, data: object) -> str:
+        """The text of an object, with nothing in it that a terminal obeys."""
+        text = self._encode(data)
+        return printable(text) if _DELETE in text else text
+
+    def _default(self, value: object) -> str:
+        if not isinstance(value, RecordRows):
+            raise TypeError(f"{type(value).__name__} has no JSON form")
+        self.rows.append(value)
+        return self.mark_text
+
+    @property
+    def mark_text(self) -> str:
+        """What stands in the text for a long list."""
+        return f"rows {self.mark}"
+
+
 def to_line(data: dict[str, Any]) -> bytes:
     """One JSON object as a line."""
-    text = _encode(data)
-    if _DELETE in text:
-        text = printable(text)
-    return text.encode("ascii") + b"\n"
+    parts: list[bytes] = []
+    _write(parts.append, _Encoder(), data)
+    return b"".join(parts)
 
 
 class JsonLines:
-    """The sink behind ``--format jsonl``."""
+    """The sink of ``--format jsonl``."""
 
     def __init__(self, out: BinaryIO, *, is_live: bool = False) -> None:
         """Write to a binary stream. Shape: `is_live` flushes each line, for an endless input."""
         self._write = out.write
         self._flush = out.flush
         self._is_live = is_live
+        self._encoder = _Encoder()
 
     def frame(self, frame: DecodedFrame) -> None:
         """Write a frame."""
-        self._write(to_line(frame.to_json()))
-        if self._is_live:
-            self._flush()
+        self._line(frame.to_json())
 
     def file_line(self, line: FileLine) -> None:
         """Write a line of a file."""
-        self._write(to_line(line.json))
+        self._line(line.json)
+
+    def _line(self, data: dict[str, Any]) -> None:
+        _write(self._write, self._encoder, data)
         if self._is_live:
             self._flush()
 
     def finish(self) -> None:
         """Write what is buffered."""
         self._flush()
+
+
+def _write(write: Callable[[bytes], object], encoder: _Encoder, data: dict[str, Any]) -> None:
+    """Write an object and a line feed; long lists of records are written piece by piece."""
+    text = encoder.encode(data)
+    if not encoder.rows:
+        write(text.encode("ascii") + b"\n")
+        return
+    rows, encoder.rows = encoder.rows, []
+    # A text in the data may look like a mark; then another one is taken.
+    while text.count(f'"{encoder.mark_text}"') != len(rows):
+        encoder.mark += 1
+        text = encoder.encode(data)
+        rows, encoder.rows = encoder.rows, []
+    first, *rest = text.split(f'"{encoder.mark_text}"')
+    del text
+    write(first.encode("ascii"))
+    for each, after in zip(rows, rest, strict=True):
+        _write_rows(write, encoder, each)
+        write(after.encode("ascii"))
+    write(b"\n")
+
+
+def _write_rows(
+    write: Callable[[bytes], object], encoder: _Encoder, rows: RecordRows
+) -> None:
+    between = b"["
+    pending: list[dict[str, Any]] = []
+    for row in rows:
+        pending.append(row)
+        if len(pending) == _ROWS_AT_ONCE:
+            write(between + encoder.encode(pending)[1:-1].encode("ascii"))
+            between = b","
+            pending = []
+    if pending or between == b"[":
+        write(between + encoder.encode(pending)[1:-1].encode("ascii"))
+    write(b"]")

@@ -13,9 +13,9 @@ from crc32c import crc32c
 
 from kraftwire.errors import WireError
 from kraftwire.limits import RECORDS_CHUNK_COUNT
+from kraftwire.records.bomb import BombError, count_limit
 from kraftwire.records.compression import CODEC_MASK, NAMES, decompress
 from kraftwire.records.cursor import RecordCursor, read_all
-from kraftwire.records.explain import iter_records
 from kraftwire.records.header import (
     CONTROL,
     COUNT_FIELD,
@@ -29,6 +29,7 @@ from kraftwire.records.header import (
     TRANSACTIONAL,
 )
 from kraftwire.records.record import NO_SEQUENCE, RECORD_SIZE_MIN, SEQUENCE_MASK, Record, Section
+from kraftwire.records.salvage import Salvage
 
 __all__ = ["CREATE_TIME", "LOG_APPEND_TIME", "RecordBatch"]
 
@@ -207,16 +208,14 @@ class RecordBatch:
         """The records in front of the first damage, and the damage if there is any."""
         try:
             return self.records(), None
-        except WireError as error:
-            first = error
-        rows: list[Record] = []
-        try:
-            section = self.section()
-            for record, _ in iter_records(section, section.start, 0, self.count):
-                rows.append(record)
-        except WireError as error:
-            return rows, error
-        return rows, first
+        except WireError:
+            pass  # and with it go the bytes that its traceback holds
+        found = self.iter_salvage()
+        return list(found), found.damage
+
+    def iter_salvage(self) -> Salvage:
+        """As `salvage`, holding a bounded number of records at a time."""
+        return Salvage(self.count, self._count_limit(), self.section, self._check_count)
 
     def section(self) -> Section:
         """The bytes of all records, decompressed, and what the header says of them.
@@ -250,7 +249,7 @@ class RecordBatch:
         try:
             return decompress(self.codec, data)
         except WireError as error:
-            raise WireError(
+            raise type(error)(
                 error.problem,
                 message="RecordBatch",
                 version=self.magic,
@@ -263,6 +262,16 @@ class RecordBatch:
     def _check_count(self, section: Section) -> None:
         """Refuse a count that the bytes cannot hold before any record is read."""
         count_max = (section.end - section.start) // RECORD_SIZE_MIN
+        if min(self.count, count_max) > self._count_limit():
+            raise BombError(
+                "the records of a batch are too many for its bytes",
+                message="RecordBatch",
+                version=self.magic,
+                path="count",
+                offset=self.position + COUNT_FIELD,
+                expected=f"at most {self._count_limit()} from {self.size} bytes",
+                found=str(self.count),
+            )
         if not 0 <= self.count <= count_max:
             raise WireError(
                 "number of records out of range",
@@ -273,3 +282,7 @@ class RecordBatch:
                 expected=f"0 to {count_max}",
                 found=str(self.count),
             )
+
+    def _count_limit(self) -> int:
+        """Records that are read at most."""
+        return count_limit(self.size) if self.attributes & CODEC_MASK else self.size

@@ -10,10 +10,12 @@ Source: Kafka's `CompressionType` and the classes of its package `compress`.
 from __future__ import annotations
 
 import zlib
+from io import BytesIO
 
 from kraftwire.errors import UsageError, WireError
 from kraftwire.limits import RECORDS_RATIO_MAX, RECORDS_SIZE_FREE, RECORDS_SIZE_MAX
 from kraftwire.records import lz4, snappy
+from kraftwire.records.bomb import BombError
 
 __all__ = ["CODEC_MASK", "NAMES", "codec_id", "compress", "decompress", "size_limit"]
 
@@ -31,6 +33,7 @@ _GZIP_WINDOW_BITS = 31
 # handed over whole for each of them.
 _GZIP_STEP = 1024
 _GZIP_STEP_GROWTH = 4
+_GZIP_PART_BYTES = 1024 * 1024
 
 # zstd's streams do not say how long their contents are, so the first guess is a multiple of the
 # input and each further one a multiple of the last.
@@ -92,30 +95,34 @@ def compress(codec: int, data: bytes | memoryview, *, level: int | None = None) 
 def _gunzip(data: bytes | memoryview, limit: int) -> bytes:
     """All members of a gzip stream; like Java's reader it ignores what follows the last."""
     view = memoryview(data)
-    out = bytearray()
+    out = BytesIO()
     position = 0
     while True:
         position = _gunzip_member(view, position, out, limit)
         if view[position : position + len(_GZIP_MAGIC)] != _GZIP_MAGIC:
-            return bytes(out)
+            return out.getvalue()
 
 
-def _gunzip_member(view: memoryview, position: int, out: bytearray, limit: int) -> int:
+def _gunzip_member(view: memoryview, position: int, out: BytesIO, limit: int) -> int:
     """Decompress one member behind what is there; returns the position behind the member."""
     member = zlib.decompressobj(_GZIP_WINDOW_BITS)
     step = _GZIP_STEP
     while not member.eof:
-        chunk = view[position : position + step]
-        if not chunk:
+        left: bytes | memoryview = view[position : position + step]
+        if not left:
             raise WireError("damaged gzip data: it is cut", expected="a trailer", found="the end")
         try:
-            out += member.decompress(chunk, limit + 1 - len(out))
+            while left:
+                part = member.decompress(left, min(limit + 1 - out.tell(), _GZIP_PART_BYTES))
+                if out.tell() + len(part) > limit:
+                    raise _too_large(view, "gzip", limit)
+                out.write(part)
+                position += len(left) - len(member.unconsumed_tail)
+                left = member.unconsumed_tail
         except zlib.error as error:
             raise WireError(f"damaged gzip data: {error}") from None
-        if len(out) > limit:
-            raise _too_large(view, "gzip", limit)
-        position += len(chunk) - len(member.unused_data)
-        step *= _GZIP_STEP_GROWTH
+        position -= len(member.unused_data)
+        step = min(step * _GZIP_STEP_GROWTH, _GZIP_PART_BYTES)
     return position
 
 
@@ -125,10 +132,15 @@ def _unzstd(data: bytes | memoryview, limit: int) -> bytes:
 
     guess = min(limit, max(_GUESS_MIN, len(data) * _GUESS_RATIO))
     while True:
-        out = bytearray(guess)
+        out = BytesIO()
+        # Making the bytes of a BytesIO copies nothing.
+        out.seek(guess - 1)
+        out.write(b"\x00")
         try:
-            size = cramjam.zstd.decompress_into(data, out)
-            return bytes(memoryview(out)[:size])
+            with out.getbuffer() as room:
+                size = cramjam.zstd.decompress_into(data, room)
+            out.truncate(size)
+            return out.getvalue()
         except cramjam.DecompressionError as error:
             # The only sign that the buffer was too small is the text of Rust's standard library.
             if "whole buffer" not in str(error):
@@ -138,8 +150,8 @@ def _unzstd(data: bytes | memoryview, limit: int) -> bytes:
         guess = min(limit, guess * _GUESS_GROWTH)
 
 
-def _too_large(data: bytes | memoryview, name: str, limit: int) -> WireError:
-    return WireError(
+def _too_large(data: bytes | memoryview, name: str, limit: int) -> BombError:
+    return BombError(
         f"the {name} data of a batch expands too far",
         expected=f"at most {limit} bytes from {len(data)}",
         found="more",

@@ -6,15 +6,19 @@ Damage never stops it: what cannot be read is null, and every reason is returned
 from __future__ import annotations
 
 from binascii import b2a_base64
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from kraftwire.errors import WireError
+from kraftwire.limits import RECORD_PROBLEMS_MAX
 from kraftwire.records.control import decode_control
 from kraftwire.records.coordinator import decode_coordinator
 from kraftwire.records.decoded import Decoded
 from kraftwire.records.metadata import REMOTE_LOG_RECORDS, decode_metadata
 from kraftwire.records.reader import Batch
 from kraftwire.records.record import Record
+from kraftwire.records.rows import RecordRows
+from kraftwire.records.salvage import bare
 
 __all__ = ["Detail", "RecordError", "batch_to_json", "decode_record"]
 
@@ -42,36 +46,91 @@ def decode_record(record: Record, family: str | None, *, is_control: bool) -> De
 
 
 def batch_to_json(
-    batch: Batch, *, family: str | None = None, records: Detail = "full"
+    batch: Batch,
+    *,
+    family: str | None = None,
+    records: Detail = "full",
+    rows_max: int | None = None,
 ) -> tuple[dict[str, Any], list[WireError]]:
     """A batch as JSON, and everything in it that is wrong or unknown.
 
     Shape: `records` of the JSON is null with ``none``; with ``summary`` a list of offset,
     timestamp, sizes, header keys and type; with ``full`` of offset, timestamp, key, value,
-    headers and the decoded message. Damaged records end the list in front of the damage.
+    headers and the decoded message. Damaged records end the list in front of the damage. Of more
+    than `rows_max` records it is a `RecordRows`, and only the first problems with them are told.
     """
     problems: list[WireError] = []
-    rows: list[Record] | None = None
-    if records != "none" or batch.magic < 2:
+    rows: Sequence[Record] | None = None
+    row_form = _RowForm(records, family, batch)
+    is_long = rows_max is not None and batch.magic == 2 and batch.count > rows_max
+    if not is_long and (records != "none" or batch.magic < 2):
         rows, damage = batch.salvage()
         if damage:
             problems.append(damage)
-    is_valid = batch.is_valid
+        is_long = rows_max is not None and len(rows) > rows_max
+    json = _header(batch, rows)
+    json["isValid"] = is_valid = batch.is_valid
+    json["records"] = None
+    if records != "none":
+        if is_long:
+            json["records"] = _long_rows(batch, row_form, problems)
+        else:
+            json["records"] = [row_form.row(row, problems) for row in rows or ()]
     if not is_valid:
         problems.insert(0, _crc_error(batch))
-    json = _header(batch, rows)
-    json["isValid"] = is_valid
-    json["records"] = None
-    if rows is not None and records != "none":
-        form = _full if records == "full" else _summary
-        if family is None and not batch.is_control:
-            json["records"] = [form(row, None) for row in rows]
-        else:
-            json["records"] = [form(row, _decoded(row, family, batch, problems)) for row in rows]
     return json, problems
 
 
-def _header(batch: Batch, rows: list[Record] | None) -> dict[str, Any]:
+def _long_rows(batch: Batch, form: _RowForm, problems: list[WireError]) -> RecordRows:
+    """The records of a batch one by one, having gone through them once for what is wrong."""
+    found = batch.iter_salvage()
+    count = more = 0
+    bad: list[WireError] = []
+    for count, record in enumerate(found, 1):  # noqa: B007 (how many there were)
+        if form.is_decoded:
+            form.decoded(record, bad)
+        while len(bad) > RECORD_PROBLEMS_MAX:
+            bad.pop()
+            more += 1
+    if found.damage and batch.magic == 2:
+        problems.append(found.damage)
+    problems += bad
+    if more:
+        problems.append(RecordError(f"{more} more records cannot be decoded"))
+    return RecordRows(
+        count,
+        lambda: iter(batch.iter_salvage()),
+        lambda row: form.row(row, []),
+        is_decoded=form.is_decoded,
+    )
+
+
+class _RowForm:
+    """Makes the JSON form of the records of a batch."""
+
+    def __init__(self, detail: Detail, family: str | None, batch: Batch) -> None:
+        self.is_decoded = family is not None or batch.is_control
+        self._form = _full if detail == "full" else _summary
+        self._family = family
+        self._batch = batch
+
+    def row(self, record: Record, problems: list[WireError]) -> dict[str, Any]:
+        """A record's; adds to `problems` why it cannot be decoded."""
+        decoded = self.decoded(record, problems) if self.is_decoded else None
+        return self._form(record, decoded)
+
+    def decoded(self, record: Record, problems: list[WireError]) -> dict[str, Any] | None:
+        """What a record of Kafka's own means."""
+        batch = self._batch
+        try:
+            found = decode_record(record, self._family, is_control=batch.is_control)
+            return found.to_json() if found else None
+        except WireError as error:
+            problems.append(_at_record(error, record, batch))
+            return None
+
+
+def _header(batch: Batch, rows: Sequence[Record] | None) -> dict[str, Any]:
     base_offset: int | None
     count: int | None
     if batch.magic == 2:
@@ -99,17 +158,6 @@ def _header(batch: Batch, rows: list[Record] | None) -> dict[str, Any]:
         "compression": batch.compression,
         "crc": batch.crc,
     }
-
-
-def _decoded(
-    record: Record, family: str | None, batch: Batch, problems: list[WireError]
-) -> dict[str, Any] | None:
-    try:
-        decoded = decode_record(record, family, is_control=batch.is_control)
-        return decoded.to_json() if decoded else None
-    except WireError as error:
-        problems.append(_at_record(error, record, batch))
-        return None
 
 
 def _summary(record: Record, decoded: dict[str, Any] | None) -> dict[str, Any]:
@@ -145,7 +193,7 @@ def _crc_error(batch: Batch) -> WireError:
     try:
         batch.ensure_valid()
     except WireError as error:
-        return error
+        return bare(error)
     return WireError("the CRC of a batch is wrong", offset=batch.position)
 
 

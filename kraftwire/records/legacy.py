@@ -13,13 +13,16 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from kraftwire.errors import WireError
 from kraftwire.records.batch import CREATE_TIME, LOG_APPEND_TIME
+from kraftwire.records.bomb import BombError, count_limit
 from kraftwire.records.compression import CODEC_MASK, NAMES, decompress
 from kraftwire.records.header import LOG_OVERHEAD, MAGIC_FIELD, SIZE_FIELD, STAMPED
 from kraftwire.records.record import NO_SEQUENCE, Record
+from kraftwire.records.salvage import bare
 
 __all__ = ["MESSAGE_OVERHEAD", "NO_TIMESTAMP_TYPE", "LegacyBatch"]
 
@@ -193,7 +196,11 @@ class LegacyBatch:
         try:
             return self.records(), None
         except WireError as error:
-            return [], error
+            return [], bare(error)
+
+    def iter_salvage(self) -> LegacySalvage:
+        """As `salvage`, one by one."""
+        return LegacySalvage(self)
 
     def _read_rows(self) -> list[Record]:
         outer = self._message
@@ -215,17 +222,21 @@ class LegacyBatch:
     def _inner(self) -> list[_Message]:
         """The messages of a wrapper; one that is cut ends them, as in Java."""
         value = self._message.value
+        limit = count_limit(self.size)
         if value is None or self.codec == _ZSTD:
-            found = "null" if value is None else "zstd"
-            raise self._error("no such wrapper exists", "value", ("gzip, snappy or lz4", found))
+            found = "gzip, snappy or lz4", "null" if value is None else "zstd"
+            raise self._error("no such wrapper exists", "value", found)
         try:
             data = decompress(self.codec, value)
-            inner = list(_messages(data))
+            inner = list(islice(_messages(data), limit + 1))
         except WireError as error:
             at = "" if error.offset is None else f"byte {error.offset} of a wrapper's contents: "
-            raise self._error(
-                at + error.problem, "value", (error.expected, error.found)
-            ) from None
+            found = error.expected, error.found
+            raise self._error(at + error.problem, "value", found, type(error)) from None
+        if len(inner) > limit:
+            found = f"at most {limit} from {self.size} bytes", "more"
+            problem = "the messages of a wrapper are too many for its bytes"
+            raise self._error(problem, "value", found, BombError)
         if not inner:
             raise self._error("a wrapper without messages", "value", ("a message", "none"))
         return inner
@@ -243,8 +254,26 @@ class LegacyBatch:
             )
         return self.last_offset - last_inner_offset
 
-    def _error(self, problem: str, path: str, found: tuple[str, str]) -> WireError:
-        return _error(problem, self._message.magic, path, self.position, found)
+    def _error(
+        self,
+        problem: str,
+        path: str,
+        found: tuple[str, str],
+        kind: type[WireError] = WireError,
+    ) -> WireError:
+        return _error(problem, self._message.magic, path, self.position, found, kind=kind)
+
+
+class LegacySalvage:
+    """Iterates over the records of a message; `damage` says then why there are none."""
+
+    def __init__(self, batch: LegacyBatch) -> None:
+        self.damage: WireError | None = None
+        self._batch = batch
+
+    def __iter__(self) -> Iterator[Record]:
+        rows, self.damage = self._batch.salvage()
+        return iter(rows)
 
 
 def _messages(data: bytes) -> Iterator[_Message]:
@@ -294,9 +323,15 @@ def _read(buffer: bytes | memoryview, start: int) -> _Message:
 
 
 def _error(
-    problem: str, magic: int, path: str, offset: int, found: tuple[str, str]
+    problem: str,
+    magic: int,
+    path: str,
+    offset: int,
+    found: tuple[str, str],
+    *,
+    kind: type[WireError] = WireError,
 ) -> WireError:
-    return WireError(
+    return kind(
         problem,
         message="Message",
         version=magic,

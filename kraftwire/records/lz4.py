@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from io import BytesIO
 
 from kraftwire.errors import WireError
+from kraftwire.records.bomb import BombError
 
 __all__ = ["compress", "decompress"]
 
@@ -69,7 +71,7 @@ def decompress(data: bytes | memoryview, limit: int) -> bytes:
     view = memoryview(data)
     position, block_size, has_checksums = _header(view)
     room = bytearray(block_size)
-    out = bytearray()
+    out = BytesIO()
     for block, is_stored in _blocks(view, position, has_checksums=has_checksums):
         if is_stored:
             part = block
@@ -79,14 +81,14 @@ def decompress(data: bytes | memoryview, limit: int) -> bytes:
             except cramjam.DecompressionError as error:
                 raise WireError(f"damaged lz4 data: {error}") from None
             part = memoryview(room)[:size]
-        if len(part) > min(block_size, limit - len(out)):
-            raise WireError(
+        if len(part) > min(block_size, limit - out.tell()):
+            raise BombError(
                 "the lz4 data of a batch expands too far",
                 expected=f"at most {limit} bytes from {len(view)}, {block_size} from a block",
                 found="more",
             )
-        out += part
-    return bytes(out)
+        out.write(part)
+    return out.getvalue()
 
 
 def _header(view: memoryview) -> tuple[int, int, bool]:

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from io import BytesIO
 
 from kraftwire.errors import WireError
+from kraftwire.records.bomb import BombError
 from kraftwire.wire.varint import read_uvarint
 
 __all__ = ["compress", "decompress"]
@@ -49,20 +51,23 @@ def decompress(data: bytes | memoryview, limit: int) -> bytes:
     view = memoryview(data)
     total = sum(map(_announced_size, _blocks(view)))
     if total > limit:
-        raise WireError(
+        raise BombError(
             "the snappy data of a batch expands too far",
             expected=f"at most {limit} bytes from {len(view)}",
             found=f"{total} announced",
         )
-    out = bytearray(total)
-    room = memoryview(out)
-    for block in _blocks(view):
-        try:
-            size = cramjam.snappy.decompress_raw_into(block, room)
-        except cramjam.DecompressionError as error:
-            raise WireError(f"damaged snappy data: {error}") from None
-        room = room[size:]
-    return bytes(out)
+    out = BytesIO()
+    if total:
+        out.seek(total - 1)
+        out.write(b"\x00")
+    position = 0
+    with out.getbuffer() as room:
+        for block in _blocks(view):
+            try:
+                position += cramjam.snappy.decompress_raw_into(block, room[position:])
+            except cramjam.DecompressionError as error:
+                raise WireError(f"damaged snappy data: {error}") from None
+    return out.getvalue()
 
 
 def _blocks(view: memoryview) -> Iterator[memoryview]:

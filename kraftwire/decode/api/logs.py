@@ -14,6 +14,7 @@ from kraftwire.decode.files.report import FileReport
 from kraftwire.decode.files.scan import FoundBatch, Scanner
 from kraftwire.decode.files.source import ByteSource, open_source, open_stream
 from kraftwire.errors import StorageError, UsageError, WireError
+from kraftwire.limits import RECORDS_COUNT_FREE
 from kraftwire.records.reader import Batch, read_batches
 from kraftwire.records.record import Record
 
@@ -34,13 +35,35 @@ class LogBatch:
 
     def records(self) -> list[Record]:
         """Its records. Raises: StorageError if they cannot be read, or the CRC is wrong."""
+        self._ensure_valid()
         try:
-            if self.is_valid:
-                return self.batch.records()
-            problem = "the CRC of a batch is wrong"
+            return self.batch.records()
         except WireError as error:
             problem = str(error)
-        raise StorageError(problem, file=self.file, position=self.position)
+        raise self._error(problem)
+
+    def iter_records(self) -> Iterator[Record]:
+        """Its records, holding a bounded number at a time. Raises: as `records`, before the first.
+
+        Order: a batch of very many records is read twice.
+        """
+        if self.batch.magic < 2 or self.batch.count <= RECORDS_COUNT_FREE:
+            yield from self.records()
+            return
+        self._ensure_valid()
+        found = self.batch.iter_salvage()
+        for _ in found:
+            pass
+        if found.damage is not None:
+            raise self._error(str(found.damage))
+        yield from found
+
+    def _ensure_valid(self) -> None:
+        if not self.is_valid:
+            raise self._error("the CRC of a batch is wrong")
+
+    def _error(self, problem: str) -> StorageError:
+        return StorageError(problem, file=self.file, position=self.position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +139,7 @@ def records(
     Raises: as `batches`; StorageError at a batch whose records cannot be read.
     """
     for batch in batches(source, on_finding):
-        for record in batch.records():
+        for record in batch.iter_records():
             yield LogRecord(batch, record)
 
 
@@ -130,6 +153,8 @@ def _read(found: FoundBatch) -> Batch | None:
 def _opened(
     source: str | os.PathLike[str] | Readable, name: str
 ) -> AbstractContextManager[ByteSource]:
+    if not name:
+        raise UsageError("an empty name is no file")
     if isinstance(source, str | os.PathLike):
         return open_source(Path(name))
     return open_stream(Path(name), source)

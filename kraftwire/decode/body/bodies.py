@@ -22,6 +22,7 @@ from kraftwire.protocol.versions import (
     request_header_version,
     response_header_version,
 )
+from kraftwire.records.salvage import bare
 from kraftwire.wire.message import Message
 
 __all__ = ["Payload", "decode_payload"]
@@ -163,7 +164,7 @@ def _decode_header(payload: Payload, cls: type[RequestHeader] | type[ResponseHea
     try:
         payload.header, payload.end = cls.decode(payload.data, payload.header_version)
     except WireError as error:
-        payload.error = error
+        payload.error = bare(error)
         if payload.is_complete:
             payload.findings.append(finding_of(error, "header-undecoded", rest=payload.data))
         else:
@@ -206,7 +207,7 @@ def _check_answer(payload: Payload, api_key: int, api_version: int) -> None:
 
 
 def _note_stop(payload: Payload, error: WireError) -> None:
-    payload.error = error
+    payload.error = bare(error)
     if not payload.is_complete:
         _note_missing(payload)
         return

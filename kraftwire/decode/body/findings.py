@@ -19,6 +19,8 @@ __all__ = ["FINDINGS", "LOSSES", "Finding", "finding_of", "json_path"]
 FINDINGS = {
     "api-versions-v0": "an answer to ApiVersions in version 0, from a server that lacks the "
     "version asked for",
+    "batch-bomb": "a compressed batch that would become far more than its bytes account for; its "
+    "records are not read",
     "batch-crc": "the CRC of a record batch is wrong",
     "batch-cut": "the last record batch is cut off, as servers do at a size limit",
     "batch-damaged": "bytes among record batches that are none, or records that cannot be read",
@@ -40,12 +42,14 @@ FINDINGS = {
 # Those that leave bytes of Kafka's undecoded, or decoded by guess: a run with one exits with 3.
 LOSSES = frozenset(
     {
+        "batch-bomb",
         "batch-crc",
         "batch-damaged",
         "conflict",
         "cut-by-close",
         "gap",
         "header-undecoded",
+        "memory-limit",
         "record-undecoded",
         "resync",
         "truncated-packet",

@@ -14,8 +14,10 @@ from kraftwire.decode.body.findings import Finding, finding_of
 from kraftwire.decode.body.scan import RecordsField, records_fields
 from kraftwire.decode.body.secret_records import redact_batch
 from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE
 from kraftwire.errors import WireError
 from kraftwire.limits import FINDING_HEX_BYTES
+from kraftwire.records.bomb import BombError
 from kraftwire.records.decoded import family_of_topic
 from kraftwire.records.json_form import Detail, RecordError, batch_to_json
 from kraftwire.records.reader import Batch, BatchReader
@@ -79,18 +81,29 @@ def batches_in(
 ) -> list[FieldBatches]:
     """The batches of every field of type records in a message."""
     found = []
-    for where in records_fields(message, version):
-        data = getattr(where.holder, where.attribute)
+    fields = records_fields(message, version)
+    holders = [getattr(where.holder, where.attribute) for where in fields]
+    size = sum(len(data) for data in holders if data)
+    rows_left = JSON_ROWS_FREE + size // JSON_ROW_BYTES_MIN
+    for where, data in zip(fields, holders, strict=True):
         topic = settings.topics.name(where.topic, where.topic_id)
         result = FieldBatches(where, topic, file, None if data is None else [])
         if data:
-            read_into(result, data, settings.records)
+            rows_left = read_into(result, data, settings.records, rows_left)
         found.append(result)
     return found
 
 
-def read_into(result: FieldBatches, data: bytes | memoryview, form: RecordsForm) -> None:
-    """Read the batches of a field from its bytes, and what is wrong with them."""
+def read_into(
+    result: FieldBatches,
+    data: bytes | memoryview,
+    form: RecordsForm,
+    rows_left: int = JSON_ROWS_FREE,
+) -> int:
+    """Read the batches of a field from its bytes, and what is wrong with them.
+
+    Shape: the JSON form of records is made at once for `rows_left`; returns what is left of that.
+    """
     family = result.family
     batches = result.batches = []
     for batch in _walk(result, data, form):
@@ -99,13 +112,16 @@ def read_into(result: FieldBatches, data: bytes | memoryview, form: RecordsForm)
             # A summary tells what Kafka wrote. Of users' records the batch tells count and size,
             # and sizes of single ones would be most of the output.
             detail = "none"
-        json, problems = batch_to_json(batch, family=family, records=detail)
+        json, problems = batch_to_json(batch, family=family, records=detail, rows_max=rows_left)
+        if isinstance(json["records"], list):
+            rows_left -= len(json["records"])
         for problem in problems:
             rest = data[batch.position : batch.position + FINDING_HEX_BYTES]
             _note(result, problem, rest, form)
         if not form.show_secrets:
             redact_batch(json, is_metadata=family == _METADATA)
         batches.append({"file": result.file, **json})
+    return rows_left
 
 
 def _walk(
@@ -145,6 +161,8 @@ def _note(
 ) -> None:
     if problem.path == _CRC_PATH:
         id = "batch-crc"
+    elif isinstance(problem, BombError):
+        id = "batch-bomb"
     elif isinstance(problem, RecordError):
         id = "record-undecoded"
     else:

@@ -12,10 +12,12 @@ from typing import Any
 
 from kraftwire import messages
 from kraftwire.decode.body.redact import REDACTED, holds_secrets, redact
+from kraftwire.decode.limits import JSON_ROWS_FREE
 from kraftwire.errors import WireError
 from kraftwire.records.json_form import batch_to_json, decode_record
 from kraftwire.records.reader import Batch
 from kraftwire.records.record import Record
+from kraftwire.records.rows import RecordRows
 
 __all__ = ["SECRET_HEADS", "has_secret_records", "is_secret_record", "redact_batch"]
 
@@ -66,12 +68,12 @@ def has_secret_records(batch: Batch, family: str | None, *, is_metadata: bool) -
     Shape: `family` as of `family_of_topic`. With `is_metadata` what cannot be read may be a secret.
     """
     if family == _METADATA:
-        json, problems = batch_to_json(batch, family=family)
+        json, problems = batch_to_json(batch, family=family, rows_max=JSON_ROWS_FREE)
         return redact_batch(json, is_metadata=True) or bool(problems)
-    rows, damage = batch.salvage()
-    if damage is not None and is_metadata:
+    rows = batch.iter_salvage()
+    if any(is_secret_record(row.value, is_metadata=is_metadata) for row in rows):
         return True
-    return any(is_secret_record(row.value, is_metadata=is_metadata) for row in rows)
+    return rows.damage is not None and is_metadata
 
 
 def redact_batch(batch: dict[str, Any], *, is_metadata: bool) -> bool:
@@ -79,12 +81,21 @@ def redact_batch(batch: dict[str, Any], *, is_metadata: bool) -> bool:
 
     Shape: the value of such a record is replaced as a whole, because it is the same bytes again.
     """
+    records = batch.get("records") or ()
+    if isinstance(records, RecordRows):
+        records.change(lambda record: _hide(record, is_metadata))
+        return any(record.get("value") == REDACTED for record in records)
     found = False
-    for record in batch.get("records") or ():
-        if _redact_record(record, is_metadata):
-            record["value"] = REDACTED
-            found = True
+    for record in records:
+        found |= _hide(record, is_metadata)
     return found
+
+
+def _hide(record: dict[str, Any], is_metadata: bool) -> bool:
+    is_found = _redact_record(record, is_metadata)
+    if is_found:
+        record["value"] = REDACTED
+    return is_found
 
 
 def _redact_record(record: dict[str, Any], is_metadata: bool) -> bool:

@@ -40,13 +40,15 @@ class Opened:
     """An input that can be read.
 
     Shape: `read` gives the next bytes, no more than wanted and none at the end. `pieces`
-    are there where these say their positions. `is_finite` tells that the end can be waited for.
+    are there where these say their positions. `is_finite` tells that the end can be waited for, and
+    `size` counts all bytes, 0 where that is unknown.
     """
 
     read: Callable[[int], bytes]
     close: Callable[[], None]
     is_finite: bool
     pieces: Pieces | None = None
+    size: int = 0
 
 
 def input_name(source: CaptureInput) -> str:
@@ -64,11 +66,14 @@ def opened(source: CaptureInput) -> Opened:
     """
     if isinstance(source, str | os.PathLike):
         path = os.fspath(source)
+        if not path:
+            raise UsageError("an empty name is no capture")
         if path == STDIN:
             file = io.FileIO(sys.stdin.fileno(), closefd=False)
         else:
             file = io.FileIO(path)
-        return Opened(_reader(file), file.close, file.seekable())
+        size = os.fstat(file.fileno()).st_size if file.seekable() else 0
+        return Opened(_reader(file), file.close, file.seekable(), size=size)
     if isinstance(source, bytes | bytearray):
         source = io.BytesIO(source)
     if isinstance(source, Readable):

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kraftwire.decode.capture.inputs import CaptureInput, input_name, opened
+from kraftwire.decode.capture.xz import XzReader
 from kraftwire.decode.capture.zstd import ZstdPipe
 from kraftwire.errors import StorageError
 from kraftwire.limits import CAPTURE_READ_BYTES
@@ -35,7 +36,8 @@ class CaptureSource:
     the first byte of what `read` returned last, and `end` is after the last byte of all, both
     counted from `offset`, at which a file in a row of several begins. `problem` says why the bytes
     ended before they should have; empty if they did not. `is_damaged` tells that they were wrong
-    there, rather than just at their end.
+    there, rather than just at their end. `packed` counts the bytes that were read as they lie in
+    the file, and `on_block` hears of each block that was read.
     Raises: StorageError if the input cannot be opened; UsageError if it is nothing to read from.
     """
 
@@ -44,6 +46,8 @@ class CaptureSource:
     ) -> None:
         self.path = input_name(source) if name is None else name
         self.problem = ""
+        self.packed = 0
+        self.on_block: Callable[[CaptureSource], None] | None = None
         self.is_damaged = False
         self.size = 0
         self.offset = self.position = self.end = offset
@@ -54,13 +58,14 @@ class CaptureSource:
         try:
             self._input = opened(source)
             self._read_some = self._reader()
-        except OSError as error:
-            problem = f"cannot open: {error.strerror or error}"
+        except (OSError, ValueError) as error:
+            # A name with a null byte is a ValueError.
+            problem = f"cannot open: {getattr(error, 'strerror', '') or error}"
             raise StorageError(problem, file=self.path) from error
 
     def _reader(self) -> Callable[[int], bytes]:
         """Choose by the first bytes, which are put back."""
-        read = self._input.read
+        read = self._count_packed
         if self._input.pieces is not None:
             return read  # positions are those of unpacked bytes
         head = b""
@@ -70,9 +75,9 @@ class CaptureSource:
         if head.startswith(_GZIP):
             return gzip.GzipFile(fileobj=io.BufferedReader(again)).read1
         if head.startswith(_XZ):
-            return lzma.LZMAFile(io.BufferedReader(again)).read1
+            return XzReader(again, self._input.size).read
         if head.startswith(_ZSTD):
-            self._pipe = ZstdPipe(again)
+            self._pipe = ZstdPipe(again, self._input.size)
             return self._pipe.read
         return again.read
 
@@ -128,6 +133,13 @@ class CaptureSource:
         self._block_position = self.offset + (self.size if pieces is None else pieces.position)
         self.end = max(self.end, self._block_position + len(data))
         self.size += len(data)
+        if self.on_block is not None:
+            self.on_block(self)
+        return data
+
+    def _count_packed(self, size: int) -> bytes:
+        data = self._input.read(size)
+        self.packed += len(data)
         return data
 
     def __enter__(self) -> CaptureSource:

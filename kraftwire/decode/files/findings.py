@@ -16,6 +16,8 @@ __all__ = ["FINDINGS", "LOSSES", "FileFinding", "FindingSink"]
 
 # Id -> meaning. The README of kraftwire/decode shows this table.
 FINDINGS = {
+    "batch-bomb": "a compressed batch that would become far more than its bytes account for; its "
+    "records are not read",
     "batch-crc": "the CRC of a record batch is wrong; its records are read all the same",
     "batch-cut": "the file ends inside a batch, as that of an active segment may",
     "batch-damaged": "the records of a batch cannot be decompressed or read",
@@ -47,6 +49,7 @@ FINDINGS = {
 # A run with one of these exits with 3.
 LOSSES = frozenset(
     {
+        "batch-bomb",
         "batch-crc",
         "batch-damaged",
         "garbage",

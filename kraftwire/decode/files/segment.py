@@ -18,7 +18,9 @@ from kraftwire.decode.files.names import parse_file_name, partition_of
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.files.scan import FoundBatch, Scanner
 from kraftwire.decode.files.source import ByteSource
+from kraftwire.decode.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE
 from kraftwire.errors import WireError
+from kraftwire.records.bomb import BombError
 from kraftwire.records.control import ControlType, control_type
 from kraftwire.records.decoded import family_of_topic
 from kraftwire.records.json_form import Detail, RecordError, batch_to_json
@@ -96,7 +98,10 @@ class SegmentLines:
             return None
         self._see_control(batch, is_first=before is None)
         json, problems = batch_to_json(
-            batch, family=self._family, records=self._options.records
+            batch,
+            family=self._family,
+            records=self._options.records,
+            rows_max=JSON_ROWS_FREE + batch.size // JSON_ROW_BYTES_MIN,
         )
         self._tell(problems, found)
         hides_records = may_hide = False
@@ -176,11 +181,13 @@ class SegmentLines:
         if first.offset is not None and 0 <= first.offset - found.start < found.header.size:
             position += first.offset - found.start
         also = f"; {more} more in this batch" if more else ""
-        is_record = isinstance(first, RecordError)
+        id = "record-undecoded" if isinstance(first, RecordError) else "batch-damaged"
+        if isinstance(first, BombError):
+            id = "batch-bomb"
         # Numbers, such as an unknown type, are no secrets; what else was found may be one.
         what = f": {first.found}" if first.found.isdecimal() else ""
         self._sink.add(
-            "record-undecoded" if is_record else "batch-damaged",
+            id,
             position,
             f"batch at offset {found.header.base_offset}: {first.problem}{what}{also}",
             size=found.header.size - LOG_OVERHEAD,
@@ -189,6 +196,6 @@ class SegmentLines:
 
 def _first_type(batch: Batch) -> ControlType | None:
     try:
-        return control_type(next(batch.iter_records()).key)
+        return control_type(next(iter(batch.iter_salvage())).key)
     except (StopIteration, WireError):
         return None

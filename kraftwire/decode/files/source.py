@@ -101,8 +101,10 @@ def open_source(path: Path) -> Iterator[ByteSource]:
     with ExitStack() as stack:
         try:
             file: IO[bytes] = stack.enter_context(path.open("rb"))
-        except OSError as error:
-            raise StorageError(f"cannot open: {error.strerror}", file=str(path)) from error
+        except (OSError, ValueError) as error:
+            # A name with a null byte is a ValueError.
+            problem = error.strerror if isinstance(error, OSError) else str(error)
+            raise StorageError(f"cannot open: {problem}", file=str(path)) from error
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             file = stack.enter_context(copied(path, file))
         yield _opened(path, file, stack)

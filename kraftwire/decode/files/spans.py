@@ -98,7 +98,7 @@ def _covering(found: list[Span], end: int) -> Iterator[Span]:
 
 
 def _records(line: FileLine, batch: Batch, data: bytes) -> Iterator[Span]:
-    rows, _ = batch.salvage()
+    rows = batch.iter_salvage()
     position = HEADER_SIZE
     problem = "not readable"
     for index, row in enumerate(rows):

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import gzip
 import lzma
-import mmap
+import os
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Protocol, cast
 
+from kraftwire.decode.capture.xz import XzReader
+from kraftwire.decode.capture.zstd import ZstdPipe
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind
 from kraftwire.errors import StorageError
 from kraftwire.limits import UNPACKED_FILE_BYTES_MAX
@@ -46,9 +48,17 @@ def peek(path: Path, file: IO[bytes], kind: FileKind) -> bytes:
     try:
         if kind is FileKind.ZSTD:
             return _peek_zstd(packed)
-        return _reader(BytesIO(packed), kind).read(HEAD_SIZE)
+        return _head(BytesIO(packed), kind)
     except _STUMBLES as error:
         raise _cannot_unpack(path, kind, error) from error
+
+
+def _head(file: IO[bytes], kind: FileKind) -> bytes:
+    reader = _reader(file, kind)
+    head = b""
+    while len(head) < HEAD_SIZE and (part := reader.read(HEAD_SIZE - len(head))):
+        head += part
+    return head
 
 
 def _peek_zstd(packed: bytes) -> bytes:
@@ -86,19 +96,29 @@ def unpacked(path: Path, file: IO[bytes], kind: FileKind) -> Iterator[IO[bytes]]
     """
     with tempfile.TemporaryFile() as plain:
         try:
-            if kind is FileKind.ZSTD:
-                _unpack_zstd(file, plain)
-            else:
-                _copy(path, _reader(file, kind), plain)
+            with closing(_reader(file, kind)) as reader:
+                _copy(path, reader, plain)
         except _STUMBLES as error:
             raise _cannot_unpack(path, kind, error) from error
         yield plain
 
 
-def _reader(file: IO[bytes], kind: FileKind) -> IO[bytes]:
+class _Reader(Protocol):
+    def read(self, size: int, /) -> bytes:
+        """The next bytes, at most so many; none at the end."""
+
+    def close(self) -> None:
+        """Give back what reading takes."""
+
+
+def _reader(file: IO[bytes], kind: FileKind) -> _Reader:
+    if kind is FileKind.ZSTD:
+        return ZstdPipe(file)
     if kind is FileKind.GZIP:
-        return cast("IO[bytes]", gzip.GzipFile(fileobj=file, mode="rb"))
-    return lzma.LZMAFile(file)
+        return cast("_Reader", gzip.GzipFile(fileobj=file, mode="rb"))
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    return XzReader(file, size)
 
 
 def _copy(path: Path, source: SupportsRead, target: IO[bytes]) -> None:
@@ -109,23 +129,6 @@ def _copy(path: Path, source: SupportsRead, target: IO[bytes]) -> None:
             raise StorageError(f"longer than {UNPACKED_FILE_BYTES_MAX} bytes", file=str(path))
         target.write(chunk)
     target.flush()
-
-
-def _unpack_zstd(file: IO[bytes], plain: IO[bytes]) -> None:
-    import cramjam
-
-    packed = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    # A sparse file as long as the limit: what is written is the only part that takes space.
-    plain.truncate(UNPACKED_FILE_BYTES_MAX)
-    room = mmap.mmap(plain.fileno(), UNPACKED_FILE_BYTES_MAX)
-    try:
-        size = cramjam.zstd.decompress_into(packed, room)
-    except cramjam.DecompressionError as error:
-        raise EOFError(str(error)) from error
-    finally:
-        room.close()
-        packed.close()
-    plain.truncate(size)
 
 
 def _cannot_unpack(path: Path, kind: FileKind, error: Exception) -> StorageError:

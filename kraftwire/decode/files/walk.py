@@ -8,7 +8,10 @@ from pathlib import Path
 
 from kraftwire.errors import StorageError
 
-__all__ = ["walk"]
+__all__ = ["shortened", "walk"]
+
+# A path that is longer is shown in parts.
+_SHOWN_MAX = 300
 
 OnError = Callable[[StorageError], None]
 
@@ -16,39 +19,70 @@ OnError = Callable[[StorageError], None]
 def walk(paths: Iterable[Path], on_error: OnError) -> Iterator[Path]:
     """The files under some paths: a file as it is, a folder's files by name, then its folders.
 
-    Shape: links are followed, and no folder is entered twice on the way down from one path, so a
+    Shape: links are followed, and no folder is entered twice from one path, so a
     folder that contains itself ends the walk; `on_error` hears of paths that do not exist and of
     folders that cannot be read, and the walk goes on.
     """
     for path in paths:
-        if path.is_dir():
-            yield from _folder(path, set(), on_error)
-        elif path.exists():
+        try:
+            is_folder, is_there = path.is_dir(), path.exists()
+        except (OSError, ValueError) as error:
+            on_error(_unreadable(path, error))
+            continue
+        if is_folder:
+            yield from _folder(path, on_error)
+        elif is_there:
             yield path
         else:
-            on_error(StorageError("no such file or folder", file=str(path)))
+            on_error(StorageError("no such file or folder", file=shortened(str(path))))
 
 
-def _folder(folder: Path, seen: set[tuple[int, int]], on_error: OnError) -> Iterator[Path]:
-    try:
-        status = folder.stat()
-        names = sorted(entry.name for entry in os.scandir(folder))
-    except OSError as error:
-        on_error(StorageError(f"cannot read: {error.strerror}", file=str(folder)))
-        return
-    identity = (status.st_dev, status.st_ino)
-    if identity in seen:
-        return
-    seen.add(identity)
-    folders = []
+def shortened(name: str) -> str:
+    """A path as an error shows it: what is very long without its middle."""
+    if len(name) <= _SHOWN_MAX:
+        return name
+    half = _SHOWN_MAX // 2
+    return f"{name[:half]}...{name[-half:]}"
+
+
+def _folder(top: Path, on_error: OnError) -> Iterator[Path]:
+    """The files of a folder and of those in it, however deep they are."""
+    seen: set[tuple[int, int]] = set()
+    waiting = [top]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            status = folder.stat()
+            names = sorted(entry.name for entry in os.scandir(folder))
+        except OSError as error:
+            on_error(_unreadable(folder, error))
+            continue
+        identity = (status.st_dev, status.st_ino)
+        if identity not in seen:
+            seen.add(identity)
+            folders: list[Path] = []
+            yield from _files(folder, names, folders, on_error)
+            waiting += reversed(folders)
+
+
+def _files(
+    folder: Path, names: list[str], folders: list[Path], on_error: OnError
+) -> Iterator[Path]:
+    """The files among some names of a folder; its `folders` are noted."""
     for name in names:
         path = folder / name
-        if path.is_dir():
-            folders.append(path)
-        elif path.is_file():
-            # Sockets and devices in a folder are nobody's data, and reading one may block.
-            yield path
-        elif path.is_symlink():
-            on_error(StorageError("the link leads nowhere", file=str(path)))
-    for path in folders:
-        yield from _folder(path, seen, on_error)
+        try:
+            if path.is_dir():
+                folders.append(path)
+            elif path.is_file():
+                # Sockets and devices in a folder are nobody's data, and reading one may block.
+                yield path
+            elif path.is_symlink():
+                on_error(StorageError("the link leads nowhere", file=shortened(str(path))))
+        except OSError as error:
+            on_error(_unreadable(path, error))
+
+
+def _unreadable(path: Path, error: OSError | ValueError) -> StorageError:
+    problem = error.strerror if isinstance(error, OSError) else str(error)
+    return StorageError(f"cannot read: {problem}", file=shortened(str(path)))

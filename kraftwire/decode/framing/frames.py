@@ -23,6 +23,8 @@ CAPTURE_FINDINGS = {
     "resync": "bytes before this frame were skipped, because no frame could be recognised in them",
     "midstream-start": "the connection was open when the capture began; this is the first frame "
     "that could be recognised in its direction",
+    "memory-limit": "bytes that waited for packets were given up, because all connections together "
+    "held too many; with an offset: those of this frame, else: before this frame",
     "cut-by-capture-end": "the capture ends before the frame does",
     "cut-by-close": "the connection was closed before the frame was complete",
     "unmatched-response": "no request with this correlation id is in the capture, so API and "
@@ -31,7 +33,9 @@ CAPTURE_FINDINGS = {
 }
 
 # Those that mean that bytes of Kafka's stay undecoded.
-_UNDECODED = frozenset({"conflict", "gap", "truncated-packet", "resync", "cut-by-close"})
+_UNDECODED = frozenset(
+    {"conflict", "gap", "truncated-packet", "resync", "cut-by-close", "memory-limit"}
+)
 
 
 def conflict_finding(count: int) -> CaptureFinding:

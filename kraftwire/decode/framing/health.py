@@ -89,6 +89,7 @@ class Health:
     kafka_connections: int = 0
     other_connections: int = 0
     midstream_connections: int = 0
+    relieved_connections: int = 0
     tls_connections: int = 0
     frames: int = 0
     partial_frames: int = 0

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from kraftwire.decode.capture.packets import Stamp
+from kraftwire.decode.limits import PIECE_OBJECT_BYTES
 from kraftwire.limits import UNCONFIRMED_FRAME_SIZE_MAX
 
 __all__ = ["DATA", "TRUNCATED", "Pieces"]
@@ -36,6 +37,11 @@ class Pieces:
         self.dropped = 0
         self._stamps: list[Stamp] = []
         self._kinds: list[int] = []
+
+    @property
+    def held_bytes(self) -> int:
+        """Roughly the memory of all this."""
+        return len(self.buffer) + len(self._marks) * PIECE_OBJECT_BYTES
 
     def add(self, data: bytes, stamp: Stamp) -> None:
         """Append the bytes of a packet."""

@@ -11,6 +11,7 @@ from kraftwire.decode.framing.frames import CaptureFinding, Frame, Request, conf
 from kraftwire.decode.framing.pairing import Pairing
 from kraftwire.decode.framing.pieces import DATA, TRUNCATED
 from kraftwire.decode.framing.search import RequestSearch, ResponseSearch
+from kraftwire.decode.limits import SHED_FRAME_BYTES
 from kraftwire.decode.tcp.streams import Flow
 from kraftwire.limits import COUNTED_FRAME_SIZE_MIN
 
@@ -136,6 +137,25 @@ class FrameReader:
         self._note("gap", self._shed_at, detail)
         self.conversation.health.undecoded_bytes += flow.need
         flow.parts = _FirstOnly(flow.parts)
+
+    @property
+    def held_bytes(self) -> int:
+        """Roughly the memory of the bytes that are searched; the flow knows those of a frame."""
+        return 0 if self._search is None else self._search.pieces.held_bytes
+
+    def give_up(self) -> None:
+        """Keep of an unfinished frame its start only, and nothing of what is searched."""
+        flow = self.flow
+        if self._search is not None:
+            self._search.clear()
+            self._note("memory-limit", None, "bytes before this frame were given up")
+        if flow.need and not self._shed_at:
+            first = flow.parts[0][:SHED_FRAME_BYTES]
+            self._shed_at = len(first)
+            self._note("memory-limit", self._shed_at, "the rest of the frame is given up")
+            lost = sum(size for _, size in self._missing)
+            self.conversation.health.undecoded_bytes += self._size - self._shed_at - lost
+            flow.parts = _FirstOnly([first])
 
     def _keep(self, prefix: bytes, stamp: Stamp) -> None:
         """Keep bytes that are too few to tell what frame they begin."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kraftwire.decode.capture.links import FIN, RST, Segment
 from kraftwire.decode.framing.health import Health
+from kraftwire.decode.limits import CONNECTION_OBJECT_BYTES
 from kraftwire.decode.pairing.outbox import Outbox
 from kraftwire.decode.pairing.recognise import Recogniser, Stage, end_name
 from kraftwire.decode.tcp.streams import Flow
@@ -78,6 +79,26 @@ class Connection:
     def is_kafka(self) -> bool:
         """Whether it is decoded."""
         return self.stage.is_kafka
+
+    @property
+    def held_bytes(self) -> int:
+        """Roughly its memory, with that of all that waits in it."""
+        first, second = self.flows
+        held = first.held_bytes + second.held_bytes + self.stage.held_bytes
+        return CONNECTION_OBJECT_BYTES + held
+
+    def give_up(self) -> None:
+        """Let go of what waits for packets that have not come."""
+        if self.is_closed:
+            return
+        for flow in self.flows:
+            is_fast = flow.fast_seq >= 0
+            flow.check_out()
+            while flow.has_hole:
+                flow.give_up_hole(self._packets)
+            if is_fast:
+                flow.check_in()
+        self.stage.give_up()
 
     def open_by_syn(self, flow: Flow, seq: int, *, is_client: bool) -> None:
         """Learn a direction's first sequence number."""

@@ -29,6 +29,7 @@ from kraftwire.decode.capture.source import CaptureSource
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.framing.health import Health
 from kraftwire.decode.pairing.connection import Connection, Direction, reverse_key
+from kraftwire.decode.pairing.holdings import Holdings
 from kraftwire.decode.pairing.outbox import Ending, Outbox
 from kraftwire.decode.tcp.history import History
 from kraftwire.errors import UsageError
@@ -99,6 +100,8 @@ class Capture:
         self._closed = self.connections.closed
         self._troubled = self.connections.troubled
         self._history = History()
+        self._holdings = Holdings(self._open)
+        self._packed_before = 0
 
     def close(self) -> None:
         """Close the first file, if nobody iterates; an iteration closes what it has opened."""
@@ -108,12 +111,15 @@ class Capture:
         """The packets of one file after the other."""
         source = self._source
         for later in (*self._later, None):
+            self._source = source
             self._outbox.begin_file(source.path, source.offset)
             with source:
+                source.on_block = self._watch
                 yield read_packets(source, self.health)
                 source.read_on()
             self.health.add_problem(source.problem, is_damaged=source.is_damaged)
             self.health.bytes.file += source.size
+            self._packed_before += source.packed
             if later is not None:
                 source = CaptureSource(later, offset=source.end)
 
@@ -173,6 +179,21 @@ class Capture:
         self._finish()
         yield from out
         out.clear()
+
+    def _watch(self, source: CaptureSource) -> None:
+        """Let connections give up what they hold where it is too much, the oldest first."""
+        packed = self._packed_before + source.packed
+        read = self.health.bytes.file + source.size
+        if not self._holdings.see(self.health.connections, read, packed):
+            return
+        for connection in self._holdings.review(packed, self._close_idle):
+            held = connection.held_bytes
+            connection.give_up()
+            self.health.relieved_connections += connection.held_bytes < held
+
+    def _close_idle(self, connection: Connection) -> None:
+        self._close(connection)
+        self.health.relieved_connections += 1
 
     def _handle(self, segment: Segment) -> None:
         """Take a packet outside the fast lane."""
@@ -252,6 +273,7 @@ class Capture:
         connection = Connection(key, self._outbox)
         self._flows[key], self._flows[reverse_key(key)] = connection.flows
         self._open[connection] = None
+        self._watch(self._source)
         if len(self._open) > CONNECTIONS_MAX:
             self._make_room()
         return connection

@@ -16,6 +16,7 @@ from kraftwire.decode.framing.frames import Request
 from kraftwire.decode.framing.health import Health
 from kraftwire.decode.framing.requests import RequestReader
 from kraftwire.decode.framing.responses import ResponseReader
+from kraftwire.decode.limits import PENDING_REQUESTS_KEPT, PIECE_OBJECT_BYTES
 from kraftwire.decode.pairing.outbox import Budget, Outbox
 from kraftwire.decode.tcp.streams import Flow
 from kraftwire.limits import (
@@ -75,6 +76,23 @@ class Conversation:
     def is_waiting(self) -> bool:
         """Whether the next packets may settle something that is open."""
         return bool(self.parked)
+
+    @property
+    def held_bytes(self) -> int:
+        """Roughly the memory of what waits here."""
+        pieces = len(self.parked) + len(self.pending)
+        size = self._parked_bytes + pieces * PIECE_OBJECT_BYTES
+        return size + self.requests.held_bytes + self.responses.held_bytes
+
+    def give_up(self) -> None:
+        """Wait no longer for what may complete what there is."""
+        self.requests.give_up()
+        self.responses.give_up()
+        while self.parked:
+            self._release(self.responses.is_sure)
+        while len(self.pending) > PENDING_REQUESTS_KEPT:
+            self.pending.popleft()
+            self.health.unanswered_requests += 1
 
     def register(self, request: Request) -> None:
         """Remember a request that will be answered."""

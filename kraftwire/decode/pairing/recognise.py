@@ -41,6 +41,11 @@ class Other:
             flow.sink = self
             flow.feed = self.feed
 
+    held_bytes = 0
+
+    def give_up(self) -> None:
+        """Nothing is held."""
+
     def feed(self, _data: bytes, start: int, end: int, _stamp: Stamp, /) -> None:
         """Count bytes."""
         self._counts.other += end - start
@@ -82,6 +87,19 @@ class Recogniser:
         for side in self.sides:
             side.flow.sink = side
             side.flow.feed = side.feed
+
+    @property
+    def held_bytes(self) -> int:
+        """Roughly the memory of what was collected."""
+        return sum(side.search.pieces.held_bytes for side in self.sides)
+
+    def give_up(self) -> None:
+        """Decide with what there is."""
+        self._judge_midstream(final=True)
+        if self.stage is None:
+            self._become_other()
+            for side in self.sides:
+                side.search = RequestSearch()
 
     def know_client(self, flow: Flow) -> None:
         """Learn which direction is the client's."""

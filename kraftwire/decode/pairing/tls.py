@@ -55,6 +55,10 @@ class Tls:
 
     is_waiting = False
     is_kafka = False
+    held_bytes = 0
+
+    def give_up(self) -> None:
+        """No more than a hello is held."""
 
     def is_client(self, flow: Flow) -> bool:
         """Whether the direction is the client's."""

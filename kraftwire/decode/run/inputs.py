@@ -51,6 +51,7 @@ class Inputs:
         Order: the files of a recording that was rotated are read as one, where the first is named.
         """
         named = list(paths)
+        _ensure_named(named)
         rotated = Rotated(named if self.kind in ("auto", "capture") else ())
         for path in named:
             try:
@@ -67,6 +68,7 @@ class Inputs:
         first, *others = paths
         if others:
             raise UsageError("only one segment can be followed")
+        _ensure_named([first])
         report = self.run.totals.files
         self.run.file_lines(follow(Path(first), self.run.options.files(), report, wait))
 
@@ -144,6 +146,12 @@ class Rotated:
             self._series.pop(each, None)
         self._taken += [each for each in recording if each not in (name, path)]
         return recording
+
+
+def _ensure_named(paths: Iterable[str]) -> None:
+    """Raises: UsageError for a name that is empty, which would mean the current folder."""
+    if "" in paths:
+        raise UsageError("an empty name is no file")
 
 
 def _ignore(_error: StorageError) -> None:

@@ -13,6 +13,7 @@ __all__ = ["summary"]
 # Attribute of a capture's health -> words for it; only what is not zero is told.
 _HEALTH = (
     ("midstream_connections", "connections open before the capture began"),
+    ("relieved_connections", "times that connections gave up what they held, for want of memory"),
     ("other_connections", "connections of something else"),
     ("partial_frames", "frames with missing bytes"),
     ("unmatched_responses", "responses without request"),

@@ -15,12 +15,13 @@ from typing import Protocol
 from kraftwire.decode.capture.links import FIN, Segment
 from kraftwire.decode.capture.packets import NO_STAMP, Stamp
 from kraftwire.decode.framing.health import Health
-from kraftwire.limits import (
+from kraftwire.decode.limits import (
     HELD_BYTES_MAX,
     HELD_BYTES_WAITING_MAX,
     HOLE_PACKETS,
     HOLE_WAIT_NS,
     HOLE_WAIT_RETRANSMISSION_NS,
+    PIECE_OBJECT_BYTES,
 )
 
 __all__ = ["Flow", "Sink"]
@@ -99,6 +100,12 @@ class Flow:
     def has_hole(self) -> bool:
         """Whether later bytes wait for earlier ones."""
         return bool(self._held)
+
+    @property
+    def held_bytes(self) -> int:
+        """Roughly the memory of what waits here: pieces of a frame, and bytes after holes."""
+        size = self._held_bytes + sum(map(len, self.parts))
+        return size + (len(self._held) + len(self.parts)) * PIECE_OBJECT_BYTES
 
     def check_out(self) -> None:
         """Leave the fast lane."""

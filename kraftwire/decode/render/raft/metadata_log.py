@@ -93,12 +93,12 @@ class MetadataLog:
         extent = Extent(getattr(batch, "base_offset", -1), batch.last_offset, epoch)
         if not self._goes_on(extent, time or batch.max_timestamp / 1000):
             return
-        rows, damage = batch.salvage()
-        if damage is not None:
-            self._note_problem(str(damage))
-        for row in rows:
+        found = batch.iter_salvage()
+        for row in found:
             at = _time_of(row.timestamp / 1000, time)
             self._record(row, Place(row.offset, epoch, at), is_control=batch.is_control)
+        if found.damage is not None:
+            self._note_problem(str(found.damage))
 
     def see_control_records(
         self, extent: Extent, records: Iterable[tuple[Decoded, int, float]], time: float | None

@@ -1,0 +1,70 @@
+"""Limits of the decoder alone, each with its reason; `kraftwire/limits.py` has the others."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CAPTURE_HELD_BYTES_MAX",
+    "CAPTURE_HELD_FREE",
+    "CAPTURE_HELD_RATIO",
+    "CONNECTION_OBJECT_BYTES",
+    "HELD_BYTES_MAX",
+    "HELD_BYTES_WAITING_MAX",
+    "HOLE_PACKETS",
+    "HOLE_WAIT_NS",
+    "HOLE_WAIT_RETRANSMISSION_NS",
+    "JSON_ROWS_FREE",
+    "JSON_ROW_BYTES_MIN",
+    "PENDING_REQUESTS_KEPT",
+    "PIECE_OBJECT_BYTES",
+    "RELIEVED_BYTES_MIN",
+    "SHED_FRAME_BYTES",
+    "WINDOW_BYTES_FREE",
+    "WINDOW_BYTES_MAX",
+    "WINDOW_BYTES_RATIO",
+    "ZSTD_WINDOW_MAX",
+]
+
+# The JSON form of records is made at once for so many of a frame or a batch of a file, and one more
+# for so many bytes of it; further ones are made one by one when they are written. A record is a few
+# hundred bytes to a thousand in this form.
+JSON_ROWS_FREE = 8 * 1024
+JSON_ROW_BYTES_MIN = 256
+
+# All that the connections of a capture hold together: bytes after holes, unfinished frames, bytes
+# that are searched, responses and requests that wait, and the connections themselves. It is
+# CAPTURE_HELD_FREE and CAPTURE_HELD_RATIO for each byte of the capture so far, packed if it is
+# packed, but never more than CAPTURE_HELD_BYTES_MAX. A capture that is not packed hardly ever gets
+# there. A connection counts for so many bytes itself, and so does a piece that it holds.
+CAPTURE_HELD_FREE = 20 * 1024 * 1024
+CAPTURE_HELD_RATIO = 4
+CAPTURE_HELD_BYTES_MAX = 256 * 1024 * 1024
+CONNECTION_OBJECT_BYTES = 8 * 1024
+PIECE_OBJECT_BYTES = 300
+
+# Connections that hold less than this, themselves included, give way last, and as a whole.
+RELIEVED_BYTES_MIN = 16 * 1024
+
+# What is kept of an unfinished frame that gave way: its header, and the first fields.
+SHED_FRAME_BYTES = 1024
+
+# Requests that a connection goes on waiting for when it had to give up the rest.
+PENDING_REQUESTS_KEPT = 16
+
+# The dictionary of an xz file, or the window of a zstd file, may have WINDOW_BYTES_FREE: xz -6 and
+# zstd -19 take 8 MiB. A larger one, up to what xz -9 takes, is filled as far as the file was
+# unpacked, which may be WINDOW_BYTES_FREE and WINDOW_BYTES_RATIO for each of its bytes.
+WINDOW_BYTES_FREE = 16 * 1024 * 1024
+WINDOW_BYTES_RATIO = 6
+WINDOW_BYTES_MAX = 64 * 1024 * 1024
+ZSTD_WINDOW_MAX = 128 * 1024 * 1024
+
+# Bytes behind a hole in a TCP stream are held until the hole is filled, or hopeless: this many
+# packets of the connection after a sign that the receiver has the bytes (captures confuse the
+# order of packets by a few only), or when so many bytes are held, or after so much time. Where the
+# receiver is seen asking for the bytes they will be sent again, so there is reason to wait longer:
+# for the largest usual window, and for some doublings of the retransmission timer.
+HOLE_PACKETS = 16
+HELD_BYTES_MAX = 1024 * 1024
+HELD_BYTES_WAITING_MAX = 16 * 1024 * 1024
+HOLE_WAIT_NS = 3_000_000_000
+HOLE_WAIT_RETRANSMISSION_NS = 30_000_000_000

@@ -1,0 +1,143 @@
+"""Few bytes that would become many: batches, dictionaries (SEC-BOMB)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import zlib
+from pathlib import Path
+
+import pytest
+from crc32c import crc32c
+
+from kraftwire.records.compression import compress
+from kraftwire.records.header import CRC_FIELD, CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD
+from kraftwire.records.reader import read_batches
+from tests.hostile.measured import decode, run
+
+_NAME = "00000000000000000000.log"
+_RECORD = bytes([12, 0, 0, 0, 1, 1, 0])
+_OUTPUTS = ("", "--format jsonl", "-v", "--stats", "--raft", "--bytes")
+_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+def _batch(codec: int, data: bytes, count: int, base_offset: int = 0) -> bytes:
+    body = compress(codec, data)
+    size = HEADER_SIZE - LOG_OVERHEAD + len(body)
+    fields = (0, 2, 0, codec, count - 1, 0, 0, -1, -1, -1, count)
+    batch = bytearray(HEADER.pack(base_offset, size, *fields) + body)
+    batch[CRC_FIELD : CRC_FIELD + 4] = crc32c(bytes(batch[CRC_START:])).to_bytes(4, "big")
+    return bytes(batch)
+
+
+def _segment(folder: Path, data: bytes) -> Path:
+    path = folder / "events-0" / _NAME
+    path.parent.mkdir()
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("codec", range(1, 5), ids=_CODECS[1:])
+def test_millions_of_records_are_a_finding(tmp_path: Path, codec: int) -> None:
+    """In zstd they were 1,432 bytes, and took 1.1 GB."""
+    bomb = _batch(codec, _RECORD * 2_300_000, 2_300_000)
+    for output in _OUTPUTS if codec == 4 else ("--format jsonl",):
+        folder = tmp_path / f"as{output.replace(' ', '')}"
+        folder.mkdir()
+        found = decode(_segment(folder, bomb * 3), *output.split())
+        assert found.code == 3
+        assert found.errors.count("batch-bomb at") == 3
+
+
+@pytest.mark.parametrize("codec", range(1, 5), ids=_CODECS[1:])
+def test_records_that_expand_too_far_are_a_finding(tmp_path: Path, codec: int) -> None:
+    """One record of zeros, 64 MiB long."""
+    found = decode(_segment(tmp_path, _batch(codec, bytes(64 << 20), 1)), "--format", "jsonl")
+    assert found.code == 3
+    assert "batch-bomb at" in found.errors
+
+
+def test_tiny_records_are_shown_one_by_one(tmp_path: Path) -> None:
+    """What is not compressed is no bomb, but objects are far larger than seven bytes."""
+    count = 150_000
+    path = _segment(tmp_path, _batch(0, _RECORD * count, count))
+    out = tmp_path / "lines"
+    found = decode(path, "--format", "jsonl", out=out)
+    assert found.code == 0
+    rows = json.loads(out.read_bytes())["records"]
+    assert len(rows) == count
+    assert rows[0] == rows[-1]
+    assert rows[0]["headers"] == []
+    assert decode(path).code == 0
+
+
+def test_damaged_batches_are_let_go(tmp_path: Path) -> None:
+    """300 of them, each 870 bytes, took 8 GB: errors that were kept held buffers."""
+    data = _RECORD * 5_000 + bytes(8_000_000)
+    segment = b"".join(_batch(4, data, 5_001, 5_001 * place) for place in range(20))
+    path = _segment(tmp_path, segment)
+    found = decode(path)
+    assert found.code == 3
+    assert found.errors.count("batch-damaged at") == 20
+
+
+def test_errors_that_are_kept_hold_no_frames() -> None:
+    """Neither of the batch nor of its records."""
+    data = bytearray(_batch(4, _RECORD * 9 + b"\xff", 10))
+    (batch,) = read_batches(bytes(data))
+    rows, damage = batch.salvage()
+    assert len(rows) == 9
+    assert damage is not None
+    assert damage.__traceback__ is damage.__context__ is damage.__cause__ is None
+
+
+def test_programs_read_records_in_bounded_memory(tmp_path: Path) -> None:
+    """A program that reads records one by one holds few of them."""
+    count = 150_000
+    path = _segment(tmp_path, _batch(0, _RECORD * count, count))
+    program = (
+        "import kraftwire.decode\n"
+        f"assert sum(1 for _ in kraftwire.decode.records({str(path)!r})) == {count}"
+    )
+    found = run(program)
+    assert found.code == 0, found.errors
+    assert found.peak < (64 << 20) + 8 * path.stat().st_size
+
+
+@pytest.mark.parametrize("packed_size", [1 << 30, 64 << 20])
+def test_a_dictionary_may_not_be_larger_than_its_file_deserves(
+    tmp_path: Path, packed_size: int
+) -> None:
+    """One of 2 GiB took 623 MB."""
+    head = bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000")
+    packet = bytes(8) + (4096).to_bytes(4, "little") * 2 + bytes(4096)
+    packer = lzma.LZMACompressor(
+        lzma.FORMAT_XZ,
+        filters=[{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 16}],
+    )
+    data = packer.compress(head + packet * 25_000) + packer.flush()
+    path = tmp_path / "capture.pcap.xz"
+    path.write_bytes(_with_dictionary(data, packed_size))
+    found = decode(path)
+    assert "dictionary" in found.errors
+    assert found.code != 0
+
+
+def _with_dictionary(data: bytes, size: int) -> bytes:
+    """An xz file whose only block claims a dictionary of another size."""
+    changed = bytearray(data)
+    header = 12
+    length = (changed[header] + 1) * 4
+    at = changed.index(b"\x21\x01", header) + 2
+    changed[at] = 2 * size.bit_length() - 26
+    crc = zlib.crc32(bytes(changed[header : header + length - 4]))
+    changed[header + length - 4 : header + length] = crc.to_bytes(4, "little")
+    return bytes(changed)
+
+
+def test_a_log_of_zeros_in_gzip_is_unpacked_to_disk(tmp_path: Path) -> None:
+    """And read through a window."""
+    path = tmp_path / f"{_NAME}.gz"
+    path.write_bytes(gzip.compress(bytes(200 << 20), 1))
+    assert decode(path).code == 0
