@@ -21,6 +21,7 @@ from kraftwire.spark.captures.cuts import Part, decode_part, parts, to_cut
 from kraftwire.spark.captures.files import file_rows
 from kraftwire.spark.captures.index import FileIndex, Talk, index_capture
 from kraftwire.spark.captures.selection import Selection
+from kraftwire.spark.paths import readable
 from kraftwire.spark.run.inputs import InputFile, find_inputs
 from kraftwire.spark.run.sources import capture_chains, capture_families
 from kraftwire.spark.sources.capture_filters import CaptureBounds, capture_bounds
@@ -157,8 +158,9 @@ class _CaptureReader(DataSourceReader):
         path = task.paths[0]
         size = Path(path).stat().st_size
         tables = Tables((self._table,))
-        tables.add("bad_input", (path, 0, size, "file", "file-unreadable", str(error), None))
-        tables.add("files", (path, size, "unknown", 0, 0, 0, 0, 0, size, None))
+        name, problem = readable(path), readable(str(error))
+        tables.add("bad_input", (name, 0, size, "file", "file-unreadable", problem, None))
+        tables.add("files", (name, size, "unknown", 0, 0, 0, 0, 0, size, None))
         for _, batch in tables.take():
             yield batch
 
