@@ -40,9 +40,6 @@ _LOOPBACK_ONLY: Mapping[str, str] = {
 _LOCAL: Mapping[str, str] = {
     # Executors find it only where the package is installed, not in an archive.
     "spark.python.daemon.module": "kraftwire.spark.daemon",
-    # A program of somebody else's that tries ports would be answered with a traceback, or make
-    # Spark wait for the rest of what it says.
-    "spark.python.unix.domain.socket.enabled": "true",
 }
 
 
