@@ -246,7 +246,8 @@ LINGER_NS = 1_000_000_000
 # Connections with something open are looked at again after so much time without a packet.
 REVIEW_NS = 1_000_000_000
 
-# Requests that the tree and the byte view hold back until their responses come.
+# Requests that the tree and the byte view, and each connection of the tables, hold back until their
+# responses come.
 RENDER_PENDING_BYTES_MAX = 64 * 1024 * 1024
 
 # Statistics have at most so many rows of each kind; beyond that clients or files share one. A row

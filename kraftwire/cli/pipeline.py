@@ -7,7 +7,10 @@ whose libraries are loaded by the commands that need them alone.
 from __future__ import annotations
 
 import os
+import re
 import shutil
+from collections import Counter
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +19,9 @@ import click
 
 from kraftwire import messages
 from kraftwire.cli.output import say
-from kraftwire.cli.pipeline_report import report
+from kraftwire.cli.pipeline_report import interval, report
 from kraftwire.cli.pipeline_tables import tables
 from kraftwire.cli.tables import heading, show, table
-from kraftwire.decode.run.filters import parse_time
 from kraftwire.errors import UsageError
 from kraftwire.printable import printable
 
@@ -30,8 +32,11 @@ __all__ = ["pipeline"]
 
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 _FAILED = 1
+_API_HELP = "Frames of these APIs; repeatable, or with commas."
 _TAG_HELP = "A word for the column tags of every table; repeatable."
 _TABLES_HELP = "Only these: names, patterns, all; repeatable, or with commas."
+
+_MASTER = re.compile(r"local(\[[^\]]+\])?|yarn|(spark|k8s)://.+")
 
 # Below this many megabytes a second a rate says only how long Spark takes to start.
 _RATE_MIN = 0.5
@@ -64,7 +69,7 @@ pipeline.add_command(tables)
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="Spark property; repeatable.")
 @click.option("--since", metavar="TIME", help="Frames: ISO 8601 (UTC) or seconds since the epoch.")
 @click.option("--until", metavar="TIME", help="As --since; frames before this time.")
-@click.option("--api", multiple=True, metavar="NAME", help="Frames of these APIs; repeatable.")
+@click.option("--api", multiple=True, metavar="NAME", help=_API_HELP)
 @click.option("--tables", "wanted", multiple=True, metavar="NAME", help=_TABLES_HELP)
 @click.option("--tag", multiple=True, metavar="KEY=VALUE", help=_TAG_HELP)
 @click.option("--resume", is_flag=True, help="Go on, or add new files to the tables.")
@@ -91,21 +96,23 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     from kraftwire.spark.class_archive import ClassArchive
     from kraftwire.spark.run import OnSpark, RunOptions, choose_tables
     from kraftwire.spark.run import run as run_pipeline
+    from kraftwire.spark.run.failure import told
     from kraftwire.spark.run.small import is_small
     from kraftwire.spark.session import local_session
 
-    apis = frozenset(map(_api, options["api"])) or None
-    selection = Selection(_time(options["since"]), _time(options["until"]), apis)
-    tags = tuple(map(_tag, options["tag"]))
+    since, until = interval(options["since"], options["until"])
+    selection = Selection(since, until, _apis(options["api"]))
+    tags = _tags(options["tag"])
     names = [name for each in options["wanted"] for name in each.split(",")]
     wanted = choose_tables(names) if names else None
     chosen = RunOptions(options["out"], selection, options["records"], tags, wanted)
     properties = {"spark.ui.showConsoleProgress": "false"} | dict(map(_property, options["conf"]))
-    is_short = is_small(inputs)
-    archive = ClassArchive.find() if is_short and options["master"].startswith("local") else None
-    spark = local_session(
-        options["master"], properties, is_short=is_short, with_sources=False, archive=archive
-    )
+    is_short, master = is_small(inputs), _master(options["master"])
+    archive = ClassArchive.find() if is_short and master.startswith("local") else None
+    with told("the start of Spark"):
+        spark = local_session(
+            master, properties, is_short=is_short, with_sources=False, archive=archive
+        )
     try:
         with Progress(chosen.folder, is_wanted=not options["quiet"]) as progress:
             outcome = run_pipeline(
@@ -138,7 +145,7 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
 @click.option("--once", is_flag=True, help="One round: read what is there, and end.")
 @click.option("--master", default="local[*]", show_default=True, help="Master URL of Spark.")
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="Spark property; repeatable.")
-@click.option("--api", multiple=True, metavar="NAME", help="Frames of these APIs; repeatable.")
+@click.option("--api", multiple=True, metavar="NAME", help=_API_HELP)
 @click.option("--tag", multiple=True, metavar="KEY=VALUE", help="Kept in the manifest.")
 @click.option("--records", is_flag=True, help="The table records too, of log files.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
@@ -161,13 +168,16 @@ def tail(inputs: tuple[str, ...], **options: Any) -> int:
     from kraftwire.spark.captures.selection import Selection
     from kraftwire.spark.run import OnSpark, Rhythm, RunOptions
     from kraftwire.spark.run import tail as tail_pipeline
+    from kraftwire.spark.run.failure import told
     from kraftwire.spark.session import local_session
 
-    selection = Selection(apis=frozenset(map(_api, options["api"])) or None)
-    tags = tuple(map(_tag, options["tag"]))
+    selection = Selection(apis=_apis(options["api"]))
+    tags = _tags(options["tag"])
     chosen = RunOptions(options["out"], selection, options["records"], tags)
     properties = {"spark.ui.showConsoleProgress": "false"} | dict(map(_property, options["conf"]))
-    spark = local_session(options["master"], properties)
+    master = _master(options["master"])
+    with told("the start of Spark"):
+        spark = local_session(master, properties)
     try:
         bars = Progress(chosen.folder, is_wanted=not options["quiet"])
         with bars as progress, Stop(_say) as stop:
@@ -198,8 +208,15 @@ def _check_installed() -> None:
         raise click.ClickException("there is no Java: install Java 17, or set JAVA_HOME")
 
 
-def _time(text: str | None) -> int | None:
-    return None if text is None else parse_time(text)
+def _master(text: str) -> str:
+    """Raises: UsageError for what Spark would answer with a stack of Java's."""
+    if not _MASTER.fullmatch(text):
+        raise UsageError(f"{text!r} is no master of Spark: local[*], spark://HOST:PORT, yarn, ...")
+    return text
+
+
+def _apis(texts: Iterable[str]) -> frozenset[int] | None:
+    return frozenset(_api(name) for each in texts for name in each.split(",")) or None
 
 
 def _api(text: str) -> int:
@@ -209,6 +226,14 @@ def _api(text: str) -> int:
     if key not in messages.API_NAMES:
         raise UsageError(f"there is no API {text!r}")
     return int(key)
+
+
+def _tags(texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    tags = tuple(map(_tag, texts))
+    for key, count in Counter(key for key, _ in tags).items():
+        if count > 1:
+            raise UsageError(f"the tag {key!r} is given {count} times")
+    return tags
 
 
 def _tag(text: str) -> tuple[str, str]:

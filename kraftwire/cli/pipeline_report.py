@@ -9,8 +9,9 @@ import click
 
 from kraftwire.cli.output import put
 from kraftwire.decode.run.filters import parse_time
+from kraftwire.errors import UsageError
 
-__all__ = ["report"]
+__all__ = ["interval", "report"]
 
 _NEEDED = ("pyarrow", "numpy", "bokeh")
 
@@ -34,6 +35,13 @@ def report(folder: Path, since: str | None, until: str | None) -> None:
         raise click.ClickException(f"{names} not installed: pip install 'kraftwire[spark]'")
     from kraftwire.spark.report import Interval, write
 
+    put(str(write(folder, Interval(*interval(since, until)))))
+
+
+def interval(since: str | None, until: str | None) -> tuple[int | None, int | None]:
+    """Both times in nanoseconds since the epoch. Raises: UsageError if nothing is between them."""
     start = None if since is None else parse_time(since)
     end = None if until is None else parse_time(until)
-    put(str(write(folder, Interval(start, end))))
+    if start is not None and end is not None and start >= end:
+        raise UsageError(f"nothing is between --since {since} and --until {until}")
+    return start, end

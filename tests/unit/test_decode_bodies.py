@@ -13,6 +13,7 @@ from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.body.findings import FINDINGS, LOSSES, json_path
 from kraftwire.decode.body.scan import error_codes, groups, topics, unknown_tags
 from kraftwire.decode.framing.frames import CAPTURE_FINDINGS
+from kraftwire.messages import produce_request
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.vote_response import VoteResponse
 from tests.support.payloads import api_key, request, response, view
@@ -305,3 +306,15 @@ def test_the_readme_explains_every_finding() -> None:
     readme = (Path(findings.__file__).parents[1] / "README.md").read_text()
     for id, meaning in {**CAPTURE_FINDINGS, **FINDINGS}.items():
         assert f"| `{id}` | {'yes' if id in LOSSES else ''} | {meaning} |" in readme
+
+
+def test_a_produce_request_names_its_partitions() -> None:
+    """Its schema calls a partition's number index, as those of no other client do."""
+    parts = [
+        produce_request.PartitionProduceData(index=each, records=None) for each in (4, 0)
+    ]
+    body = produce_request.ProduceRequest(
+        topic_data=[produce_request.TopicProduceData(name="orders", partition_data=parts)]
+    )
+    (found,) = topics(body, 9)
+    assert (found.name, found.partitions) == ("orders", frozenset({0, 4}))

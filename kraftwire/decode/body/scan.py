@@ -29,7 +29,7 @@ __all__ = [
 
 _ERROR_SUFFIX = "rrorCode"
 _PARTITIONS = frozenset(
-    {"partition", "partitionIndex", "partitionId", "partitions", "partitionIndexes"}
+    {"partition", "partitionIndex", "partitionId", "partitions", "partitionIndexes", "index"}
 )
 
 Wanted = Callable[[FieldFacts], bool]

@@ -10,6 +10,8 @@ from kraftwire.decode.body.quick import quick_errors
 from kraftwire.decode.body.scan import topics
 from kraftwire.decode.exchange.wait import FETCH_APIS, wait_ms
 from kraftwire.decode.framing.frames import Request
+from kraftwire.limits import PENDING_REQUESTS_MAX
+from kraftwire.limits import RENDER_PENDING_BYTES_MAX as PENDING_BYTES_MAX
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.spark.captures.bodies import Bodies, Read
 from kraftwire.spark.captures.findings import finding_cells
@@ -44,10 +46,15 @@ class Exchange:
 
 
 class Exchanges:
-    """Keeps requests until their responses come."""
+    """Keeps requests of a connection until their responses come.
+
+    Shape: no more than can be paired at all, and so many bytes of them; those that wait longest
+    give way, so that a capture of one direction is not held in memory.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[Request, Read] = {}
+        self._bytes = 0
 
     def add(self, read: Read) -> Iterator[Exchange]:
         """The exchanges that a frame completes."""
@@ -55,15 +62,25 @@ class Exchanges:
         request = frame.request
         if not frame.is_request:
             asked = self._waiting.pop(request, None) if request is not None else None
+            self._bytes -= 0 if asked is None else asked.frame.size
             yield Exchange(asked, read)
         elif request is None or not request.has_response:
             yield Exchange(read, None)
         else:
             self._waiting[request] = read
+            self._bytes += frame.size
+            while self._is_too_much():
+                oldest = self._waiting.pop(next(iter(self._waiting)))
+                self._bytes -= oldest.frame.size
+                yield Exchange(oldest, None)
+
+    def _is_too_much(self) -> bool:
+        count = len(self._waiting)
+        return count > PENDING_REQUESTS_MAX or (count > 1 and self._bytes > PENDING_BYTES_MAX)
 
     def rest(self) -> Iterator[Exchange]:
         """The requests that stay without a response."""
-        waiting, self._waiting = self._waiting, {}
+        waiting, self._waiting, self._bytes = self._waiting, {}, 0
         for read in waiting.values():
             yield Exchange(read, None)
 

@@ -26,11 +26,11 @@ def file_rows(
         bad = counts.undecoded + rest
         if file.problem:
             id = "file-damaged" if file.is_damaged else "file-cut"
-            yield "bad_input", (file.path, file.end, rest, "file", id, file.problem, None)
+            yield "bad_input", (file.name, file.end, rest, "file", id, file.problem, None)
         yield (
             "files",
             (
-                file.path, file.size, "capture", counts.kafka, counts.tls, counts.other,
+                file.name, file.size, "capture", counts.kafka, counts.tls, counts.other,
                 counts.duplicates, headers, bad, None,
             ),
         )  # fmt: skip

@@ -25,6 +25,7 @@ from kraftwire.decode.capture.source import CaptureSource
 from kraftwire.decode.framing.health import Health
 from kraftwire.decode.pairing.connection import reverse_key
 from kraftwire.spark.captures.memory import Gatherer, Memory, Way
+from kraftwire.spark.paths import readable
 
 __all__ = ["PACKED", "SHARED", "FileIndex", "Runs", "Talk", "index_capture"]
 
@@ -96,6 +97,11 @@ class FileIndex:
     sizes: array[int] = field(default_factory=lambda: array("I"))
     talks: list[Talk] = field(default_factory=list)
     memory: Memory = field(default_factory=Memory)
+
+    @property
+    def name(self) -> str:
+        """The path as tables have it."""
+        return readable(self.path)
 
 
 def index_capture(

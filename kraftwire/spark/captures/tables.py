@@ -175,7 +175,7 @@ class Pass:
         lane = self._lane(pieces)
         self._places = Places(pieces)
         pieces.clear()
-        name = self._series.files[0].path
+        name = self._series.files[0].name
         if lane is None:
             return self._run(Capture(data, name=name, on_ending=self._end))
         return self._run(SteadyCapture(data, lane, name=name, on_ending=self._end))
@@ -188,7 +188,7 @@ class Pass:
         if self._typed or not self._tables.selection.is_all:
             return None
         series = self._series
-        places = FilePlaces(pieces, [file.path for file in series.files], series.offsets)
+        places = FilePlaces(pieces, [file.name for file in series.files], series.offsets)
         return Lane(talk.key, places, self._tables.patterns, _Host(self))
 
     def frame(self, frame: Frame) -> None:
@@ -226,7 +226,7 @@ class Pass:
         carried = self._carried
         capture = Capture(
             self._series.stream(self._about.number, span),
-            name=self._series.files[0].path,
+            name=self._series.files[0].name,
             on_ending=self._end,
             after=carried.open,
             is_last=is_last,
@@ -257,9 +257,9 @@ class Pass:
         if about.cluster is None:
             about.cluster = self._series.memory.clusters.get(ends(about.name)[1])
         file, position = self._series.place(about.talk.position)
-        self._add("connections", connection_cells(about, file.path, position))
+        self._add("connections", connection_cells(about, file.name, position))
         if about.undecoded:
-            cells = (file.path, position, about.undecoded, "stream", "skipped", _SKIPPED, None)
+            cells = (file.name, position, about.undecoded, "stream", "skipped", _SKIPPED, None)
             self._add("bad_input", cells)
         self._series.share(about.number, about, self._tables.sums)
 
@@ -271,7 +271,7 @@ class Pass:
         if len(self._series.files) > 1:
             file, frame.position = self._series.place(frame.position)
             frame.end_position = self._series.place(frame.end_position - 1)[1] + 1
-            frame.file = file.path
+            frame.file = file.name
         return frame
 
     def _end(self, ending: Ending) -> None:

@@ -25,6 +25,7 @@ from kraftwire.spark.logs.meaning import meaning_of, without_secrets
 from kraftwire.spark.logs.pieces import CHUNK_BYTES, Piece, pieces_of
 from kraftwire.spark.logs.place import Place, cluster_of, place_of
 from kraftwire.spark.logs.record_rows import BatchFacts, record_rows
+from kraftwire.spark.paths import readable
 from kraftwire.spark.tables import TABLES
 
 __all__ = ["LOG_TABLES", "LogOptions", "Tables", "decode_pieces", "decode_tables"]
@@ -87,7 +88,7 @@ def decode_pieces(
     path: str | Path, options: LogOptions, start: int = 0, end: int | None = None
 ) -> Iterator[Tables]:
     """The same in pieces, each of about one chunk; the row of `files` comes last."""
-    file = str(path)
+    file = readable(path)
     try:
         with open_source(Path(path)) as source:
             if not source.kind.has_batches:
@@ -98,7 +99,7 @@ def decode_pieces(
                 source.shorten(options.size_max)
             yield from _Decoder(source, file, options, start, end).tables()
     except StorageError as error:
-        yield _unreadable(file, error)
+        yield _unreadable(path, file, error)
 
 
 class _Decoder:
@@ -245,9 +246,9 @@ def _placed(place: Place, options: LogOptions) -> Place:
     )
 
 
-def _unreadable(file: str, error: StorageError) -> Tables:
+def _unreadable(path: str | Path, file: str, error: StorageError) -> Tables:
     try:
-        size = os.path.getsize(file)
+        size = os.path.getsize(path)
     except OSError:
         size = 0
     accounts = Accounts(file)

@@ -15,6 +15,7 @@ from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.control import ControlType, control_type
 from kraftwire.records.decoded import family_of_topic
 from kraftwire.records.reader import read_batches
+from kraftwire.spark.paths import readable
 from kraftwire.wire.json_form import uuid_to_text
 
 __all__ = ["Place", "cluster_of", "place_of"]
@@ -60,7 +61,7 @@ def place_of(source: ByteSource, file: str) -> Place:
     if topic_id is None and found.topic == METADATA_TOPIC:
         topic_id = _METADATA_ID
     family = family_of_topic(found.topic)
-    return Place(file, "log", found.topic, topic_id, found.index, family)
+    return Place(file, "log", readable(found.topic), topic_id, found.index, family)
 
 
 def cluster_of(path: Path) -> str | None:

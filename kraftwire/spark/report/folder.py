@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from kraftwire.errors import StorageError
 from kraftwire.spark.tables import TABLES
 
 __all__ = ["Folder", "Interval", "span_of"]
@@ -56,14 +57,18 @@ class Folder:
             return
         schema = TABLES[name].arrow
         dataset = ds.dataset(files, schema=schema, format="parquet")
-        yield from dataset.to_batches(
-            columns=list(columns),
-            filter=self._filter(schema),
-            batch_size=_BATCH_ROWS,
-            # Sixteen pieces of four files by default; memory is to stay flat.
-            batch_readahead=1,
-            fragment_readahead=1,
-        )
+        try:
+            yield from dataset.to_batches(
+                columns=list(columns),
+                filter=self._filter(schema),
+                batch_size=_BATCH_ROWS,
+                # Sixteen pieces of four files by default; memory is to stay flat.
+                batch_readahead=1,
+                fragment_readahead=1,
+            )
+        except pa.ArrowException as error:
+            where, problem = str(self.path / name), str(error).splitlines()[0]
+            raise StorageError(f"is no table of the pipeline: {problem}", file=where) from error
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Some columns of a table at once; for tables that are small by nature."""

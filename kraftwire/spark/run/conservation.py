@@ -7,6 +7,7 @@ from typing import Any
 
 from kraftwire.spark.captures.files import file_rows
 from kraftwire.spark.captures.sums import FileSums
+from kraftwire.spark.paths import readable
 from kraftwire.spark.run.inputs import InputFile
 from kraftwire.spark.run.plan import Planned
 from kraftwire.spark.run.tasks import Done
@@ -51,8 +52,9 @@ def log_rows(done: Iterable[Done], before: int = 0) -> Iterator[Row]:
 
 def unreadable_rows(file: InputFile, problem: str) -> Iterator[Row]:
     """The rows of a file that looked like a capture and is none."""
-    yield "bad_input", (file.path, 0, file.size, "file", "file-unreadable", problem, None)
-    yield "files", (file.path, file.size, "unknown", 0, 0, 0, 0, 0, file.size, None)
+    name = readable(file.path)
+    yield "bad_input", (name, 0, file.size, "file", "file-unreadable", problem, None)
+    yield "files", (name, file.size, "unknown", 0, 0, 0, 0, 0, file.size, None)
 
 
 def unbalanced(row: tuple[Any, ...]) -> str:

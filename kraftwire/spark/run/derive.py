@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kraftwire.spark.run.failure import told
 from kraftwire.spark.run.small import count_rows
 from kraftwire.spark.run.tags import TAGS, spark_tags
 from kraftwire.spark.tables import TABLES
@@ -36,10 +37,11 @@ def derive(
     for name, stage in STAGES.items():
         if wanted is not None and name not in wanted:
             continue
-        tables = {each: read_table(spark, folder, each) for each in stage.inputs}
-        made = stage.make(tables).withColumn(TAGS, spark_tags(tags))
         aside = folder / _ASIDE / name
-        made.write.mode("overwrite").option("compression", "zstd").parquet(str(aside))
+        with told(f"the stage {name}"):
+            tables = {each: read_table(spark, folder, each) for each in stage.inputs}
+            made = stage.make(tables).withColumn(TAGS, spark_tags(tags))
+            made.write.mode("overwrite").option("compression", "zstd").parquet(str(aside))
         _replace(folder, aside, folder / name)
     shutil.rmtree(folder / "_tasks", ignore_errors=True)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from glob import glob
@@ -10,7 +12,7 @@ from pathlib import Path
 
 from kraftwire.decode.files import FileKind, open_source
 from kraftwire.decode.files.walk import walk
-from kraftwire.errors import KraftwireError, StorageError
+from kraftwire.errors import StorageError
 
 __all__ = ["InputFile", "expanded", "find_inputs"]
 
@@ -20,7 +22,11 @@ _HEAD_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file of a run. Shape: `digest` is that of its head; `size` that on the disk."""
+    """A file of a run.
+
+    Shape: `path` is absolute; `size` is that on the disk; `digest` is that of the file's head,
+    empty where it cannot be read.
+    """
 
     path: str
     size: int
@@ -38,18 +44,23 @@ def find_inputs(
 ) -> Iterator[InputFile]:
     """The files under some paths, globs and folders, each once.
 
-    Shape: `tell` hears of what cannot be read; files under the folder to `avoid`, where tables
-    go, are no inputs.
+    Shape: `tell` hears of what is not there and of what is no file; files under the folder to
+    `avoid`, where tables go, are no inputs. A file that links lead to has its own name, if that is
+    among the paths too.
     """
-    seen: set[str] = set()
+    found: dict[Path, Path] = {}
     shunned = None if avoid is None else avoid.resolve()
     for path in walk(expanded(names), lambda error: tell(str(error))):
-        if shunned in path.resolve().parents or str(path) in seen:
+        real, named = path.resolve(), Path(os.path.abspath(path))
+        if shunned in real.parents or (real in found and named != real):
             continue
-        seen.add(str(path))
+        found[real] = named
+    for path in found.values():
         try:
             yield _input(path)
-        except (OSError, KraftwireError) as error:
+        except OSError as error:
+            tell(f"{path}: cannot open: {error.strerror}")
+        except StorageError as error:
             tell(str(error))
 
 
@@ -61,10 +72,18 @@ def expanded(names: Iterable[str]) -> Iterator[Path]:
 
 
 def _input(path: Path) -> InputFile:
-    with open(path, "rb") as file:
-        head = file.read(_HEAD_BYTES)
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        # It would be read more than once, and by other processes.
+        raise StorageError("is no regular file; write it into one first", file=str(path))
+    try:
+        with open(path, "rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except PermissionError:
+        # Not left out in silence: its row of bad_input says that it could not be opened.
+        return InputFile(str(path), status.st_size, "", is_capture=False)
     digest = hashlib.sha256(head).hexdigest()[:32]
-    return InputFile(str(path), path.stat().st_size, digest, _is_capture(path))
+    return InputFile(str(path), status.st_size, digest, _is_capture(path))
 
 
 def _is_capture(path: Path) -> bool:

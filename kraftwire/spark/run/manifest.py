@@ -20,7 +20,7 @@ from kraftwire.spark.run.inputs import InputFile
 __all__ = ["DECODER_VERSION", "Manifest", "Part", "Source"]
 
 # Of the tables' meaning: raised when the same input gives other rows.
-DECODER_VERSION = f"{__version__}/2"
+DECODER_VERSION = f"{__version__}/3"
 
 _FOLDER = "_manifest"
 _NAME = "manifest.json"

@@ -15,6 +15,7 @@ from typing import Any
 
 from kraftwire.errors import UsageError
 from kraftwire.spark.captures.rows import Rows
+from kraftwire.spark.run.claim import claimed, refuse_strangers
 from kraftwire.spark.run.conservation import capture_rows, log_rows, unbalanced, unreadable_rows
 from kraftwire.spark.run.grown import Begun, begun, next_state
 from kraftwire.spark.run.inputs import InputFile, find_inputs
@@ -83,9 +84,11 @@ def run(
 
     Shape: with `following` this is one round of a tail. Raises: UsageError if there is nothing to
     read, or if the folder holds tables of another run and `resume` is false or the choice of
-    frames differs; LogMovedError if a quorum has lost what was read.
+    frames differs, or if another run is at work in it; JobError if a task or a stage fails;
+    LogMovedError if a quorum has lost what was read.
     """
-    return _Run(options, runner, tell, begin).run(inputs, resume=resume, following=following)
+    with claimed(options.folder):
+        return _Run(options, runner, tell, begin).run(inputs, resume=resume, following=following)
 
 
 class _Run:
@@ -165,7 +168,8 @@ class _Run:
             raise UsageError(f"{self._folder} holds tables already; --resume adds to them")
         if found is not None and found.options != wanted:
             raise UsageError(f"{self._folder} holds tables made with other options")
-        self._folder.mkdir(parents=True, exist_ok=True)
+        if found is None:
+            refuse_strangers(self._folder)
         self._manifest = found or Manifest(wanted)
         self._tags = self._manifest.tags | dict(self._options.tags)
         self._manifest.tags = self._tags

@@ -82,7 +82,8 @@ def tail(
 def _add(whole: Outcome, outcome: Outcome) -> None:
     """Add a round to what the rounds before have done."""
     whole.rows = outcome.rows
-    whole.unbalanced = outcome.unbalanced
+    # A file that is in the tables by now is not weighed again.
+    whole.unbalanced = [*whole.unbalanced, *outcome.unbalanced]
     whole.unreachable = outcome.unreachable
     whole.files += outcome.files
     whole.known = outcome.known

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kraftwire.spark.run.derive import derive
+from kraftwire.spark.run.failure import told
 from kraftwire.spark.run.small import settled
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class OnSpark:
 
     def map(self, task: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
         """What the tasks return; only that comes to the driver."""
-        return list(self._spark.sparkContext.parallelize(work, len(work)).map(task).collect())
+        with told("a task of Spark"):
+            return list(self._spark.sparkContext.parallelize(work, len(work)).map(task).collect())
 
     def derive(
         self, folder: Path, wanted: Container[str] | None, tags: Mapping[str, str]

@@ -24,6 +24,7 @@ from kraftwire.spark.captures.pieces import Series, Span
 from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.captures.sums import FileSums
 from kraftwire.spark.captures.tables import Tables
+from kraftwire.spark.paths import readable
 from kraftwire.spark.run.grown import REST, Read, mark_of, whole_batches
 from kraftwire.spark.run.manifest import Part
 from kraftwire.spark.run.parts import TASKS, PartWriter
@@ -100,7 +101,7 @@ def index_unit(work: Work) -> str:
             index = index_capture(unit.path, lambda chunk: pickle.dump(chunk, runs))
     except StorageError as error:
         fresh.unlink()
-        return str(error)
+        return readable(str(error))
     fresh.replace(target / f"{unit.name}{_RUNS}")
     with open(fresh, "wb") as head:
         pickle.dump(index, head)

@@ -21,7 +21,8 @@ from kraftwire.spark.captures.cuts import Part, decode_part, parts, to_cut
 from kraftwire.spark.captures.files import file_rows
 from kraftwire.spark.captures.index import FileIndex, Talk, index_capture
 from kraftwire.spark.captures.selection import Selection
-from kraftwire.spark.run.inputs import InputFile, find_inputs
+from kraftwire.spark.paths import readable
+from kraftwire.spark.run.inputs import InputFile, expanded, find_inputs
 from kraftwire.spark.run.sources import capture_chains, capture_families
 from kraftwire.spark.sources.capture_filters import CaptureBounds, capture_bounds
 from kraftwire.spark.tables import find_table
@@ -157,16 +158,21 @@ class _CaptureReader(DataSourceReader):
         path = task.paths[0]
         size = Path(path).stat().st_size
         tables = Tables((self._table,))
-        tables.add("bad_input", (path, 0, size, "file", "file-unreadable", str(error), None))
-        tables.add("files", (path, size, "unknown", 0, 0, 0, 0, 0, size, None))
+        name, problem = readable(path), readable(str(error))
+        tables.add("bad_input", (name, 0, size, "file", "file-unreadable", problem, None))
+        tables.add("files", (name, size, "unknown", 0, 0, 0, 0, 0, size, None))
         for _, batch in tables.take():
             yield batch
 
     def _tasks(self) -> Iterator[tuple[_Task, int]]:
         """Every task with about how many bytes it reads."""
+        for path in expanded(self._paths):
+            if not path.exists():
+                raise UsageError(f"{path}: no such file or folder")
         told: list[str] = []
         found = find_inputs(self._paths, told.append, None)
-        captures = [file for file in found if file.is_capture]
+        # What may not be read is a task too, and one that says so.
+        captures = [file for file in found if file.is_capture or not file.digest]
         if told and not captures:
             raise UsageError(told[0])
         for family in capture_families(captures):

@@ -143,6 +143,14 @@ def test_wrong_options_are_refused(tmp_path: Path) -> None:
     assert read(tmp_path) == []
 
 
+def test_one_path_of_several_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """A query over half of what was named would look like one over all of it."""
+    captures(tmp_path, "sasl")
+    with pytest.raises(UsageError, match="nothing: no such file"):
+        read(f"{tmp_path}/sasl.pcap,{tmp_path}/nothing")
+
+
+
 def test_spark_reads_and_filters(spark: SparkSession, tmp_path: Path) -> None:
     """The whole way: registered, planned, pushed down, read in workers."""
     folder = captures(tmp_path)

@@ -218,3 +218,24 @@ def test_memory_does_not_grow_with_clients_of_one_name(tmp_path: Path) -> None:
     assert len(one.counts) <= 17
     assert one.quantile(0.5) == pytest.approx(1_500_000, rel=0.05)
     assert one.quantile(1.0) == pytest.approx(1_999_000, rel=0.05)
+
+
+def test_files_that_are_no_tables_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder of other Parquet, or a table that was cut, is told in one line."""
+    (tmp_path / "exchanges").mkdir()
+    (tmp_path / "exchanges" / "part.parquet").write_bytes(b"x")
+    assert main(["pipeline", "report", str(tmp_path)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{tmp_path}/exchanges: is no table of the pipeline" in line
+    assert "part.parquet" in line
+
+
+def test_an_interval_that_ends_before_it_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An empty report would look like a quiet cluster."""
+    times = ["--since", "2026-11-20T20:28", "--until", "2026-11-20T20:27"]
+    assert main(["pipeline", "report", str(tmp_path), *times]) == 2
+    assert "nothing is between" in capsys.readouterr().err

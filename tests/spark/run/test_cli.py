@@ -61,6 +61,12 @@ def test_what_is_not_installed_is_said_in_a_line(
         ["--since", "noon"],
         ["--tag", "words"],
         ["--tag", "=x"],
+        ["--tag", "a=1", "--tag", "a=2"],
+        ["--api", "Vote,"],
+        ["--api", "Vote,Nothing"],
+        ["--since", "2026-11-20T20:21", "--until", "2026-11-20T20:20"],
+        ["--master", "nonsense"],
+        ["--master", "local[]"],
         ["--conf", "spark.executor.memory"],
         ["--conf", "executor.memory=1g"],
     ],
@@ -71,6 +77,14 @@ def test_wrong_options_are_said_before_anything_starts(
     """Spark takes seconds to start; a typing error should not."""
     assert main(["pipeline", "run", str(tmp_path), "--out", str(tmp_path / "o"), *wrong]) == USAGE
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_several_apis_with_commas() -> None:
+    """As `kraftwire decode` takes them."""
+    from kraftwire.cli import pipeline
+
+    assert pipeline._apis(["Vote,fetch", "3"]) == {52, 1, 3}
+    assert pipeline._apis([]) is None
 
 
 def test_exports_hold_every_row(tmp_path: Path) -> None:

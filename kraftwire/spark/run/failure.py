@@ -1,0 +1,42 @@
+"""What Spark says when a job fails, in one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kraftwire.errors import KraftwireError
+
+__all__ = ["JobError", "told"]
+
+_RAISED = re.compile(r"^(?:\w+\.)*\w+(?:Error|Exception|Exit|Warning)\b.*", re.MULTILINE)
+_NOISE = re.compile(r"^(?:An error occurred while calling .*|: *|\s*)$")
+_LENGTH_MAX = 300
+
+
+class JobError(KraftwireError):
+    """A job or a stage failed; `__cause__` is what was raised."""
+
+
+@contextmanager
+def told(what: str) -> Iterator[None]:
+    """Let whatever is raised inside, but for our own errors, be a JobError about `what`."""
+    try:
+        yield
+    except (KraftwireError, OSError):
+        raise
+    except Exception as error:
+        raise JobError(f"{what} failed: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """The error that was raised first, without the stacks of two languages around it."""
+    kind, text = type(error), str(error)
+    is_remote = kind.__module__.partition(".")[0] in ("pyspark", "py4j")
+    if not is_remote:
+        return f"{kind.__name__}: {text}"[:_LENGTH_MAX]
+    _, is_from_python, stack = text.rpartition("Traceback (most recent call last):")
+    raised = _RAISED.findall(stack) if is_from_python else []
+    lines = [line for line in text.splitlines() if not _NOISE.match(line)]
+    return (raised or lines or [kind.__name__])[0].lstrip(": ")[:_LENGTH_MAX]
