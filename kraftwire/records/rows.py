@@ -11,7 +11,7 @@ from typing import Any, overload
 
 from kraftwire.records.record import Record
 
-__all__ = ["RecordRows"]
+__all__ = ["RecordRows", "plain"]
 
 Row = dict[str, Any]
 
@@ -69,3 +69,14 @@ class RecordRows(Sequence[Row]):
             return list(islice(self, start, stop, step))
         places = range(self._count)
         return next(islice(self, places[index], None))
+
+
+def plain(value: Any) -> Any:
+    """A JSON form with its `RecordRows` made into lists, in place."""
+    if isinstance(value, RecordRows):
+        return list(value)
+    if isinstance(value, dict | list):
+        for key, each in list(value.items() if isinstance(value, dict) else enumerate(value)):
+            if isinstance(each, RecordRows | dict | list):
+                value[key] = plain(each)
+    return value

@@ -12,6 +12,7 @@ from crc32c import crc32c
 
 from kraftwire.decode.files import FileOptions, FileReport, decode_file
 from kraftwire.decode.files.spans import line_spans
+from kraftwire.decode.jsonl import to_line
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "logs"
 FILES = sorted(
@@ -68,7 +69,7 @@ def test_damaged_files_give_lines_and_findings(tmp_path: Path, block: int) -> No
         path.write_bytes(content)
         options = FileOptions(rng.choice(("none", "summary", "full")), rng.random() < 0.5)
         for line in decode_file(path, options, FileReport(str)):
-            json.dumps(line.json, allow_nan=False)
+            json.loads(to_line(line.json))
             position = line.position
             for span in line_spans(line):
                 assert span.start == position, f"seed {seed}"

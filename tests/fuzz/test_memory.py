@@ -16,6 +16,7 @@ from kraftwire.limits import ELEMENT_BYTES_MIN, ELEMENT_FREE_COUNT
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.message import Message
 from kraftwire.wire.reader import Annotation, annotate
+from kraftwire.wire.writer import _Writer
 from tests.fuzz.outcome import naming, samples
 
 # A struct of many empty arrays is the worst that eight bytes on the wire can become.
@@ -44,6 +45,13 @@ _ELEMENTS = {
 }
 
 Path = tuple[FieldFacts, ...]
+
+
+def _encoded(message: Message, version: int) -> bytes:
+    """The bytes of a message that `encode` refuses, because nobody decodes them."""
+    writer = _Writer(message.facts(), version)
+    writer.struct(message.facts().root, message)
+    return bytes(writer.out)
 
 
 def _peak(cls: type[Message], version: int, data: bytes) -> int:
@@ -129,7 +137,7 @@ def test_tiny_elements_are_limited_by_the_size_of_the_message() -> None:
     for name in TINY_ELEMENTS:
         cls, version = newest[name]
         path = next(p for p in _arrays(cls.facts().root, version) if p[-1].struct)
-        data = _with_elements(cls, path, MANY_ELEMENTS).encode(version)
+        data = _encoded(_with_elements(cls, path, MANY_ELEMENTS), version)
         assert len(data) < MANY_ELEMENTS * ELEMENT_BYTES_MIN
         with naming(cls, version, data[:80]):
             assert _peak(cls, version, data) < len(data)
@@ -143,6 +151,6 @@ def test_unknown_tagged_fields_are_limited_by_the_size_of_the_message() -> None:
         message: Any = cls()
         # Nothing but tags: three bytes each, fewer than an entry of a dictionary by far.
         message.unknown_tagged_fields = {1000 + tag: b"" for tag in range(UNKNOWN_TAGS)}
-        data = message.encode(version)
+        data = _encoded(message, version)
         with naming(cls, version, data[:80]):
             assert _peak(cls, version, data) <= RATIO_MAX * len(data) + FREE_BYTES

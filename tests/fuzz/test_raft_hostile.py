@@ -194,6 +194,11 @@ _BROKEN: dict[str, Any] = {
             "role.leader_id in (-1, leader_id)",
             "True",
         ),
+        Edit(
+            "kraftwire.raft.transitions:maybe_transition",
+            "if not is_news and not set(addresses) > set(role.leader_endpoints):",
+            "if not is_news and leader_id == role.leader_id:",
+        ),
     ),
     "a cut below what is committed": (
         "follower",

@@ -8,6 +8,7 @@ from kraftwire.decode.body.findings import Finding
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
+from kraftwire.records.rows import plain
 from kraftwire.wire.message import Message
 
 __all__ = ["Frame"]
@@ -140,7 +141,8 @@ class Frame:
     @property
     def body_json(self) -> dict[str, Any] | None:
         """The body in that form, with record batches, and without secrets unless they are shown."""
-        return self.decoded.body_json
+        body: dict[str, Any] | None = plain(self.decoded.body_json)
+        return body
 
     @property
     def nested(self) -> dict[str, Any]:
@@ -163,8 +165,9 @@ class Frame:
         return self.decoded.findings
 
     def to_json(self) -> dict[str, Any]:
-        """The line of ``kraftwire decode --format jsonl``."""
-        return self.decoded.to_json()
+        """The line of ``kraftwire decode --format jsonl``, all records of long batches included."""
+        line: dict[str, Any] = plain(self.decoded.to_json())
+        return line
 
     def __repr__(self) -> str:
         return (

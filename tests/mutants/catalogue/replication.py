@@ -202,8 +202,8 @@ MUTANTS = (
         "R-FET-14",
         Edit(
             "kraftwire.raft.parked:ParkedFetches.wake_at_or_below",
-            "fetch.offset <= end_offset",
-            "fetch.offset > end_offset",
+            "one.offset <= end_offset",
+            "one.offset > end_offset",
         ),
         "tests/unit/test_raft_parked.py",
     ),

@@ -1,0 +1,28 @@
+"""Long lists of records that are made while somebody iterates, and plain lists of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kraftwire.records.builder import build_batch
+from kraftwire.records.json_form import batch_to_json
+from kraftwire.records.reader import BatchReader
+from kraftwire.records.record import Record
+from kraftwire.records.rows import RecordRows, plain
+
+
+def test_a_long_list_is_made_plain_where_a_program_asks_for_it() -> None:
+    """The same objects as those of a short list, wherever it stands."""
+    data = build_batch([Record(offset, 0, None, b"v") for offset in range(5)])
+    (batch,) = BatchReader(data)
+    short, _ = batch_to_json(batch)
+    long, _ = batch_to_json(batch, rows_max=1)
+    assert isinstance(long["records"], RecordRows)
+    with pytest.raises(TypeError):
+        json.dumps(long)
+    assert plain({"topics": [{"batches": [long]}], "name": "t"}) == {
+        "topics": [{"batches": [short]}],
+        "name": "t",
+    }
