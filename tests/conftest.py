@@ -1,4 +1,4 @@
-"""What holds for all tests: logging is left as it was found, and the run ends with its figures."""
+"""What holds for all tests: what is left as found, what runs on both engines, figures."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import json
 import logging
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+from kraftwire import engine
+from kraftwire.wire.engines import use
 
 _BEGAN = pytest.StashKey[float]()
 
@@ -16,6 +20,37 @@ _COUNTED = ("passed", "failed", "error", "skipped")
 
 # Commands that run in the process of a test set these up as for a process of their own.
 _LOGGERS = ("kraftwire", "kraftwire.node", "kraftwire.log")
+
+
+# Tests of what the engine in C does as well, by the beginning of their file's path: they run once
+# for each engine that is there.
+_FOR_EACH_ENGINE = (
+    "engine/test_choice",
+    "unit/test_records_",
+    "unit/test_vectors",
+    "unit/test_wire_",
+    "fuzz/test_damage",
+    "fuzz/test_memory",
+)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Let the tests of what both engines do run for each of them."""
+    path = metafunc.definition.path.relative_to(Path(__file__).parent).as_posix()
+    if path.startswith(_FOR_EACH_ENGINE):
+        metafunc.parametrize("each_engine", engine.available(), indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def each_engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The engine that the tests of a file run on: the usual one unless they run for each."""
+    before = engine.name()
+    chosen = getattr(request, "param", before)
+    if chosen != before:
+        use(chosen)
+    yield chosen
+    if chosen != before:
+        use(before)
 
 
 @pytest.fixture(autouse=True)

@@ -86,7 +86,9 @@ def _run(arguments: list[str]) -> int:
         put(*help_text().splitlines())
         return 0
     if first in ("-V", "--version"):
-        put(f"kraftwire {__version__}")
+        from kraftwire import engine
+
+        put(f"kraftwire {__version__}", f"engine: {engine.name()}")
         return 0
     if first not in COMMANDS:
         raise UsageError(_unknown(first))

@@ -16,6 +16,7 @@ from typing import cast
 
 from crc32c import crc32c
 
+from kraftwire import engine
 from kraftwire.errors import UsageError, WireError
 from kraftwire.records.compression import codec_id, compress
 from kraftwire.records.header import (
@@ -159,6 +160,12 @@ def build_batch(records: Iterable[Record], header: BatchHeader = _DEFAULT) -> by
     unless the header has both offsets, as batches emptied by compaction do.
     """
     rows = records if isinstance(records, Sequence) else list(records)
+    if engine.core is not None:
+        try:
+            offsets, timestamps, keys, values, headers = engine.core.split_records(rows)
+            return _build(_Columns(timestamps, keys, values, headers, offsets), header)
+        except ValueError:
+            pass  # rows of another kind
     columns = _Columns(
         [row[1] for row in rows],
         [row[2] for row in rows],
@@ -205,7 +212,7 @@ def _build(columns: _Columns, header: BatchHeader) -> bytes:
             header.base_sequence,
             len(columns.timestamps),
         )
-        payload = _encode(columns, base_offset, base_timestamp)
+        payload = _payload(columns, base_offset, base_timestamp)
         if codec and payload:
             payload = compress(codec, payload, level=header.level)
         length = LENGTH_MIN + len(payload)
@@ -263,7 +270,10 @@ class _Varints(dict[int, bytes]):
         self._prefix = prefix
 
     def __missing__(self, value: int) -> bytes:
-        if value not in self._values:
+        # `in` would try every number of the range for whatever is no int.
+        if not isinstance(value, int):
+            raise TypeError(f"{value!r:.60} is no int")
+        if not self._values.start <= value < self._values.stop:
             raise ValueError(f"{value} is not from {self._values.start} to {self._values.stop}")
         encoded = self._prefix + varint(value)
         if len(self) < _VARINTS_MAX:
@@ -275,6 +285,30 @@ _SIZES = _Varints(range(-1, 2**31))
 _OFFSETS = _Varints(range(2**31))
 # The byte of attributes stands before the timestamp.
 _TIMES = _Varints(range(-(2**63), 2**63), b"\x00")
+
+
+def _payload(columns: _Columns, base_offset: int, base_timestamp: int) -> bytes:
+    """The records, uncompressed, by the engine in C if it is in use and does not give up."""
+    if engine.core is not None:
+        timestamps = columns.timestamps
+        if isinstance(timestamps, range):
+            timestamps = list(timestamps)
+        try:
+            payload: bytes = engine.core.write_records(
+                len(timestamps),
+                timestamps,
+                columns.keys,
+                columns.values,
+                columns.headers,
+                columns.offsets,
+                base_offset,
+                base_timestamp,
+            )
+        except (OverflowError, TypeError, ValueError):
+            pass  # Python copes or says what is wrong
+        else:
+            return payload
+    return _encode(columns, base_offset, base_timestamp)
 
 
 def _encode(columns: _Columns, base_offset: int, base_timestamp: int) -> bytes:

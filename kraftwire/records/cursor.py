@@ -3,7 +3,8 @@
 Straight-line code without checks: at any surprise (a varint longer than usual, a length that
 leads outside, a record that does not end where it says) the chunk is read again by
 kraftwire.records.explain, which either copes or names the byte. Runs of records of equal layout
-are cut in columns by kraftwire.records.columns.
+are cut in columns by kraftwire.records.columns. Where the engine in C is in use, it comes first,
+and all of the above is for what it gives up on.
 
 Source: Kafka's `DefaultRecord`.
 """
@@ -17,6 +18,7 @@ from functools import cache
 from itertools import repeat
 from typing import Any
 
+from kraftwire import engine
 from kraftwire.records.columns import RUN_COUNT_MIN, Stumble, read_raw, read_run
 from kraftwire.records.explain import batch_error, read_records
 from kraftwire.records.record import (
@@ -94,6 +96,10 @@ class RecordCursor:
         outside = self.section.end + 1
         if self._is_odd:
             return [], outside
+        if engine.core is not None:
+            done = _read_natively(self.section, self.position, count)
+            if done is not None:
+                return done
         rows: list[Record] = []
         position = self.position
         try:
@@ -171,7 +177,11 @@ def read_all(section: Section, count: int) -> list[Record]:
 
     Raises: WireError naming record and byte if they are damaged or bytes are left behind them.
     """
-    if count < RUN_COUNT_MIN and not _is_odd(section):
+    if engine.core is not None:
+        done = _read_natively(section, section.start, count)
+        if done is not None and done[1] == section.end:
+            return done[0]
+    elif count < RUN_COUNT_MIN and not _is_odd(section):
         try:
             rows, position = _read_rows(section, section.start, count)
         except _STUMBLES:
@@ -182,6 +192,28 @@ def read_all(section: Section, count: int) -> list[Record]:
     rows = cursor.take(count)
     cursor.check_end()
     return rows
+
+
+def _read_natively(
+    section: Section, position: int, count: int
+) -> tuple[list[Record], int] | None:
+    """Records and the position behind them by the engine in C; None if it gives up."""
+    try:
+        rows: list[Record]
+        rows, position = engine.core.read_records(
+            Record,
+            section.data,
+            position,
+            section.end,
+            count,
+            section.base_offset,
+            section.base_timestamp,
+            section.append_time,
+            section.base_sequence,
+        )
+    except (OverflowError, TypeError, ValueError):
+        return None
+    return rows, position
 
 
 def _is_odd(section: Section) -> bool:
@@ -231,8 +263,10 @@ def _read_alike(section: Section, p: int, count: int, rows: list[_Row], shape: _
             time, delta, size = head(data, p)
             p += head_size
             delta = deltas[delta]
+            # Looked up even where the broker's timestamp counts: it shows whether the shape fits.
+            time = times[time]
             if append_time is None:
-                timestamp = base_timestamp + times[time]
+                timestamp = base_timestamp + time
             if has_sequence:
                 sequence = base_sequence + delta & SEQUENCE_MASK
             key = value = None

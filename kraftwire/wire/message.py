@@ -102,9 +102,18 @@ class Message(Struct):
     VERSIONS: ClassVar[Versions]
     _DECODERS: ClassVar[dict[int, Decoder]]
     _ENCODERS: ClassVar[dict[int, Encoder]]
+    # Those of the versions met so far, of the engine in use; kraftwire.wire.plans enters them.
+    _DECODE: ClassVar[dict[int, Decoder]]
+    _ENCODE: ClassVar[dict[int, Encoder]]
     _RAW_FACTS: ClassVar[tuple[Any, ...]]
     _NAMESPACE: ClassVar[dict[str, Any]]
     _FACTS: ClassVar[MessageFacts | None] = None
+
+    def __init_subclass__(cls) -> None:
+        # A class without a name of its own is the blank twin of one that has it.
+        if "NAME" in cls.__dict__:
+            cls._DECODE = {}
+            cls._ENCODE = {}
 
     @classmethod
     def decode(
@@ -120,9 +129,10 @@ class Message(Struct):
         if version.__class__ is not int:
             version = cls._check_version(version)
         try:
-            decoder = cls._DECODERS[version]
+            decoder = cls._DECODE[version]
         except KeyError:
-            raise cls._unknown_version(version) from None
+            cls._choose(version)
+            decoder = cls._DECODE[version]
         length = len(data)
         if offset.__class__ is not int or not 0 <= offset <= length:
             offset = _check_offset(offset, length)
@@ -161,9 +171,10 @@ class Message(Struct):
         if version.__class__ is not int:
             version = self._check_version(version)
         try:
-            encoder = self._ENCODERS[version]
+            encoder = self._ENCODE[version]
         except KeyError:
-            raise self._unknown_version(version) from None
+            self._choose(version)
+            encoder = self._ENCODE[version]
         try:
             data = encoder(self)
             if len(data) <= ELEMENT_FREE_COUNT or not self._has_too_many(version, len(data)):
@@ -214,6 +225,14 @@ class Message(Struct):
 
             cls._FACTS = load(cls._RAW_FACTS, cls._NAMESPACE)
         return cls._FACTS
+
+    @classmethod
+    def _choose(cls, version: int) -> None:
+        if version not in cls._DECODERS:
+            raise cls._unknown_version(version)
+        from kraftwire.wire.plans import choose
+
+        choose(cls, version)
 
     @classmethod
     def _check_version(cls, version: Any) -> int:

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
+import pytest
 import trio
 
+from kraftwire import engine
 from kraftwire.cli.main import main
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftwire.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
@@ -20,6 +22,7 @@ from kraftwire.node.app import Node
 from kraftwire.node.config import load
 from kraftwire.raft.config import METADATA_TOPIC_ID
 from kraftwire.testing.ports import free_ports
+from kraftwire.wire.engines import use
 from tests.support import payloads
 from tests.support.fake_core import Listener
 from tests.support.log_batches import batch
@@ -29,6 +32,15 @@ from tests.tidy.sources import ROOT
 README = ROOT / "kraftwire" / "README.md"
 PACKAGE = f"{ROOT / 'kraftwire'}/"
 VERSION = 17
+
+
+@pytest.fixture(autouse=True)
+def _in_python() -> Iterator[None]:
+    """Calls into the engine in C cannot be seen; it does what the generated modules would do."""
+    before = engine.name()
+    use(engine.PYTHON)
+    yield
+    use(before)
 
 
 @contextlib.contextmanager

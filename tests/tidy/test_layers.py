@@ -12,6 +12,7 @@ from tests.tidy.sources import PACKAGES, ROOT, parse, python_files, show
 
 LAYERS = (
     ("errors", "limits", "printable"),
+    ("engine",),
     ("wire",),
     ("messages",),
     ("protocol", "records"),

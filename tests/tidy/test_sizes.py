@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.tidy.sources import GENERATED, parse, python_files, show
+from tests.tidy.sources import GENERATED, parse, project_files, python_files, show
 
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
@@ -29,6 +29,21 @@ def test_files_are_at_most_400_lines_long() -> None:
     """Longer files are the ones that nobody wants to review."""
     lengths = {path: len(path.read_text().splitlines()) for path in _written_by_hand()}
     long = [f"{show(path)}: {n} lines" for path, n in lengths.items() if n > FILE_LINES_MAX]
+    assert not long, "\n".join(long)
+
+
+def test_files_and_functions_in_c_are_no_longer_than_those_in_python() -> None:
+    """In C a function ends at the first brace at the beginning of a line."""
+    long = []
+    for path in (path for path in project_files() if path.suffix in (".c", ".h")):
+        lines = path.read_text().splitlines()
+        if len(lines) > FILE_LINES_MAX:
+            long.append(f"{show(path)}: {len(lines)} lines")
+        begins = [number for number, line in enumerate(lines) if line == "{"]
+        for begin in begins:
+            length = lines[begin:].index("}") + 2
+            if length > FUNCTION_LINES_MAX:
+                long.append(f"{show(path, begin)}: {length} lines")
     assert not long, "\n".join(long)
 
 

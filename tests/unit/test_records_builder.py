@@ -145,6 +145,9 @@ def test_bytes_like_payloads_are_written() -> None:
         (Record(0, 0, None, None), BatchHeader(producer_epoch=40_000)),
         (Record(0, 0, None, None), BatchHeader(base_sequence=-(2**31) - 1)),
         (Record(0, None, None, None), BatchHeader()),  # type: ignore[arg-type]
+        # Looking for a float in a range of 2**64 numbers takes for ever.
+        (Record(0, 1.5, None, None), BatchHeader(append_time=0)),  # type: ignore[arg-type]
+        (Record(1.5, 0, None, None), BatchHeader(base_offset=0, last_offset=0)),  # type: ignore[arg-type]
     ],
 )
 def test_values_that_do_not_fit_are_refused(row: Record, header: BatchHeader) -> None:

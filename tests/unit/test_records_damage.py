@@ -189,6 +189,17 @@ def test_deltas_of_any_size_follow_each_other() -> None:
             assert [row.offset - 100 for row in taken] == [n * 400 for n in range(len(rows))]
 
 
+def test_a_stamped_batch_is_read_whatever_its_deltas_are() -> None:
+    """The broker's timestamp counts, but a delta of another size still moves what stands after it.
+
+    Read with the first record's shape, the second of these has other fields of the right length.
+    """
+    rows = [Record(7, -5, b"", bytes(8)), Record(8, 59, None, bytes(8))]
+    (batch,) = read_batches(build_batch(rows, BatchHeader(append_time=77)))
+    assert isinstance(batch, RecordBatch)
+    assert batch.records() == [row._replace(timestamp=77) for row in rows]
+
+
 def test_sums_beyond_64_bits_wrap_around_as_in_java() -> None:
     """A reader that disagreed with Java about an offset would be worse than one that fails."""
     data = body(time=varint(2**62), offset=varint(5))

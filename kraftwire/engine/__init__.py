@@ -1,0 +1,52 @@
+"""The optional engine in C, under the same classes: which one is in use, and its functions.
+
+`core` is the C module, or None where Python does all the work. Whoever uses it looks it up at each
+use, so that `use` can switch.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+
+from kraftwire.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+__all__ = ["PYTHON", "C", "available", "name", "use"]
+
+C = "C"
+PYTHON = "Python"
+
+
+def _load() -> ModuleType | None:
+    try:
+        return import_module("kraftwire.engine._core")
+    except ImportError:
+        return None
+
+
+_is_pure = os.environ.get("KRAFTWIRE_PURE", "") not in ("", "0")
+_loaded: Any = None if _is_pure else _load()
+core: Any = _loaded
+
+
+def name() -> str:
+    """The engine in use: ``C`` or ``Python``."""
+    return PYTHON if core is None else C
+
+
+def available() -> tuple[str, ...]:
+    """The engines that this process can use, the fastest first."""
+    return (PYTHON,) if _loaded is None else (C, PYTHON)
+
+
+def use(engine: str) -> None:
+    """Switch engines, for tests and measurements. Raises: UsageError if there is no such engine."""
+    global core
+    if engine not in available():
+        raise UsageError(f"the engine {engine} is not here; there is {' and '.join(available())}")
+    core = _loaded if engine == C else None

@@ -1,0 +1,309 @@
+/* Decodes messages by their plan, straight into the slots of new objects.
+
+   NULL and -1 mean "gave up": bytes that are damaged, or sound but unusual. The generated decoder
+   then reads the message again and has the last word. */
+
+#include "plan.h"
+
+typedef struct {
+    const Plan *plan;
+    const uint8_t *start, *p, *end;
+    PyObject *data; /* borrowed: the caller of `decode` holds it */
+    PyObject *view; /* owned: a memoryview of all of it, once there are records */
+    int64_t budget;
+} Input;
+
+static PyObject *decode_struct(Input *in, const Shape *shape);
+
+static inline Py_ssize_t bytes_left(const Input *in)
+{
+    return in->end - in->p;
+}
+
+/* The length in front of a value, -1 for null, -2 if there is none or none that fits. */
+static inline Py_ssize_t get_length(Input *in, const Field *field, int plain_size)
+{
+    int64_t length;
+    if (field->is_compact) {
+        uint64_t raw;
+        if (in->p < in->end && *in->p < 0x80)
+            raw = *in->p++;
+        else if (get_uvarint(&in->p, in->end, 32, &raw) < 0)
+            return -2;
+        length = (int64_t)raw - 1;
+    } else {
+        if (bytes_left(in) < plain_size)
+            return -2;
+        uint64_t raw = get_big(in->p, plain_size);
+        length = plain_size == 2 ? (int16_t)raw : (int32_t)raw;
+        in->p += plain_size;
+    }
+    if (length > bytes_left(in))
+        return -2;
+    return length < 0 ? -1 : (Py_ssize_t)length;
+}
+
+static PyObject *get_float(const uint8_t *p)
+{
+    uint64_t bits = get_big(p, 8);
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return PyFloat_FromDouble(value);
+}
+
+/* A value of fixed width, whose bytes are known to be there. */
+static inline PyObject *get_fixed(const uint8_t *p, Kind kind)
+{
+    switch (kind) {
+    case KIND_BOOL:
+        return Py_NewRef(*p ? Py_True : Py_False);
+    case KIND_INT8:
+        return PyLong_FromLong((int8_t)*p);
+    case KIND_INT16:
+        return PyLong_FromLong((int16_t)get_big(p, 2));
+    case KIND_UINT16:
+        return PyLong_FromLong((long)get_big(p, 2));
+    case KIND_INT32:
+        return PyLong_FromLong((int32_t)get_big(p, 4));
+    case KIND_UINT32:
+        return PyLong_FromUnsignedLong((unsigned long)get_big(p, 4));
+    case KIND_INT64:
+        return PyLong_FromLongLong((long long)get_big(p, 8));
+    case KIND_FLOAT64:
+        return get_float(p);
+    default:
+        return PyBytes_FromStringAndSize((const char *)p, 16);
+    }
+}
+
+/* Part of the input, not copied: what slicing a memoryview makes, without the slice. */
+static PyObject *get_view(Input *in, Py_ssize_t size)
+{
+    if (in->view == NULL && (in->view = PyMemoryView_FromObject(in->data)) == NULL)
+        return NULL;
+    PyObject *part = PyMemoryView_FromObject(in->view);
+    if (part == NULL)
+        return NULL;
+    Py_buffer *buffer = PyMemoryView_GET_BUFFER(part);
+    buffer->buf = (char *)buffer->buf + (in->p - in->start);
+    buffer->len = size;
+    buffer->shape[0] = size;
+    return part;
+}
+
+/* A string, bytes or records; null too, if `is_nullable`. */
+static PyObject *get_sized(Input *in, const Field *field, bool is_nullable)
+{
+    bool is_string = field->kind == KIND_STRING;
+    Py_ssize_t size = get_length(in, field, is_string ? 2 : 4);
+    if (size < 0)
+        return size == -1 && is_nullable ? Py_NewRef(Py_None) : NULL;
+    PyObject *value;
+    if (is_string) {
+        if (size > in->plan->string_size_max)
+            return NULL;
+        value = PyUnicode_DecodeUTF8((const char *)in->p, size, NULL);
+    } else if (field->kind == KIND_RECORDS) {
+        value = get_view(in, size);
+    } else {
+        value = PyBytes_FromStringAndSize((const char *)in->p, size);
+    }
+    in->p += size;
+    return value;
+}
+
+static inline PyObject *get_element(Input *in, const Field *field)
+{
+    if (field->kind == KIND_STRUCT)
+        return decode_struct(in, field->child);
+    if (field->kind >= KIND_STRING)
+        return get_sized(in, field, false);
+    /* The array's bytes were seen to be there. */
+    PyObject *value = get_fixed(in->p, field->kind);
+    in->p += field->size;
+    return value;
+}
+
+/* Small structs are counted: their objects are larger than their bytes. */
+static int spend(Input *in, const Field *field, Py_ssize_t count)
+{
+    if (field->kind != KIND_STRUCT || !field->child->is_counted)
+        return 0;
+    in->budget -= count;
+    return in->budget < 0 ? -1 : 0;
+}
+
+static PyObject *get_array(Input *in, const Field *field)
+{
+    Py_ssize_t count = get_length(in, field, 4);
+    if (count < 0)
+        return count == -1 && field->is_nullable ? Py_NewRef(Py_None) : NULL;
+    if (count > bytes_left(in) / field->size || spend(in, field, count) < 0)
+        return NULL;
+    PyObject *list = PyList_New(count);
+    if (list == NULL || count == 0)
+        return list;
+    /* Until every element is there nobody else may find the list. */
+    PyObject_GC_UnTrack(list);
+    for (Py_ssize_t at = 0; at < count; at++) {
+        PyObject *item = get_element(in, field);
+        if (item == NULL) {
+            Py_DECREF(list);
+            return NULL;
+        }
+        PyList_SET_ITEM(list, at, item);
+    }
+    PyObject_GC_Track(list);
+    return list;
+}
+
+/* 1 if a struct follows, 0 for null, -1 to give up. */
+static int get_marker(Input *in, const Field *field)
+{
+    uint64_t raw;
+    if (!field->is_nullable)
+        return 1;
+    if (field->is_tagged)
+        return get_uvarint(&in->p, in->end, 32, &raw) < 0 ? -1 : raw != 0;
+    return in->p < in->end ? (int8_t)*in->p++ >= 0 : -1;
+}
+
+static PyObject *get_struct(Input *in, const Field *field)
+{
+    int marker = get_marker(in, field);
+    if (marker <= 0)
+        return marker == 0 ? Py_NewRef(Py_None) : NULL;
+    return spend(in, field, 1) < 0 ? NULL : decode_struct(in, field->child);
+}
+
+static inline PyObject *get_value(Input *in, const Field *field)
+{
+    if (field->is_array)
+        return get_array(in, field);
+    if (field->kind == KIND_STRUCT)
+        return get_struct(in, field);
+    if (field->kind >= KIND_STRING)
+        return get_sized(in, field, field->is_nullable);
+    if (bytes_left(in) < field->size)
+        return NULL;
+    PyObject *value = get_fixed(in->p, field->kind);
+    in->p += field->size;
+    return value;
+}
+
+static int keep_unknown(PyObject *object, const Shape *shape, uint32_t tag, const uint8_t *p,
+                        Py_ssize_t size)
+{
+    PyObject **held = slot(object, shape->unknown_offset);
+    if (*held == Py_None) {
+        PyObject *tags = PyDict_New();
+        if (tags == NULL)
+            return -1;
+        Py_SETREF(*held, tags);
+    }
+    PyObject *key = PyLong_FromUnsignedLong(tag);
+    PyObject *value = PyBytes_FromStringAndSize((const char *)p, size);
+    int result = key && value ? PyDict_SetItem(*held, key, value) : -1;
+    Py_XDECREF(key);
+    Py_XDECREF(value);
+    return result;
+}
+
+static int get_tag(Input *in, const Shape *shape, PyObject *object)
+{
+    uint64_t tag, size;
+    if (get_uvarint(&in->p, in->end, 32, &tag) < 0 || get_uvarint(&in->p, in->end, 32, &size) < 0
+        || size > (uint64_t)bytes_left(in))
+        return -1;
+    const uint8_t *after = in->p + size;
+    const Field *field = shape->fields + shape->wire_count + shape->absent_count;
+    for (int at = 0; at < shape->tagged_count; at++, field++) {
+        if (field->tag != tag)
+            continue;
+        PyObject *value = get_value(in, field);
+        if (value == NULL)
+            return -1;
+        Py_SETREF(*slot(object, field->offset), value);
+        return in->p == after ? 0 : -1;
+    }
+    int result = keep_unknown(object, shape, (uint32_t)tag, in->p, (Py_ssize_t)size);
+    in->p = after;
+    return result;
+}
+
+/* More tagged fields than one byte counts are left to Python. */
+static int get_tags(Input *in, const Shape *shape, PyObject *object)
+{
+    if (in->p >= in->end || *in->p > 0x7F)
+        return -1;
+    for (int left = *in->p++; left > 0; left--) {
+        if (get_tag(in, shape, object) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int fill(Input *in, const Shape *shape, PyObject *object)
+{
+    const Field *field = shape->fields;
+    const Field *end = field + shape->wire_count;
+    for (; field < end; field++) {
+        PyObject *value = get_value(in, field);
+        if (value == NULL)
+            return -1;
+        *slot(object, field->offset) = value;
+    }
+    end += shape->absent_count + shape->tagged_count;
+    for (; field < end; field++) {
+        PyObject *value = fresh_default(field);
+        if (value == NULL)
+            return -1;
+        *slot(object, field->offset) = value;
+    }
+    *slot(object, shape->unknown_offset) = Py_NewRef(Py_None);
+    return shape->is_flexible ? get_tags(in, shape, object) : 0;
+}
+
+static PyObject *decode_struct(Input *in, const Shape *shape)
+{
+    /* All slots of a new object are NULL, so it can be dropped at any time. */
+    PyObject *object = shape->cls->tp_alloc(shape->cls, 0);
+    if (object != NULL && fill(in, shape, object) < 0)
+        Py_CLEAR(object);
+    return object;
+}
+
+static PyObject *decode(Plan *plan, PyObject *data, Py_ssize_t position, int64_t budget)
+{
+    const uint8_t *start = (const uint8_t *)PyBytes_AS_STRING(data);
+    Py_ssize_t size = PyBytes_GET_SIZE(data);
+    if (position < 0 || position > size)
+        return NULL;
+    Input in = {.plan = plan, .start = start, .p = start + position, .end = start + size,
+                .data = data, .budget = budget};
+    PyObject *message = decode_struct(&in, plan->shapes + plan->shape_count - 1);
+    Py_XDECREF(in.view);
+    if (message == NULL)
+        return NULL;
+    PyObject *after = PyLong_FromSsize_t(in.p - start);
+    PyObject *result = after == NULL ? NULL : PyTuple_Pack(2, message, after);
+    Py_XDECREF(after);
+    Py_DECREF(message);
+    return result;
+}
+
+PyObject *plan_decode(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    Plan *plan = (Plan *)self;
+    if (count == 3 && PyBytes_CheckExact(arguments[0])) {
+        Py_ssize_t position = PyLong_AsSsize_t(arguments[1]);
+        long long budget = PyLong_AsLongLong(arguments[2]);
+        if (!PyErr_Occurred()) {
+            PyObject *result = decode(plan, arguments[0], position, budget);
+            if (result != NULL)
+                return result;
+        }
+        PyErr_Clear();
+    }
+    return PyObject_Vectorcall(plan->decoder, arguments, (size_t)count, NULL);
+}

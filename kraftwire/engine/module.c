@@ -1,0 +1,39 @@
+/* The module kraftwire.engine._core; docs/engine.md tells how it works and by which rules. */
+
+#include "plan.h"
+#include "records.h"
+
+static int module_exec(PyObject *module)
+{
+    PyObject *plan = PyType_FromModuleAndSpec(module, &plan_spec, NULL);
+    if (plan == NULL)
+        return -1;
+    int result = PyModule_AddObjectRef(module, "Plan", plan);
+    Py_DECREF(plan);
+    return result;
+}
+
+static PyMethodDef module_methods[] = {
+    {"read_records", read_records, METH_VARARGS, "Records of a batch as rows."},
+    {"split_records", split_records, METH_O, "Columns of rows."},
+    {"write_records", write_records, METH_VARARGS, "The records part of a batch from columns."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot module_slots[] = {
+    {Py_mod_exec, module_exec},
+    {0, NULL},
+};
+
+static PyModuleDef module_definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_core",
+    .m_doc = "Messages and records in C, under the classes of kraftwire.",
+    .m_methods = module_methods,
+    .m_slots = module_slots,
+};
+
+PyMODINIT_FUNC PyInit__core(void)
+{
+    return PyModuleDef_Init(&module_definition);
+}

@@ -1,0 +1,93 @@
+/* A plan: what one version of a message has, as the decoder and the encoder walk over it.
+
+   A plan is made once from a description in Python (kraftwire/wire/plans.py) and never changes.
+   Its shapes stand in an array, inner structs before those that hold them, so that a walk goes
+   only downwards and its depth is bounded by DEPTH_MAX. */
+
+#ifndef KRAFTWIRE_PLAN_H
+#define KRAFTWIRE_PLAN_H
+
+#include "wire.h"
+
+#define DEPTH_MAX 32
+
+typedef enum {
+    KIND_BOOL,
+    KIND_INT8,
+    KIND_INT16,
+    KIND_UINT16,
+    KIND_INT32,
+    KIND_UINT32,
+    KIND_INT64,
+    KIND_FLOAT64,
+    KIND_UUID,
+    KIND_STRING,
+    KIND_BYTES,
+    KIND_RECORDS,
+    KIND_STRUCT,
+} Kind;
+
+typedef struct Shape Shape;
+
+/* A field of a struct. `size` is that of a fixed-width value, or the fewest bytes of an element
+   of an array; `offset` is the slot's place in an object; `fallback` (owned) is the value of a
+   field that is not there, or the empty tuple for a new list or struct. `optional` is a struct
+   for which None stands when every field is at its default. */
+typedef struct {
+    Kind kind;
+    bool is_array, is_compact, is_nullable, is_tagged, is_optional, is_ignorable;
+    uint32_t tag;
+    Py_ssize_t size, offset;
+    PyObject *fallback;
+    const Shape *child;
+} Field;
+
+/* A struct: fields in wire order, then those that the version lacks, then those with tags, in the
+   order of these. Objects are of class `cls`, or of `blank`, its twin without a constructor, if
+   the generated code made them (both owned). */
+struct Shape {
+    PyTypeObject *cls, *blank;
+    bool is_flexible, is_counted;
+    Py_ssize_t size_min, unknown_offset;
+    int wire_count, absent_count, tagged_count, depth;
+    Field *fields;
+};
+
+/* The generated functions decide wherever the plan gives up. */
+typedef struct {
+    PyObject_HEAD
+    Py_ssize_t string_size_max;
+    int shape_count;
+    Shape *shapes;
+    PyObject *decoder, *encoder;
+} Plan;
+
+extern PyType_Spec plan_spec;
+
+PyObject *plan_decode(PyObject *self, PyObject *const *arguments, Py_ssize_t count);
+PyObject *plan_encode(PyObject *self, PyObject *message);
+
+/* 1 if the value is the field's default, 0 if not, -1 if only Python can tell. */
+int is_at_default(const Field *field, PyObject *value);
+
+/* The value of a field that is not there, new; NULL without memory. */
+PyObject *fresh_default(const Field *field);
+
+/* Bytes of a value of fixed width. */
+static inline int fixed_size(Kind kind)
+{
+    static const uint8_t sizes[] = {1, 1, 2, 2, 4, 4, 8, 8, 16};
+    return sizes[kind];
+}
+
+static inline PyObject **slot(PyObject *object, Py_ssize_t offset)
+{
+    return (PyObject **)((char *)object + offset);
+}
+
+static inline bool is_of(const Shape *shape, PyObject *object)
+{
+    return Py_TYPE(object) == shape->cls || Py_TYPE(object) == shape->blank;
+}
+
+#endif

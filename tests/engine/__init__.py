@@ -1,0 +1,1 @@
+"""The engine in C against the Python that it stands in for."""

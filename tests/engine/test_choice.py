@@ -1,0 +1,62 @@
+"""Which engine is in use, and how to choose."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from kraftwire import engine
+from kraftwire.errors import UsageError
+from kraftwire.messages.vote_request import VoteRequest
+from kraftwire.wire.engines import use
+from tests.tidy.sources import ROOT
+
+
+def _version(**variables: str) -> list[str]:
+    command = [sys.executable, "-m", "kraftwire", "--version"]
+    environment = {**os.environ, **variables}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
+def test_the_version_names_the_engine() -> None:
+    """Whoever reports that something is slow should be able to say which engine it was."""
+    assert _version(KRAFTWIRE_PURE="")[1] == f"engine: {engine.available()[0]}"
+
+
+def test_the_environment_forces_python() -> None:
+    """The first thing to try when the engine is suspected of a mistake."""
+    assert _version(KRAFTWIRE_PURE="1")[1] == "engine: Python"
+
+
+def test_an_unknown_engine_is_refused() -> None:
+    """A misspelt name would measure the wrong thing."""
+    with pytest.raises(UsageError, match="the engine Rust is not here"):
+        use("Rust")
+
+
+@pytest.mark.parametrize("name", engine.available())
+def test_switching_reaches_classes_that_were_used_before(name: str) -> None:
+    """A class keeps the functions of the versions that it has met."""
+    before = engine.name()
+    VoteRequest().encode(2)
+    try:
+        use(name)
+        VoteRequest.decode(VoteRequest().encode(2), 2)
+        is_generated = VoteRequest._DECODE[2] is VoteRequest._DECODERS[2]
+        assert is_generated == (name == engine.PYTHON)
+    finally:
+        use(before)
+
+
+def test_a_test_for_each_engine_runs_on_it(each_engine: str) -> None:
+    """Tests that ran on one engine twice would say nothing of the other."""
+    VoteRequest().encode(2)
+    is_generated = VoteRequest._ENCODE[2] is VoteRequest._ENCODERS[2]
+    assert engine.name() == each_engine
+    assert is_generated == (each_engine == engine.PYTHON)

@@ -1,0 +1,99 @@
+"""What the engine makes of messages is what Python makes of them."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from kraftwire import engine
+from kraftwire.messages import find
+from kraftwire.wire.plans import describe
+from tests.engine.search import search_messages
+from tests.engine.twins import GaveUp, compare_decoding, compare_encoding, plan_of
+from tests.fuzz.outcome import naming, seed
+from tests.support.vectors import vectors
+
+pytestmark = pytest.mark.skipif(
+    engine.C not in engine.available(), reason="the engine in C was not built"
+)
+
+CASES = 200_000
+
+
+def test_the_engine_keeps_every_golden_message() -> None:
+    """A message of a real peer that is left to Python costs five times what it should."""
+    for vector in (each for group in vectors().values() for each in group):
+        cls = find(vector.name)
+        with naming(cls, vector.version, vector.data):
+            message = compare_decoding(cls, vector.version, vector.data)
+            assert message is not None, "not decoded by the engine"
+            assert compare_encoding(message, vector.version) == vector.data
+
+
+def test_both_engines_agree_on_random_messages() -> None:
+    """Whole, damaged or with odd values: the engine may give up, but never decide differently."""
+    counts: Counter[str] = Counter()
+    number = seed()
+    while counts["damaged"] < CASES:
+        counts += search_messages(random.Random(number))
+        number += 1
+    # Figures that show that the search reaches something.
+    assert counts["whole kept"] > 0.9 * counts["whole"]
+    assert counts["damaged kept"] > 0.1 * counts["damaged"]
+    assert counts["odd kept"] > 0.01 * counts["odd"]
+
+
+def test_the_comparison_notices_a_plan_that_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that cannot fail proves nothing."""
+    cls = find("VoteRequest")
+    shapes = describe(cls.facts(), 2, cls._NAMESPACE)
+
+    def give_up(*_: object) -> None:
+        raise GaveUp
+
+    loose = engine.core.Plan(shapes, give_up, give_up, 100_000)
+    monkeypatch.setattr("tests.engine.twins.plan_of", lambda *_: loose)
+    with pytest.raises(AssertionError, match="only the engine writes it"):
+        compare_encoding(cls(cluster_id="x" * 40_000), 2)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        (),
+        (1,),
+        ((),),
+        ((int, int, True, True, 0, (), (), ()),),
+        ((object, object, True, True, 0, (("x", "int8"),), (), ()),),
+    ],
+)
+def test_a_wrong_description_is_refused(shapes: object) -> None:
+    """The plan writes at offsets that the description leads to, so it believes nothing."""
+    with pytest.raises((TypeError, ValueError, AttributeError)):
+        engine.core.Plan(shapes, None, None, 1)
+
+
+def test_a_struct_that_holds_itself_is_refused() -> None:
+    """The depth of a walk is the depth of the plan."""
+    cls = find("VoteRequest")
+    field = ("topics", "struct", True, True, False, False, False, False, 0, (), 0)
+    shape = (cls, cls, True, True, 1, (field,), (), ())
+    with pytest.raises(ValueError, match="before those that hold it"):
+        engine.core.Plan((shape,), None, None, 1)
+
+
+def test_the_plan_asks_the_generated_functions_where_it_gives_up() -> None:
+    """They have the last word, with the arguments that the plan was given."""
+    cls = find("VoteRequest")
+    shapes = describe(cls.facts(), 2, cls._NAMESPACE)
+    asked: list[object] = []
+    plan = engine.core.Plan(
+        shapes, lambda *given: asked.append(given), lambda given: asked.append(given), 32767
+    )
+    plan.decode(b"\xff", 0, 7)
+    plan.encode("no message")
+    assert asked == [(b"\xff", 0, 7), "no message"]
+    with pytest.raises(GaveUp):
+        plan_of(cls, 2).decode(bytearray(b"\0\0"), 0, 7)

@@ -1,0 +1,102 @@
+"""The engine gives back every reference that it takes, on every way out."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import sys
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from kraftwire import engine
+from kraftwire.messages.fetch_response import FetchResponse
+from kraftwire.messages.vote_request import TopicData, VoteRequest
+from kraftwire.wire.message import Message
+from tests.engine.twins import GaveUp, plan_of
+from tests.support.vectors import vectors
+
+pytestmark = pytest.mark.skipif(
+    engine.C not in engine.available(), reason="the engine in C was not built"
+)
+
+ROUNDS = 500
+
+
+def _swallow(work: Callable[[], object]) -> None:
+    with contextlib.suppress(GaveUp):
+        work()
+
+
+def _growth(work: Callable[[], object]) -> int:
+    """Bytes that more are in use after many rounds than after a few."""
+    for _ in range(50):
+        _swallow(work)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        _swallow(work)
+        gc.collect()
+        before, _ = tracemalloc.get_traced_memory()
+        for _ in range(ROUNDS):
+            _swallow(work)
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return after - before
+
+
+def _longest(cls: type[Message], version: int) -> bytes:
+    return max((v.data for v in vectors()[cls.NAME] if v.version == version), key=len)
+
+
+@pytest.mark.parametrize(("cls", "version"), [(VoteRequest, 2), (FetchResponse, 12)])
+def test_memory_does_not_grow(cls: type[Message], version: int) -> None:
+    """One reference too many is a leak of one object for each message."""
+    data = _longest(cls, version)
+    plan = plan_of(cls, version)
+    message, _ = plan.decode(data, 0, 10_000)
+    assert _growth(lambda: plan.decode(data, 0, 10_000)) < ROUNDS
+    assert _growth(lambda: plan.encode(message)) < ROUNDS
+
+
+@pytest.mark.parametrize(("cls", "version"), [(VoteRequest, 2), (FetchResponse, 12)])
+def test_memory_does_not_grow_where_the_engine_gives_up(
+    cls: type[Message], version: int
+) -> None:
+    """Whatever was made before the damage has to go, from every depth."""
+    data = _longest(cls, version)
+    plan = plan_of(cls, version)
+    parts = [data[:cut] for cut in range(0, len(data), max(1, len(data) // 40))]
+
+    def work() -> None:
+        for part in parts:
+            _swallow(lambda: plan.decode(part, 0, 10_000))  # noqa: B023
+
+    assert _growth(work) < ROUNDS
+
+
+def test_values_hold_as_many_references_as_before() -> None:
+    """One reference too few is a crash, later and elsewhere."""
+    text, tags, blob = "clustér-" * 40, {5000: bytes(300)}, bytes(16)
+    message = VoteRequest(cluster_id=text, topics=[TopicData(topic_name=text)])
+    message.unknown_tagged_fields = tags
+    held = (text, tags, blob, None, True, False, message, VoteRequest, TopicData)
+    plan = plan_of(VoteRequest, 2)
+    data = plan.encode(message)
+    before = [sys.getrefcount(each) for each in held]
+    for _ in range(ROUNDS):
+        plan.encode(message)
+        plan.decode(data, 0, 10_000)
+    after = [sys.getrefcount(each) for each in held]
+    assert all(abs(new - old) < ROUNDS // 10 for new, old in zip(after, before, strict=True))
+
+
+def test_decoded_messages_can_be_collected() -> None:
+    """Lists are kept from the collector while they are filled, and have to come back to it."""
+    data = _longest(FetchResponse, 12)
+    message, _ = plan_of(FetchResponse, 12).decode(data, 0, 10_000)
+    assert gc.is_tracked(message)
+    assert gc.is_tracked(message.responses)
