@@ -9,12 +9,12 @@ SPARK := $(VENV)/.spark
 PINNED := .ci/requirements.txt
 PINNED_SPARK := .ci/requirements-spark.txt
 
-.PHONY: setup spark demo test proof check bench interop generate sim nemesis
+.PHONY: setup spark demo test proof sanitize check bench interop generate sim nemesis
 .PHONY: dist sbom pins vulnerabilities
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml $(PINNED)
+$(STAMP): pyproject.toml hatch_build.py $(wildcard kraftwire/engine/*.[ch]) $(PINNED)
 	$(PYTHON) -m venv $(VENV)
 ifeq ($(CI),true)
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement $(PINNED)
@@ -24,6 +24,8 @@ else
 	$(BIN)/python -m pip install --quiet --editable '.[codegen,dev,interop]'
 endif
 	$(BIN)/python -m compileall -q kraftwire
+	@if $(BIN)/kraftwire --version | grep -qx "engine: C"; then echo "engine: C"; \
+	  else echo "engine: Python (no C compiler or no Python headers; everything works without)"; fi
 	touch $@
 
 # Spark's extra, about 450 MB: for the pipeline, where Java 17 or later is.
@@ -62,6 +64,12 @@ PROOF_SECONDS ?= 1500
 PROOF_SEEDS ?= 0-9999
 proof: setup spark
 	$(BIN)/python -m tools.proof --seconds $(PROOF_SECONDS) --seeds $(PROOF_SEEDS)
+
+# The engine in C, built with all warnings as errors and with the sanitizers of address and undefined
+# behaviour, compared with Python on random messages and batches.
+SANITIZE_CASES ?= 1000000
+sanitize: setup
+	$(BIN)/python -m tools.sanitize --cases $(SANITIZE_CASES)
 
 check: setup
 	$(BIN)/ruff check .

@@ -66,6 +66,8 @@ PARTS = (
     ),
     Part("nemesis", 0.09, ("tests.nemesis", "--seconds", "{seconds}")),
     Part("spark", 0.09, ("pytest", "tests/spark/cluster", "tests/spark/killed")),
+    Part("engine", 0.02, ("tests.engine", "--cases", "50000000", "--within", "{seconds}")),
+    Part("sanitized engine", 0.02, ("tools.sanitize", "--within", "{seconds}")),
     Part("mutants", 0.07, ("tests.mutants", "--rotate", "60", "--within", "{seconds}")),
 )  # fmt: skip
 
