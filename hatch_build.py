@@ -42,7 +42,10 @@ class EngineHook(BuildHookInterface[Any]):
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
         if version == "editable":
-            shutil.copy(module, root / PACKAGE / module.name)
+            # Not over the old one, which a running program may have in its memory.
+            fresh = root / PACKAGE / f"{module.name}.new"
+            shutil.copy(module, fresh)
+            fresh.replace(root / PACKAGE / module.name)
         else:
             build_data["force_include"][str(module)] = f"{PACKAGE}/{module.name}"
 

@@ -124,6 +124,19 @@ static Py_ssize_t guess(const Columns *columns, Py_ssize_t at)
     return size;
 }
 
+/* Room for all keys and values, so that a large batch is not copied while it grows. */
+static int reserve_all(Output *out, const Columns *columns, Py_ssize_t count)
+{
+    Py_ssize_t total = 0;
+    for (Py_ssize_t at = 0; at < count; at++) {
+        Py_ssize_t size = guess(columns, at) + 8;
+        if (size > INT32_MAX || total > PY_SSIZE_T_MAX / 8)
+            return -1;
+        total += size;
+    }
+    return output_reserve(out, total);
+}
+
 static int put_record(Output *out, const Columns *columns, Py_ssize_t at)
 {
     int width = uvarint_size(zigzag(guess(columns, at)));
@@ -178,6 +191,7 @@ PyObject *write_records(PyObject *module, PyObject *arguments)
     bool is_sound = get_columns(given, count, &columns) == 0;
     Output out;
     output_start(&out);
+    is_sound = is_sound && reserve_all(&out, &columns, count) == 0;
     for (Py_ssize_t at = 0; is_sound && at < count; at++)
         is_sound = put_record(&out, &columns, at) == 0;
     PyObject *payload = is_sound ? output_finish(&out) : NULL;

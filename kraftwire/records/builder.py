@@ -249,6 +249,8 @@ def _timestamps(timestamps: Sequence[int], header: BatchHeader) -> tuple[int, in
         return base, header.append_time
     if header.max_timestamp is not None:
         return base, header.max_timestamp
+    if isinstance(timestamps, range) and timestamps:
+        return base, max(timestamps[0], timestamps[-1])
     return base, max(timestamps, default=_NO_TIMESTAMP)
 
 

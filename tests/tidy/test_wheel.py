@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kraftwire import engine
 from tests.tidy.sources import ROOT
 
 VOTE = '{"clusterId":null,"topics":[]}'
@@ -65,6 +66,11 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     return Installed(folder)
 
 
+def _can_be_built() -> bool:
+    """Whether the checkout's own engine, built by the same hook, is there."""
+    return engine.C in engine.available()
+
+
 def test_the_wheel_contains_only_the_package(wheel: Path) -> None:
     """Folders called tools or tests would collide with those of other projects."""
     with zipfile.ZipFile(wheel) as archive:
@@ -73,6 +79,12 @@ def test_the_wheel_contains_only_the_package(wheel: Path) -> None:
     (metadata,) = tops - {"kraftwire"}
     assert metadata.endswith(".dist-info")
     assert "kraftwire/py.typed" in names
+    assert not [name for name in names if name.endswith((".c", ".h"))]
+    has_engine = any(name.startswith("kraftwire/engine/_core.") for name in names)
+    assert has_engine or not _can_be_built()
+    is_for_all = wheel.name.endswith("-py3-none-any.whl")
+    compiled = [name for name in names if name.endswith((".so", ".pyd"))]
+    assert len(compiled) == (0 if is_for_all else 1), "one for this interpreter alone"
 
 
 def test_the_metadata_names_the_license_and_the_wheel_carries_it(wheel: Path) -> None:
@@ -97,7 +109,16 @@ def test_the_source_archive_holds_the_whole_gate(tmp_path: Path) -> None:
         modes = {each.name.partition("/")[2]: each.mode for each in archive.getmembers()}
     assert modes.keys() >= {"Makefile", "LICENSE", "NOTICE", "README.md", "tests/tidy/sources.py"}
     assert "examples/kv/__main__.py" in modes
+    in_c = (ROOT / "kraftwire" / "engine").glob("*.[ch]")
+    sources = {path.relative_to(ROOT).as_posix() for path in in_c}
+    assert modes.keys() >= {"hatch_build.py", *sources}
     assert modes[".ci/run"] & 0o111
+
+
+def test_the_wheel_brings_the_engine(installed: Installed) -> None:
+    """Where it can be built, nobody has to ask for it."""
+    version = installed.run("kraftwire", "--version")
+    assert version.splitlines()[1] == f"engine: {engine.available()[0]}"
 
 
 def test_the_wheel_is_what_runs(installed: Installed) -> None:
