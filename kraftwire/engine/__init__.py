@@ -22,11 +22,16 @@ C = "C"
 PYTHON = "Python"
 
 
+# What `module.c` must say: a module built from older sources would be called in the wrong way.
+_INTERFACE = 1
+
+
 def _load() -> ModuleType | None:
     try:
-        return import_module("kraftwire.engine._core")
+        found = import_module("kraftwire.engine._core")
     except ImportError:
         return None
+    return found if getattr(found, "INTERFACE", 0) == _INTERFACE else None
 
 
 _is_pure = os.environ.get("KRAFTWIRE_PURE", "") not in ("", "0")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+INTERFACE: int
+
 class Plan:
     """What one version of a message has, for decoding and encoding.
 

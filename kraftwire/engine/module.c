@@ -3,8 +3,14 @@
 #include "plan.h"
 #include "records.h"
 
+/* Goes up with every change of what Python passes in or gets back, so that a module which was built
+   from older sources is not used; kraftwire/engine/__init__.py has the same number. */
+#define INTERFACE 1
+
 static int module_exec(PyObject *module)
 {
+    if (PyModule_AddIntConstant(module, "INTERFACE", INTERFACE) < 0)
+        return -1;
     PyObject *plan = PyType_FromModuleAndSpec(module, &plan_spec, NULL);
     if (plan == NULL)
         return -1;

@@ -15,7 +15,7 @@ from tests.bench.figures import FIGURES
 __all__ = ["Bar", "console", "keep", "microseconds", "print_bars", "print_table", "ratio"]
 
 # A fixed width, so that a table in a file looks as it does in a terminal.
-console = Console(width=190, highlight=False)
+console = Console(width=200, highlight=False)
 
 
 

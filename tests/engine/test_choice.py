@@ -34,6 +34,24 @@ def test_the_environment_forces_python() -> None:
     assert _version(KRAFTWIRE_PURE="1")[1] == "engine: Python"
 
 
+def test_a_module_built_from_other_sources_is_not_used() -> None:
+    """After an update of a checkout the module of the day before may still lie there."""
+    code = (
+        "import sys, types\n"
+        "old = types.ModuleType('kraftwire.engine._core')\n"
+        "old.INTERFACE = 0\n"
+        "sys.modules['kraftwire.engine._core'] = old\n"
+        "from kraftwire import engine\n"
+        "print(engine.name())"
+    )
+    command = [sys.executable, "-c", code]
+    environment = {**os.environ, "KRAFTWIRE_PURE": ""}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "Python\n"
+
+
 def test_an_unknown_engine_is_refused() -> None:
     """A misspelt name would measure the wrong thing."""
     with pytest.raises(UsageError, match="the engine Rust is not here"):
