@@ -8,7 +8,8 @@
 
 #include "plan.h"
 
-#define UNKNOWN_TAGS_MAX 64
+/* Of more tagged fields a decoder may not take all, which Python looks at. */
+#define TAGS_MAX 64
 
 typedef struct {
     Output bytes;
@@ -234,7 +235,7 @@ static int sort_unknown(PyObject *tags, Unknown *sorted)
         return -1;
     if (tags == Py_None)
         return 0;
-    if (PyDict_GET_SIZE(tags) > UNKNOWN_TAGS_MAX)
+    if (PyDict_GET_SIZE(tags) > TAGS_MAX)
         return -1;
     while (PyDict_Next(tags, &position, &key, &data)) {
         int overflow;
@@ -266,11 +267,11 @@ static int put_unknown(Writer *out, const Unknown *unknown)
 /* Known and unknown fields merged by tag. An unknown field with a known tag is left to Python. */
 static int put_tags(Writer *out, const Shape *shape, PyObject *object)
 {
-    Unknown unknown[UNKNOWN_TAGS_MAX];
+    Unknown unknown[TAGS_MAX];
     int count = sort_unknown(*slot(object, shape->unknown_offset), unknown);
     if (count < 0 || output_reserve(&out->bytes, UVARINT_BYTES_MAX) < 0)
         return -1;
-    /* A message has fewer than 64 tagged fields of its own, so one byte counts all. */
+    /* One byte counts TAGS_MAX and less. */
     Py_ssize_t counter = out->bytes.p++ - out->bytes.start;
     int total = count, next = 0;
     const Field *field = shape->fields + shape->wire_count + shape->absent_count;
@@ -291,7 +292,7 @@ static int put_tags(Writer *out, const Shape *shape, PyObject *object)
         if (put_unknown(out, unknown + next++) < 0)
             return -1;
     }
-    if (total > 0x7F)
+    if (total > TAGS_MAX)
         return -1;
     out->bytes.start[counter] = (uint8_t)total;
     return 0;
