@@ -63,7 +63,8 @@ def test_every_command_has_help_of_its_own(name: str, capsys: pytest.CaptureFixt
 
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
     """It goes into every report of a fault."""
-    assert say(capsys, "--version") == (0, f"kraftwire {__version__}\nengine: {engine.name()}\n", "")
+    said = f"kraftwire {__version__}\nengine: {engine.name()}\n"
+    assert say(capsys, "--version") == (0, said, "")
 
 
 @pytest.mark.parametrize(
@@ -226,7 +227,8 @@ def test_the_package_can_be_run() -> None:
     """`python -m kraftwire` works where no console script is on the path."""
     command = [sys.executable, "-m", "kraftwire", "--version"]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, f"kraftwire {__version__}\nengine: {engine.name()}\n")
+    said = f"kraftwire {__version__}\nengine: {engine.name()}\n"
+    assert (done.returncode, done.stdout) == (0, said)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["message", "decode"]])
