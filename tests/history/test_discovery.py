@@ -22,7 +22,7 @@ from tests.support.raft_talk import begin, fetch, fetched
     "R-ROLE-9",
     Edit(
         "kraftwire.raft.transitions:maybe_transition",
-        "if not is_news and len(addresses) <= len(role.leader_endpoints):",
+        "if not is_news and not set(addresses) > set(role.leader_endpoints):",
         "if not is_news:",
     ),
     red="the new address is not known",
@@ -139,8 +139,8 @@ def _told_to_lead(lone: Lone) -> bool:
     "R-FET-14, R-LOOP-1",
     Edit(
         "kraftwire.raft.parked:ParkedFetches.expired",
-        "return self._take([fetch.deadline_ms <= now_ms for fetch in self._parked])",
-        "self.next_deadline_ms = None\n    return list(self._parked)",
+        "return self._take(list(islice(waited, PARKED_WOKEN_MAX)))",
+        "self.next_deadline_ms = None\n    return list(self._parked.values())",
     ),
     red="answered twice",
 )
