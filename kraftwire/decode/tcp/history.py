@@ -7,6 +7,7 @@ the receiver. Which of them the receiver took, no capture tells; that there were
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 
 from kraftwire.decode.capture.links import FAST, SYN, Segment, SegmentReader
 from kraftwire.decode.capture.packets import Packet
@@ -14,8 +15,9 @@ from kraftwire.decode.framing.health import Health
 
 __all__ = ["History"]
 
-# As far back as packets are sent again at once; with 64 KiB each they are 16 MiB.
-_PACKETS_KEPT = 256
+# As far back as packets are sent again at once; with 64 KiB each they are 4 MiB. What comes again
+# costs a look at all of them.
+_PACKETS_KEPT = 64
 # Link, IP and TCP headers with all their options hold the ports this far from the start at most.
 _HEADERS_MAX = 256
 
@@ -36,15 +38,17 @@ class History:
         """How many bytes of a segment came before, and not as the same ones; 0 if they are equal.
 
         Shape: the longest such piece, with whatever in it is equal; bytes that came before the
-        packets which are kept are not compared.
+        packets which are kept are not compared. Order: while the segment's own packet is the last
+        one. A copy that has all of it ends the search: what differs from that was told of then.
         """
         _, key, seq, _, _, data, start, end, _ = segment
         # What it counts was counted when the packets came.
         read = SegmentReader(Health()).read
-        found = 0
-        for packet in reversed(self.packets):
+        found, said, ports = 0, data[start:end], key[-4:]
+        for packet in islice(reversed(self.packets), 1, None):
             _, _, held, at, captured, _, _, _, _ = packet
-            if held.find(key[-4:], at, at + min(captured, _HEADERS_MAX)) < 0:
+            # It may find the ports after the packet's end: they are looked at again below.
+            if held.find(ports, at, at + _HEADERS_MAX) < 0:
                 continue
             if captured >= FAST.size:
                 total, _, ends, place, header = FAST.unpack_from(held, at)
@@ -59,7 +63,10 @@ class History:
             piece = other[5][other[6] : other[7]]
             if piece == _PROBE:
                 continue
-            size = _overlap(seq, data[start:end], other[2], piece)
+            into = (seq - other[2]) & _MASK
+            if piece[into : into + len(said)] == said:
+                break
+            size = _overlap(seq, said, other[2], piece)
             found = max(found, size)
         return found
 
