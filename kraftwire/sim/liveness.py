@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
+from kraftwire.raft.voters import ReplicaKey
 from kraftwire.sim.clock import MS
 from kraftwire.sim.cluster import Cluster
 from kraftwire.sim.histories import Histories
@@ -323,7 +324,7 @@ def cuts_itself_off(cluster: Cluster) -> bool:
     """Whether a voter without pre-votes that missed its removal is in an epoch after the leader's.
 
     It does not know of its removal, or not that it is committed. It or a peer in its outdated set
-    knows no pre-votes, so it stands at once, epoch after epoch (R-VOTE-10). Nobody follows it
+    knows no pre-votes, so it stands at once, epoch after epoch (R-VOTE-10). No voter follows it
     there, and the leader refuses its fetches.
     """
     leaders = cluster.leaders()
@@ -332,11 +333,16 @@ def cuts_itself_off(cluster: Cluster) -> bool:
     leader = leaders[-1].process
     running = [one.process for one in cluster.machines.values() if one.process is not None]
     late = [one for one in running if one.core.epoch > leader.core.epoch]
-    return bool(late) and all(
-        (leader.id not in one.core.voters.voters or not one.core.is_voter)
-        and any(node in cluster.plan.old_peers for node in (one.id, *one.core.voters.voters))
-        for one in late
+    members = leader.core.voters.voters
+    return not any(
+        one.id in members and members[one.id].matches(_key(cluster, one.id)) for one in late
+    ) and any(
+        node in cluster.plan.old_peers for one in late for node in (one.id, *one.core.voters.voters)
     )
+
+
+def _key(cluster: Cluster, node: int) -> ReplicaKey:
+    return ReplicaKey(*cluster.members.key(node))
 
 
 def _votes(machine: Machine) -> bool:

@@ -66,3 +66,10 @@ def test_it_cuts_itself_off_where_it_does_not_know_that_its_removal_is_committed
     outcome = run_seed(1332)
     assert outcome.invariant == ""
     assert outcome.marks["a removed voter cuts itself off"] == 1
+
+
+def test_it_cuts_itself_off_from_a_leader_that_is_in_its_outdated_set() -> None:
+    """What counts is that the leader's set lacks it; observers may have gone with it."""
+    outcome = run_seed(4765)
+    assert outcome.invariant == ""
+    assert outcome.marks["a removed voter cuts itself off"] == 1
