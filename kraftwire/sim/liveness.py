@@ -333,16 +333,10 @@ def cuts_itself_off(cluster: Cluster) -> bool:
     leader = leaders[-1].process
     running = [one.process for one in cluster.machines.values() if one.process is not None]
     late = [one for one in running if one.core.epoch > leader.core.epoch]
-    members = leader.core.voters.voters
-    return not any(
-        one.id in members and members[one.id].matches(_key(cluster, one.id)) for one in late
-    ) and any(
+    is_voter = leader.core.voters.is_voter
+    return not any(is_voter(ReplicaKey(*cluster.members.key(one.id))) for one in late) and any(
         node in cluster.plan.old_peers for one in late for node in (one.id, *one.core.voters.voters)
     )
-
-
-def _key(cluster: Cluster, node: int) -> ReplicaKey:
-    return ReplicaKey(*cluster.members.key(node))
 
 
 def _votes(machine: Machine) -> bool:
