@@ -14,8 +14,8 @@ from tests.bench.figures import FIGURES, page
 from tests.bench.report import Bar, console, keep
 
 SECTIONS = (
-    *("codec", "records", "columns", "startup", "segments", "capture", "pipeline", "log_job"),
-    *("broker", "jobs", "scale", "raft", "failover", "siege", "sim"),
+    *("codec", "languages", "records", "columns", "startup", "segments", "capture", "pipeline"),
+    *("log_job", "broker", "jobs", "scale", "raft", "failover", "siege", "sim"),
 )
 
 
