@@ -326,8 +326,9 @@ def _poll_leader(state: RaftState, leader: Leader) -> None:
 
 def _serve_listeners(state: RaftState) -> None:
     """Offer what is committed, then say who leads (R-LIS-2 to R-LIS-6)."""
-    for effect in state.listeners.serve(state.high_watermark, state.log, _leader_end(state)):
-        state.emit(effect)
+    listeners, mark = state.listeners, state.high_watermark
+    if listeners.has_news(mark):
+        state.effects += listeners.serve(mark, state.log, _leader_end(state))
 
 
 def _leader_end(state: RaftState) -> int:
@@ -340,13 +341,15 @@ def _deadline(state: RaftState) -> int | None:
     if state.is_stopped:
         return None
     due = _role_deadline(state)
-    for at in (
-        state.parked.next_deadline_ms,
-        state.shutdown_deadline_ms,
-        state.peers.next_due_ms(state.now),
-    ):
-        if at is not None and (due is None or at < due):
-            due = at
+    at = state.parked.next_deadline_ms
+    if at is not None and (due is None or at < due):
+        due = at
+    at = state.shutdown_deadline_ms
+    if at is not None and (due is None or at < due):
+        due = at
+    at = state.peers.next_due_ms(state.now)
+    if at is not None and (due is None or at < due):
+        due = at
     return due
 
 

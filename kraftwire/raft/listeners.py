@@ -110,6 +110,10 @@ class Listeners:
         if self._leadership is not None and self._leadership.is_mine:
             self._leadership = None
 
+    def has_news(self, high_watermark: int) -> bool:
+        """Whether `serve` has anything to look at; it is asked in every step."""
+        return self._is_changed or high_watermark != self._served_mark
+
     def serve(
         self, high_watermark: int, log: LogPicture, leader_end: int = -1
     ) -> Sequence[Effect]:
@@ -118,7 +122,7 @@ class Listeners:
         A listener that needs what is before the log's start gets the newest snapshot (R-LIS-2).
         `leader_end` is the end of what this node has given offsets to, if it leads.
         """
-        if not self._is_changed and high_watermark == self._served_mark:
+        if not self.has_news(high_watermark):
             return ()
         self._is_changed = False
         self._served_mark = high_watermark

@@ -104,6 +104,9 @@ class Peers:
         """When a peer becomes ready next without an answer; None if none will."""
         if not self._backing_off:
             return None
+        due = min(self._backing_off.values())
+        if due > now_ms:
+            return due
         self._backing_off = {
             key: until for key, until in self._backing_off.items() if until > now_ms
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import cast
 
@@ -30,18 +30,17 @@ class Destination:
     """A node to talk to.
 
     Ids below -1 are bootstrap servers, each with a connection of its own (-2 is the first). The
-    directory id is the zero uuid where it is not known.
+    directory id is the zero uuid where it is not known. `key` is the replica that is meant.
     """
 
     id: int
     host: str
     port: int
     directory_id: bytes = ZERO_UUID
+    key: ReplicaKey = field(init=False, repr=False, compare=False)
 
-    @property
-    def key(self) -> ReplicaKey:
-        """The replica that is meant."""
-        return ReplicaKey(self.id, self.directory_id)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", ReplicaKey(self.id, self.directory_id))
 
     @property
     def name(self) -> str:

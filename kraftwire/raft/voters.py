@@ -9,15 +9,18 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kraftwire.wire.fast import ZERO_UUID
 
 __all__ = ["Endpoint", "ReplicaKey", "Voter", "VoterSet"]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ReplicaKey:
-    """A replica: node id and directory id, the zero uuid standing for an unknown directory."""
+class ReplicaKey(NamedTuple):
+    """A replica: node id and directory id, the zero uuid standing for an unknown directory.
+
+    A tuple, because what is known of peers is looked up by it several times in every step.
+    """
 
     id: int
     directory_id: bytes = ZERO_UUID

@@ -37,12 +37,18 @@ def as_json(verdicts: Sequence[Verdict], total: int, seconds: float) -> str:
 
 
 def as_table(verdicts: Sequence[Verdict]) -> str:
-    """How many mutants each ring kills, and in how many CPU seconds: rows of Markdown."""
+    """How many mutants each ring kills, and how fast: rows of Markdown."""
     seconds: dict[str, list[float]] = defaultdict(list)
     for one in verdicts:
         if one.is_killed:
             seconds[_kind(one.ring)].append(one.cpu_s)
-    rows = ["| ring | killed | median CPU s | worst CPU s |", "|---|---:|---:|---:|"]
+    rows = [
+        "| ring | killed | median CPU s | worst CPU s | killed per CPU minute |",
+        "|---|---:|---:|---:|---:|",
+    ]
     for ring, took in sorted(seconds.items()):
-        rows.append(f"| `{ring}` | {len(took)} | {median(took):.1f} | {max(took):.1f} |")
+        pace = 60 * len(took) / sum(took)
+        rows.append(
+            f"| `{ring}` | {len(took)} | {median(took):.1f} | {max(took):.1f} | {pace:.0f} |"
+        )
     return "\n".join(rows)
