@@ -8,7 +8,7 @@ from codegen.types import FIXED
 
 __all__ = ["PackerSet", "Run"]
 
-_SIZES = {kind.code: kind.size for kind in FIXED.values()} | {"B": 1, "x": 1}
+_SIZES = {kind.code: kind.size for kind in FIXED.values()} | {"B": 1, "x": 1, "4x": 4}
 _METHODS = {"get": "unpack_from", "sweep": "iter_unpack", "put": "pack"}
 _LETTERS = {"16s": "U", "?": "o"}
 

@@ -51,8 +51,9 @@ class ModulePlan:
     encoder_table: str
     packers: dict[str, str]
     array_codes: list[str]
-    number_codes: list[str]
+    lists: list[tuple[str, str]]
     rows: list[tuple[str, str]]
+    sweeps: list[tuple[str, str]]
     facts: str
     exported: str
     imports: str = ""
@@ -87,9 +88,12 @@ def plan_module(message: Message) -> ModulePlan:
             for f in encoders
             if f.row and f.row.layout
         ],
-        number_codes=sorted(
-            {a.code for f in decoders if f.sweep for a in f.sweep.arrays if a.code}
-        ),
+        sweeps=[
+            (f.name.replace("decode_", "sweep_"), f.sweep.spec)
+            for f in decoders
+            if f.sweep and f.sweep.groups
+        ],
+        lists=sorted({(g.name, g.spec) for f in decoders if f.sweep for g in f.sweep.groups}),
         facts=_facts(message),
         exported=_wrap(sorted(struct.name for struct in message.structs), 4),
     )

@@ -15,10 +15,11 @@ __all__ = ["Renderer"]
 _TEMPLATES = Path(__file__).parent / "templates"
 # Names that a module may need from kraftwire.wire.fast; those it uses are imported.
 _FAST_NAMES = (
-    "EMPTY", "LENGTH", "NUMBERS", "PACK", "STRING_LENGTH", "UNPACK", "ZERO_UUID", "Packer",
-    "Parts", "Rows", "blank", "compact_blobs", "compact_strings", "long_length", "long_string",
-    "plain_blobs", "plain_strings", "put_blobs", "put_strings", "put_tags", "put_uuids",
-    "read_uvarint", "sweep_rows", "tag_count", "unknown_tags", "uuids",
+    "EMPTY", "LENGTH", "PACK", "STRING_LENGTH", "UNPACK", "ZERO_UUID", "Packer", "Parts", "Rows",
+    "Sweep", "blanks", "compact_blobs", "compact_strings", "islice", "lists", "long_length",
+    "long_string", "plain_blobs", "plain_strings", "put_blobs", "put_strings", "put_tags",
+    "put_uuids",
+    "read_uvarint", "tag_count", "unknown_tags", "uuids",
 )  # fmt: skip
 _FACTS = re.compile(r"^\w+\._RAW_FACTS = ", re.MULTILINE)
 _TYPE_IMPORTS = """

@@ -63,30 +63,78 @@ class TagsFunction:
 
 @dataclass(frozen=True)
 class SweepArray:
-    """An array or records field within a sweep: its length, its bytes, and what they become."""
+    """An array or records field of a swept element: its length (or its values) in a local."""
 
     attribute: str
-    length: str
-    data: str
+    local: str
     code: str
-    size: int
     compact: bool
     nullable: bool
     empty: str
+
+    @property
+    def letters(self) -> str:
+        """What tells the array from others in a name."""
+        return self.code + "c" * self.compact + "n" * self.nullable
+
+    @property
+    def surprise(self) -> str:
+        """Condition: it is not empty."""
+        if self.nullable:
+            return f"{self.local} > 1" if self.compact else f"{self.local} > 0"
+        return f"{self.local} != 1" if self.compact else self.local
+
+    @property
+    def value(self) -> str:
+        """What an empty one becomes."""
+        if not self.nullable:
+            return self.empty
+        return f"{self.empty} if {self.local}{'' if self.compact else ' >= 0'} else None"
+
+
+@dataclass(frozen=True)
+class SweepGroup:
+    """Arrays of numbers that stand together, `gap` bytes after the group before."""
+
+    local: str
+    gap: int
+    arrays: tuple[SweepArray, ...]
+
+    @property
+    def name(self) -> str:
+        """Global name of what reads these arrays, such as ``lists_ic_ic``."""
+        return "_".join(["lists", *(each.letters for each in self.arrays)])
+
+    @property
+    def spec(self) -> str:
+        """Arguments of what reads them."""
+        return ", ".join(f'("{a.code}", {a.compact}, {a.nullable})' for a in self.arrays)
 
 
 @dataclass(frozen=True)
 class Sweep:
     """Elements of equal size read by one `iter_unpack`.
 
-    With `arrays`, their lengths in the first element are taken for all and checked for each.
+    Arrays of structs and records have to be empty, those of numbers as long as the first's.
     """
 
     packer: str
     targets: str
     is_flexible: bool
-    arrays: tuple[SweepArray, ...] = ()
-    format: str = ""
+    empty: tuple[SweepArray, ...]
+    groups: tuple[SweepGroup, ...]
+    format: str
+
+    @property
+    def surprises(self) -> str:
+        """Condition: the element is not as small as the sweep assumes."""
+        return " or ".join([each.surprise for each in self.empty] + ["n"] * self.is_flexible)
+
+    @property
+    def spec(self) -> str:
+        """Arguments of what reads the rows, where their size is not known before."""
+        groups = ", ".join(f"({group.gap}, {group.name})" for group in self.groups)
+        return f'"{self.format}", {groups}'
 
 
 @dataclass

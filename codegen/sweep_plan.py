@@ -1,17 +1,16 @@
 """Plan the sweep over an array of structs: the elements of one size, unpacked by one call.
 
-An array whose elements hold only fixed-width fields is one `iter_unpack`. Where they also hold
-arrays of numbers, or arrays of structs and records that are mostly empty, the elements of one
-array still tend to have equal lengths (the partitions of a topic have equally many replicas), so
-the first element's lengths are assumed for all, and checked for each; the first that differs ends
-the sweep and the ordinary loop goes on from there.
+An array whose elements hold only fixed-width fields is one `iter_unpack`. Arrays of structs and
+records inside them are assumed to be empty, and arrays of numbers as long as the first element's
+(the partitions of a topic have equally many replicas). That is checked for each element; the first
+that differs ends the sweep, and the ordinary loop goes on from there.
 """
 
 from __future__ import annotations
 
 from codegen.layout import Item, Layout
 from codegen.packers import PackerSet
-from codegen.steps import Sweep, SweepArray
+from codegen.steps import Sweep, SweepArray, SweepGroup
 from codegen.types import FIXED
 
 __all__ = ["is_steady", "plan_sweep"]
@@ -23,27 +22,41 @@ def plan_sweep(layout: Layout, packers: PackerSet) -> Sweep | None:
         return None
     codes: list[str] = []
     targets: list[str] = []
-    arrays: list[SweepArray] = []
-    for item in layout.items:
+    empty: list[SweepArray] = []
+    groups: list[SweepGroup] = []
+    group: list[SweepArray] = []
+    gap = 0
+    for item in (*layout.items, None):
+        if item is not None and item.kind == "array" and item.element == "fixed":
+            group.append(_array(item, f"r{sum(len(g.arrays) for g in groups) + len(group)}"))
+            continue
+        if group:
+            name = f"b{len(groups)}"
+            groups.append(SweepGroup(name, gap, tuple(group)))
+            codes.append("%ds")
+            targets.append(name)
+            group, gap = [], 0
+        if item is None:
+            break
         if item.kind == "fixed":
             codes.append(FIXED[item.type].code)
             targets.append(f"o.{item.attribute}")
+            gap += FIXED[item.type].size
             continue
-        array = _array(item, len(arrays))
-        arrays.append(array)
+        array = _array(item, f"n{len(empty)}")
+        empty.append(array)
         codes.append("B" if item.compact else "i")
-        targets.append(array.length)
-        if array.size:
-            # The size in bytes is filled in when the first element is known.
-            codes.append("%ds")
-            targets.append(array.data)
+        targets.append(array.local)
+        gap += 1 if item.compact else 4
+    if len(empty) == len(layout.items):
+        return None
     if layout.flexible:
         codes.append("B")
         targets.append("n")
     target_text = ", ".join(targets) + ("," if len(targets) == 1 else "")
-    if arrays:
-        return Sweep("", target_text, layout.flexible, tuple(arrays), ">" + "".join(codes))
-    return Sweep(packers.name("sweep", codes), target_text, layout.flexible)
+    packer = "" if groups else packers.name("sweep", codes)
+    text = ">" + "".join(codes)
+    return Sweep(packer, target_text, layout.flexible, tuple(empty), tuple(groups), text)
 
 
 def is_steady(item: Item) -> bool:
@@ -55,15 +68,12 @@ def is_steady(item: Item) -> bool:
     return item.element == "struct" or (item.element == "fixed" and item.type != "uuid")
 
 
-def _array(item: Item, index: int) -> SweepArray:
-    is_numbers = item.kind == "array" and item.element == "fixed"
-    kind = FIXED[item.type] if is_numbers else None
+def _array(item: Item, local: str) -> SweepArray:
+    kind = FIXED[item.type] if item.element == "fixed" else None
     return SweepArray(
         attribute=item.attribute,
-        length=f"n{index}",
-        data=f"b{index}",
+        local=local,
         code=kind.code if kind else "",
-        size=kind.size if kind else 0,
         compact=item.compact,
         nullable=item.nullable,
         empty='b""' if item.kind == "records" else "[]",
