@@ -113,8 +113,10 @@ def decode_reassignable_partition_0_array(
         for row in rows:
             o = next(blank_ReassignablePartition)
             o.partition_index, b0, n = row
+            if n:
+                break
             found = lists_icn[b0]
-            if found is None or n:
+            if found is None:
                 break
             r0, = found
             o.replicas = [*r0] if r0 is not None else None

@@ -157,8 +157,10 @@ def decode_partition_data_0_array(
         for row in rows:
             o = next(blank_PartitionData)
             o.partition_index, o.leader_epoch, b0, o.partition_epoch, n = row
+            if n:
+                break
             found = lists_ic[b0]
-            if found is None or n:
+            if found is None:
                 break
             r0, = found
             o.new_isr = [*r0]
@@ -239,8 +241,10 @@ def decode_partition_data_1_array(
         for row in rows:
             o = next(blank_PartitionData)
             o.partition_index, o.leader_epoch, b0, o.leader_recovery_state, o.partition_epoch, n = row
+            if n:
+                break
             found = lists_ic[b0]
-            if found is None or n:
+            if found is None:
                 break
             r0, = found
             o.new_isr = [*r0]

@@ -86,8 +86,10 @@ def decode_topic_partition_0_array(
         for row in rows:
             o = next(blank_TopicPartition)
             o.topic_id, b0, n = row
+            if n:
+                break
             found = lists_ic[b0]
-            if found is None or n:
+            if found is None:
                 break
             r0, = found
             o.partitions = [*r0]

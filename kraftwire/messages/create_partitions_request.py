@@ -191,8 +191,10 @@ def decode_create_partitions_assignment_2_array(
         for row in rows:
             o = next(blank_CreatePartitionsAssignment)
             b0, n = row
+            if n:
+                break
             found = lists_ic[b0]
-            if found is None or n:
+            if found is None:
                 break
             r0, = found
             o.broker_ids = [*r0]

@@ -261,8 +261,10 @@ def decode_creatable_replica_assignment_5_array(
         for row in rows:
             o = next(blank_CreatableReplicaAssignment)
             o.partition_index, b0, n = row
+            if n:
+                break
             found = lists_ic[b0]
-            if found is None or n:
+            if found is None:
                 break
             r0, = found
             o.broker_ids = [*r0]

@@ -165,8 +165,10 @@ def decode_describe_topic_partitions_response_partition_0_array(
         for row in rows:
             o = next(blank_DescribeTopicPartitionsResponsePartition)
             o.error_code, o.partition_index, o.leader_id, o.leader_epoch, b0, n = row
+            if n:
+                break
             found = lists_ic_ic_icn_icn_ic[b0]
-            if found is None or n:
+            if found is None:
                 break
             r0, r1, r2, r3, r4 = found
             o.replica_nodes = [*r0]

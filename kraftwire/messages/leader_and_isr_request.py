@@ -524,8 +524,10 @@ def decode_leader_and_isr_partition_state_4_array(
         for row in rows:
             o = next(blank_LeaderAndIsrPartitionState)
             o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, b0, o.partition_epoch, b1, o.is_new, n = row
+            if n:
+                break
             found = lists_ic[b0]
-            if found is None or n:
+            if found is None:
                 break
             r0, = found
             o.isr = [*r0]
@@ -702,8 +704,10 @@ def decode_leader_and_isr_partition_state_6_array(
         for row in rows:
             o = next(blank_LeaderAndIsrPartitionState)
             o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, b0, o.partition_epoch, b1, o.is_new, o.leader_recovery_state, n = row
+            if n:
+                break
             found = lists_ic[b0]
-            if found is None or n:
+            if found is None:
                 break
             r0, = found
             o.isr = [*r0]

@@ -120,8 +120,10 @@ def decode_ongoing_partition_reassignment_0_array(
         for row in rows:
             o = next(blank_OngoingPartitionReassignment)
             o.partition_index, b0, n = row
+            if n:
+                break
             found = lists_ic_ic_ic[b0]
-            if found is None or n:
+            if found is None:
                 break
             r0, r1, r2 = found
             o.replicas = [*r0]

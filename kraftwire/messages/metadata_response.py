@@ -674,8 +674,10 @@ def decode_metadata_response_partition_9_array(
         for row in rows:
             o = next(blank_MetadataResponsePartition)
             o.error_code, o.partition_index, o.leader_id, o.leader_epoch, b0, n = row
+            if n:
+                break
             found = lists_ic_ic_ic[b0]
-            if found is None or n:
+            if found is None:
                 break
             r0, r1, r2 = found
             o.replica_nodes = [*r0]

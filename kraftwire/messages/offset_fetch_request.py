@@ -411,8 +411,10 @@ def decode_offset_fetch_request_topics_10_array(
         for row in rows:
             o = next(blank_OffsetFetchRequestTopics)
             o.topic_id, b0, n = row
+            if n:
+                break
             found = lists_ic[b0]
-            if found is None or n:
+            if found is None:
                 break
             r0, = found
             o.partition_indexes = [*r0]

@@ -201,8 +201,10 @@ def decode_acknowledgement_batch_0_array(
         for row in rows:
             o = next(blank_AcknowledgementBatch)
             o.first_offset, o.last_offset, b0, n = row
+            if n:
+                break
             found = lists_bc[b0]
-            if found is None or n:
+            if found is None:
                 break
             r0, = found
             o.acknowledge_types = [*r0]
@@ -301,8 +303,10 @@ def decode_forgotten_topic_0_array(
         for row in rows:
             o = next(blank_ForgottenTopic)
             o.topic_id, b0, n = row
+            if n:
+                break
             found = lists_ic[b0]
-            if found is None or n:
+            if found is None:
                 break
             r0, = found
             o.partitions = [*r0]

@@ -96,8 +96,10 @@ def decode_topic_partitions_0_array(
         for row in rows:
             o = next(blank_TopicPartitions)
             o.topic_id, b0, n = row
+            if n:
+                break
             found = lists_ic[b0]
-            if found is None or n:
+            if found is None:
                 break
             r0, = found
             o.partitions = [*r0]

@@ -347,8 +347,10 @@ def decode_copartition_group_0_array(
         for row in rows:
             o = next(blank_CopartitionGroup)
             b0, n = row
+            if n:
+                break
             found = lists_hc_hc_hc[b0]
-            if found is None or n:
+            if found is None:
                 break
             r0, r1, r2 = found
             o.source_topics = [*r0]

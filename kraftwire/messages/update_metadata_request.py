@@ -615,8 +615,10 @@ def decode_update_metadata_partition_state_6_array(
         for row in rows:
             o = next(blank_UpdateMetadataPartitionState)
             o.partition_index, o.controller_epoch, o.leader, o.leader_epoch, b0, o.zk_version, b1, n = row
+            if n:
+                break
             found = lists_ic[b0]
-            if found is None or n:
+            if found is None:
                 break
             r0, = found
             o.isr = [*r0]
