@@ -4,14 +4,44 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from codegen.encode_steps import (
+    CheckBool,
+    CheckUuid,
+    EncodeArray,
+    EncodeRoot,
+    EncodeRows,
+    EncodeTags,
+    Pack,
+    PackLength,
+    Pass,
+    PutBytes,
+    PutLength,
+    PutNullableStruct,
+    PutNumbers,
+    PutStruct,
+    PutStructs,
+    PutTags,
+    PutText,
+    PutUnknownTags,
+    PutValues,
+    Refuse,
+    TagBranch,
+    TakeLength,
+    TakeText,
+    Zero,
+)
 from codegen.layout import Absent, Item, Layout
 from codegen.names import function_stem
 from codegen.packers import PackerSet, Run
-from codegen.row_plan import local_name, plan_row
-from codegen.steps import EncodeFunction, Step, TagBranch, TagsFunction
+from codegen.row_plan import PlannedRow, local_name, plan_row, size_of
+from codegen.steps import Function, Step
 from codegen.types import FIXED
 
 __all__ = ["EncodePlanner"]
+
+_UNKNOWN = "o.unknown_tagged_fields"
+
+EncodeFunction = EncodeArray | EncodeRoot | EncodeRows
 
 
 @dataclass
@@ -21,38 +51,62 @@ class EncodePlanner:
     packers: PackerSet
     labels: dict[Layout, str]
     functions: dict[Layout, EncodeFunction] = field(default_factory=dict)
+    tags: dict[Layout, EncodeTags] = field(default_factory=dict)
+    rows: dict[str, str] = field(default_factory=dict)
 
     def plan(self, layout: Layout, *, is_root: bool = False) -> EncodeFunction:
         """The function for a layout, planned on first use together with those it calls."""
         if layout not in self.functions:
             for child in layout.children:
                 self.plan(child)
-            self.functions[layout] = self._function(layout, is_root)
+            if layout.tagged:
+                self.tags[layout] = self._tags(layout)
+            self.functions[layout] = self._root(layout) if is_root else self._array(layout)
         return self.functions[layout]
 
-    def _function(self, layout: Layout, is_root: bool) -> EncodeFunction:
-        label = self.labels[layout]
-        stem = function_stem(layout.name, label)
-        conditions = ["o.unknown_tagged_fields"]
-        conditions += [_differs(item) for _, item in layout.tagged]
-        refused = [_carries(absent) for absent in layout.absent if absent.refuse]
-        # To `struct` anything is true or false, so these are looked at before.
-        refused += [f"o.{each.attribute}.__class__ is not bool" for each in _bools(layout)]
-        if not layout.flexible:
-            refused.append("o.unknown_tagged_fields")
-        return EncodeFunction(
-            name=f"encode_{stem}" if is_root else f"encode_{stem}_array",
-            struct=layout.name,
-            versions=label,
-            is_root=is_root,
-            steps=self._steps(layout),
-            refuse=" or ".join(refused),
-            tags=self._tags(layout, stem) if layout.tagged else None,
-            tags_condition=" or ".join(conditions) if layout.flexible else "",
-            row=None if is_root else plan_row(layout, self.packers, f"row_{stem}"),
-        )
+    def in_order(self) -> list[Function]:
+        """All functions, that of the tags of a struct before that of the struct."""
+        found: list[Function] = []
+        for layout, function in self.functions.items():
+            if layout in self.tags:
+                found.append(self.tags[layout])
+            found.append(function)
+        return found
 
-    def _steps(self, layout: Layout) -> list[Step]:
+    def _stem(self, layout: Layout) -> str:
+        return function_stem(layout.name, self.labels[layout])
+
+    def _root(self, layout: Layout) -> EncodeRoot:
+        steps = (*self._steps(layout), *self._tail(layout))
+        name = f"encode_{self._stem(layout)}"
+        return EncodeRoot(name, layout.name, self.labels[layout], _refusal(layout), steps)
+
+    def _array(self, layout: Layout) -> EncodeArray | EncodeRows:
+        name, label = f"encode_{self._stem(layout)}_array", self.labels[layout]
+        row = self._row(layout)
+        written = self._steps(layout)
+        packed = "" if row else _packed(written)
+        # What is rare: something to refuse, or tagged fields to write.
+        odd = " or ".join(filter(None, (_refused(layout), _tagged(layout))))
+        if packed and not layout.flexible:
+            return EncodeRows(name, layout.name, label, packed, odd)
+        steps: tuple[Step, ...] = (row.before(written),) if row else written
+        steps = (*_refusal(layout), *steps, *self._tail(layout)) or (Pass(),)
+        return EncodeArray(name, layout.name, label, packed, odd if packed else "", steps)
+
+    def _row(self, layout: Layout) -> PlannedRow | None:
+        name = f"row_{self._stem(layout)}"
+        row = plan_row(layout, self.packers, name)
+        if row and row.layout:
+            self.rows[name] = row.layout
+        return row
+
+    def _tail(self, layout: Layout) -> tuple[Step, ...]:
+        if layout in self.tags:
+            return (PutTags(_tagged(layout), self.tags[layout].name),)
+        return (PutUnknownTags(),) if layout.flexible else ()
+
+    def _steps(self, layout: Layout) -> tuple[Step, ...]:
         steps: list[Step] = []
         run = Run()
         for item in layout.items:
@@ -61,93 +115,129 @@ class EncodePlanner:
             # A zero ends the struct; put_tags replaces it in the rare case of tagged fields.
             run.add("x", "")
         self._flush(run, steps)
-        return steps
+        return tuple(steps)
 
     def _item(self, item: Item, steps: list[Step], run: Run) -> None:
         source = f"o.{item.attribute}"
         if item.kind == "fixed":
             if item.type == "uuid":
-                steps.append(Step("check_uuid", target=source))
+                steps.append(CheckUuid(source))
             if item.type == "bool" and item.is_tagged:
-                steps.append(Step("check_bool", target=source))
+                steps.append(CheckBool(source))
             run.add(FIXED[item.type].code, source)
         elif item.kind == "struct":
-            self._struct(item, steps, run)
+            self._struct(item, source, steps, run)
         else:
-            self._variable(item, source, steps, run)
+            steps.append(_take(item, source))
+            self._length(item, steps, run)
+            steps.append(self._value(item))
 
-    def _struct(self, item: Item, steps: list[Step], run: Run) -> None:
+    def _struct(self, item: Item, source: str, steps: list[Step], run: Run) -> None:
         assert item.layout is not None
-        source = f"o.{item.attribute}"
         if item.nullable:
             null = 0 if item.is_tagged else -1
             run.add("b", f"{null} if {source} is None else 1")
         self._flush(run, steps)
-        function = self.functions[item.layout].name
-        steps.append(Step("struct", target=source, nullable=item.nullable, function=function))
+        kind = PutNullableStruct if item.nullable else PutStruct
+        steps.append(kind(source, self.functions[item.layout].name))
 
-    def _variable(self, item: Item, source: str, steps: list[Step], run: Run) -> None:
-        kind = item.kind if item.kind != "array" else f"{item.element}_array"
-        if kind == "fixed_array" and item.type == "uuid":
-            kind = "uuid_array"
-        value = "s" if item.kind == "string" else local_name(item.attribute)
-        steps.append(
-            Step(
-                "length",
-                target=source,
-                nullable=item.nullable,
-                compact=item.compact,
-                value=value,
-                # The attribute may be None in other versions; here that raises, as it should.
-                is_unchecked=item.may_be_none and not item.nullable,
-                function=item.kind,
-            )
-        )
-        self._flush_length(item, steps, run)
-        function = self.functions[item.layout].name if item.layout else ""
-        code = FIXED[item.type].code if kind == "fixed_array" else ""
-        steps.append(Step(kind, compact=item.compact, code=code, function=function, value=value))
+    def _value(self, item: Item) -> Step:
+        local = local_name(item.attribute)
+        if item.kind == "string":
+            return PutText()
+        if item.kind != "array":
+            return PutBytes(local)
+        if item.layout:
+            return PutStructs(local, self.functions[item.layout].name)
+        if item.type == "uuid":
+            return PutValues(local, "put_uuids", f"{local}, out")
+        if item.element == "fixed":
+            return PutNumbers(local, FIXED[item.type].code)
+        helper = "put_strings" if item.element == "string" else "put_blobs"
+        return PutValues(local, helper, f"{local}, out, {item.compact}")
 
-    def _flush_length(self, item: Item, steps: list[Step], run: Run) -> None:
+    def _length(self, item: Item, steps: list[Step], run: Run) -> None:
         if not item.compact:
             run.add("h" if item.kind == "string" else "i", "n")
             self._flush(run, steps)
             return
-        put_long = "STRING_LENGTH" if item.kind == "string" else "LENGTH"
-        short, arguments = "", ""
-        if run:
-            short, arguments = self.packers.name("put", run.codes), run.arguments
+        table = "STRING_LENGTH" if item.kind == "string" else "LENGTH"
+        if not run:
+            steps.append(PutLength(table))
+            return
+        long_packer, long_arguments = self.packers.name("put", run.codes), run.arguments
         run.add("B", "n")
-        packer = self.packers.name("put", run.codes) if len(run.codes) > 1 else ""
-        steps.append(
-            Step(
-                "put_length",
-                packer=packer,
-                arguments=run.arguments,
-                long_packer=short,
-                long_arguments=arguments,
-                function=put_long,
-            )
-        )
+        packer = self.packers.name("put", run.codes)
+        steps.append(PackLength(packer, run.arguments, long_packer, long_arguments, table))
         run.clear()
 
     def _flush(self, run: Run, steps: list[Step]) -> None:
         if run.codes == ["x"]:
-            steps.append(Step("zero"))
+            steps.append(Zero())
         elif run:
-            name = self.packers.name("put", run.codes)
-            steps.append(Step("pack", packer=name, arguments=run.arguments))
+            steps.append(Pack(self.packers.name("put", run.codes), run.arguments))
         run.clear()
 
-    def _tags(self, layout: Layout, stem: str) -> TagsFunction:
+    def _tags(self, layout: Layout) -> EncodeTags:
         branches = []
         for tag, item in layout.tagged:
             steps: list[Step] = []
             run = Run()
             self._item(item, steps, run)
             self._flush(run, steps)
-            branches.append(TagBranch(tag, steps, _differs(item)))
-        return TagsFunction(f"encode_{stem}_tags", layout.name, branches)
+            branches.append(TagBranch(tag, _differs(item), tuple(steps)))
+        name = f"encode_{self._stem(layout)}_tags"
+        return EncodeTags(name, layout.name, self.labels[layout], tuple(branches))
+
+
+def _take(item: Item, source: str) -> Step:
+    """A value and its length, into local variables."""
+    null, one = ("0", " + 1") if item.compact else ("-1", "")
+    is_unchecked = item.may_be_none and not item.nullable
+    if item.kind == "string":
+        length = f"len(s){one}"
+        if not item.nullable:
+            return TakeText(f"{source}.encode()", length, "union-attr" if is_unchecked else "")
+        text = f'b"" if {source} is None else {source}.encode()'
+        return TakeText(text, f"{null} if {source} is None else {length}", "")
+    local = local_name(item.attribute)
+    if item.kind == "array":
+        length, ignore = f"len({local}){one}", "arg-type" if is_unchecked else ""
+    else:
+        can_be_view = item.kind == "records" or is_unchecked
+        length, ignore = f"{size_of(local)}{one}", "union-attr" if can_be_view else "attr-defined"
+    if item.nullable:
+        length = f"{null} if {local} is None else {length}"
+    return TakeLength(local, source, length, ignore)
+
+
+def _packed(steps: tuple[Step, ...]) -> str:
+    """The call that packs a whole struct of fixed-width fields, empty for other structs."""
+    if len(steps) != 1 or not isinstance(steps[0], Pack):
+        return ""
+    return f"{steps[0].packer}({steps[0].arguments})"
+
+
+def _refusal(layout: Layout) -> tuple[Refuse, ...]:
+    condition = _refused(layout)
+    return (Refuse(condition),) if condition else ()
+
+
+def _refused(layout: Layout) -> str:
+    """Python condition: a version has no room for a value, or it is of the wrong type."""
+    refused = [_carries(absent) for absent in layout.absent if absent.refuse]
+    # To `struct` anything is true or false, so these are looked at before.
+    refused += [f"o.{each.attribute}.__class__ is not bool" for each in _bools(layout)]
+    if not layout.flexible:
+        refused.append(_UNKNOWN)
+    return " or ".join(refused)
+
+
+def _tagged(layout: Layout) -> str:
+    """Python condition: there are tagged fields to write."""
+    if not layout.flexible:
+        return ""
+    return " or ".join([_UNKNOWN, *(_differs(item) for _, item in layout.tagged)])
 
 
 def _bools(layout: Layout) -> list[Item]:
@@ -156,23 +246,24 @@ def _bools(layout: Layout) -> list[Item]:
 
 def _differs(item: Item) -> str:
     """Python condition: the tagged field is not at its default, so it must be written."""
-    source = f"o.{item.attribute}"
-    if item.default == "None":
-        if item.kind == "struct" and not item.nullable:
-            return f"({source} is not None and {source} != {item.type}())"
-        return f"{source} is not None"
-    if item.default in ("[]", '""', 'b""', "0", "False") and not item.nullable:
-        return source
-    return f"not {source}" if item.default == "True" else f"{source} != {item.default}"
+    is_optional = item.kind == "struct" and not item.nullable
+    return _is_other(item.attribute, item.default, item.type, is_optional, item.nullable)
 
 
 def _carries(absent: Absent) -> str:
     """Python condition: the field holds something that the version has no room for."""
-    source = f"o.{absent.attribute}"
-    if absent.default == "None":
-        if absent.is_struct and not absent.nullable:
-            return f"({source} is not None and {source} != {absent.type}())"
+    is_optional = absent.is_struct and not absent.nullable
+    return _is_other(absent.attribute, absent.default, absent.type, is_optional, absent.nullable)
+
+
+def _is_other(
+    attribute: str, default: str, type_name: str, is_optional: bool, is_nullable: bool
+) -> str:
+    source = f"o.{attribute}"
+    if default == "None":
+        if is_optional:
+            return f"({source} is not None and {source} != {type_name}())"
         return f"{source} is not None"
-    if absent.default in ("[]", '""', 'b""', "0", "False") and not absent.nullable:
+    if default in ("[]", '""', 'b""', "0", "False") and not is_nullable:
         return source
-    return f"not {source}" if absent.default == "True" else f"{source} != {absent.default}"
+    return f"not {source}" if default == "True" else f"{source} != {default}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import fields
 
 from codegen.errors import SchemaError
 from codegen.plan import plan_module
 from codegen.schema import Message
-from codegen.steps import Step
+from codegen.steps import Function, Step
 
 __all__ = ["explain"]
 
@@ -28,26 +29,21 @@ def explain(messages: list[Message], name: str) -> str:
         "decoders",
     ]
     for decoder in plan.decoders:
-        budget = ", budgeted" if decoder.is_small else ""
-        lines.append(
-            f"  {decoder.name}: {decoder.struct} in versions {decoder.versions}, "
-            f"at least {decoder.min_size} bytes{budget}"
-        )
-        lines += [f"    {_step(step)}" for step in decoder.steps]
+        lines += _function(decoder)
     lines += ["", "encoders"]
     for encoder in plan.encoders:
-        lines.append(f"  {encoder.name}: {encoder.struct} in versions {encoder.versions}")
-        if encoder.refuse:
-            lines.append(f"    refuse if {encoder.refuse}")
-        lines += [f"    {_step(step)}" for step in encoder.steps]
+        lines += _function(encoder)
     return "\n".join(lines)
 
 
+def _function(function: Function) -> list[str]:
+    """A function in words: what it is for, and its steps in order."""
+    head = f"  {function.name}: {function.struct} in versions {function.versions}"
+    return [head + function.remarks, *(f"    {_step(step)}" for step in function.inner)]
+
+
 def _step(step: Step) -> str:
-    words = [step.kind]
-    if step.compact:
-        words.append("compact")
-    if step.nullable:
-        words.append("nullable")
-    words += [part for part in (step.target, step.arguments, step.packer, step.function) if part]
-    return " ".join(words)
+    """A step's kind and its expressions."""
+    values = (getattr(step, each.name) for each in fields(step))
+    texts = (value for value in values if isinstance(value, str) and value)
+    return " ".join([step.macro.replace("_", " "), *texts])

@@ -6,11 +6,19 @@ from dataclasses import dataclass, field
 
 from codegen.types import FIXED
 
-__all__ = ["PackerSet", "Run"]
+__all__ = ["PackerSet", "Run", "offset"]
 
 _SIZES = {kind.code: kind.size for kind in FIXED.values()} | {"B": 1, "x": 1}
 _METHODS = {"get": "unpack_from", "sweep": "iter_unpack", "put": "pack"}
 _LETTERS = {"16s": "U", "?": "o"}
+
+
+def offset(base: str, distance: int, more: str = "") -> str:
+    """Python expression for a sum: ``pos + 4``, ``pos - 1``, ``pos + 4 + n``, ``pos + n - 3``."""
+    far = f" + {more}" if more else ""
+    if distance < 0:
+        return f"{base}{far} - {-distance}"
+    return f"{base} + {distance}{far}" if distance else f"{base}{far}"
 
 
 @dataclass

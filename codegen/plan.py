@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from codegen.decode_plan import DecodePlanner
+from codegen.decode_steps import Numbers, UnevenSweep
 from codegen.encode_plan import EncodePlanner
+from codegen.encode_steps import EncodeRoot, EncodeTags
 from codegen.layout import Layout, default_of, is_optional_struct, layouts_of
 from codegen.packers import PackerSet
 from codegen.schema import NO_VERSIONS, Field, Message, Struct, Versions
-from codegen.steps import DecodeFunction, EncodeFunction
+from codegen.steps import Function, helpers_of
 from codegen.types import FIXED, VARIABLE
 
 __all__ = ["AttributePlan", "ModulePlan", "StructPlan", "fill", "plan_module"]
@@ -38,24 +40,30 @@ class StructPlan:
     attributes: list[AttributePlan]
     is_root: bool
 
+    @property
+    def helpers(self) -> set[str]:
+        """What its constructor needs of kraftwire.wire.fast."""
+        defaults = {attribute.parameter_default for attribute in self.attributes}
+        return defaults & {"EMPTY", "ZERO_UUID"}
+
 
 @dataclass
 class ModulePlan:
     """Everything the module template prints."""
 
     message: Message
+    about: str
     structs: list[StructPlan]
-    decoders: list[DecodeFunction]
-    encoders: list[EncodeFunction]
+    decoders: list[Function]
+    encoders: list[Function]
     decoder_table: str
     encoder_table: str
-    packers: dict[str, str]
-    array_codes: list[str]
-    number_codes: list[str]
-    rows: list[tuple[str, str]]
+    globals: list[tuple[str, str]]
     facts: str
     exported: str
-    imports: str = ""
+    imports: str
+    has_structs: bool
+    has_arrays: bool
 
 
 def plan_module(message: Message) -> ModulePlan:
@@ -70,29 +78,52 @@ def plan_module(message: Message) -> ModulePlan:
     for version, layout in layouts.items():
         decoder_table.append(f"{version}: {decode.plan(layout, is_root=True).name},")
         encoder_table.append(f"{version}: {encode.plan(layout, is_root=True).name},")
-    decoders = list(decode.functions.values())
-    encoders = list(encode.functions.values())
-    codes = {step.code for function in decoders for step in _all_steps(function) if step.code}
+    decoders, encoders = decode.in_order(), encode.in_order()
+    structs = [_struct(struct, message) for struct in message.structs]
+    found = [*_tables(packers, encode.rows, decoders)]
+    used = {"Parts", "blanks", *helpers_of(decoders), *helpers_of(encoders)}
+    used |= {value.partition("(")[0].partition("[")[0] for _, value in found}
+    used |= {name for struct in structs for name in struct.helpers}
     return ModulePlan(
         message=message,
-        structs=[_struct(struct, message) for struct in message.structs],
+        about=structs[-1].about,
+        structs=structs,
         decoders=decoders,
         encoders=encoders,
         decoder_table=fill(decoder_table, 4),
         encoder_table=fill(encoder_table, 4),
-        packers=dict(sorted(packers.formats.items())),
-        array_codes=sorted(codes),
-        rows=[
-            (f.row.packer.partition("[")[0], f.row.layout)
-            for f in encoders
-            if f.row and f.row.layout
-        ],
-        number_codes=sorted(
-            {a.code for f in decoders if f.sweep for a in f.sweep.arrays if a.code}
-        ),
+        globals=found,
         facts=_facts(message),
         exported=_wrap(sorted(struct.name for struct in message.structs), 4),
+        imports=fill([f"{name}," for name in sorted(used, key=_import_order)], 4),
+        has_structs=len(structs) > 1,
+        has_arrays=any(not isinstance(each, EncodeRoot | EncodeTags) for each in encoders),
     )
+
+
+def _import_order(name: str) -> tuple[int, str]:
+    """Constants, classes, functions, each by name."""
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2), name
+
+
+def _tables(
+    packers: PackerSet, rows: dict[str, str], decoders: list[Function]
+) -> Iterator[tuple[str, str]]:
+    """The global values that functions look things up in, each after those that it needs."""
+    yield from sorted(packers.formats.items())
+    for name, layout in rows.items():
+        yield name, f'Rows("{layout}")'
+    steps = [step for function in decoders for step in function.walk()]
+    sweeps = [step for step in steps if isinstance(step, UnevenSweep)]
+    groups = {group.lists: group.arguments for sweep in sweeps for group in sweep.groups}
+    for name, arguments in sorted(groups.items()):
+        yield name, f"lists({arguments})"
+    for sweep in sweeps:
+        places = ", ".join(f"({group.gap}, {group.lists})" for group in sweep.groups)
+        yield sweep.name, f'Sweep("{sweep.layout}", {places})'
+    for code in sorted({step.code for step in steps if isinstance(step, Numbers)}):
+        yield f"UNPACK_{code}", f'UNPACK["{code}"]'
+        yield f"PACK_{code}", f'PACK["{code}"]'
 
 
 def _wrap(names: list[str], indent: int) -> str:
@@ -107,13 +138,6 @@ def fill(parts: list[str], indent: int) -> str:
         text, 100, initial_indent=pad, subsequent_indent=pad, break_on_hyphens=False
     )
     return "\n".join(lines).replace("\0", " ")
-
-
-def _all_steps(function: DecodeFunction) -> list[Any]:
-    steps = list(function.steps)
-    for branch in function.tags.branches if function.tags else ():
-        steps += branch.steps
-    return steps
 
 
 def _labels(layouts: dict[int, Layout]) -> dict[Layout, str]:

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from codegen.plan import ModulePlan, fill
+from codegen.plan import ModulePlan
+from codegen.steps import Step
 
 __all__ = ["Renderer"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
-# Names that a module may need from kraftwire.wire.fast; those it uses are imported.
-_FAST_NAMES = (
-    "EMPTY", "LENGTH", "NUMBERS", "PACK", "STRING_LENGTH", "UNPACK", "ZERO_UUID", "Packer",
-    "Parts", "Rows", "blank", "compact_blobs", "compact_strings", "long_length", "long_string",
-    "plain_blobs", "plain_strings", "put_blobs", "put_strings", "put_tags", "put_uuids",
-    "read_uvarint", "sweep_rows", "tag_count", "unknown_tags", "uuids",
-)  # fmt: skip
-_FACTS = re.compile(r"^\w+\._RAW_FACTS = ", re.MULTILINE)
-_TYPE_IMPORTS = """
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-"""
-_BLANK_LINES = re.compile(r"\n{4,}")
 
 
 class Renderer:
@@ -40,32 +27,22 @@ class Renderer:
             lstrip_blocks=True,
             keep_trailing_newline=True,
         )
-        decode = self._environment.get_template("decode.j2").module
-        encode = self._environment.get_template("encode.j2").module
-        self._macros: dict[str, Any] = {
-            "decode_function": decode.decode_function,  # type: ignore[attr-defined]
-            "encode_function": encode.encode_function,  # type: ignore[attr-defined]
-        }
+        self._environment.filters["lines"] = self._lines
+        self._macros: dict[str, Any] = {}
+        for name in ("decode.j2", "encode.j2"):
+            self._macros |= vars(self._environment.get_template(name).module)
 
     def module(self, plan: ModulePlan) -> str:
         """Source of one message module."""
-        about = plan.structs[-1].about
-        template = self._environment.get_template("module.py.j2")
-        # Rendered twice: the first text shows which helpers are used, the second imports them.
-        text = template.render(plan=plan, m=plan.message, about=about, **self._macros)
-        code = text[text.index("__all__") : _facts_start(text)]
-        words = set(re.findall(r"\w+", code))
-        plan.imports = fill([f"{name}," for name in _FAST_NAMES if name in words], 4)
-        text = template.render(plan=plan, m=plan.message, about=about, **self._macros)
-        if "Sequence[" not in code:
-            text = text.replace(_TYPE_IMPORTS, "", 1)
-        return _BLANK_LINES.sub("\n\n\n", text).rstrip("\n") + "\n"
+        return self._environment.get_template("module.py.j2").render(plan=plan, m=plan.message)
 
     def manifest(self, **values: Any) -> str:
         """Source of the registry's tables."""
-        return self._environment.get_template("manifest.py.j2").render(**values).rstrip("\n") + "\n"
+        return self._environment.get_template("manifest.py.j2").render(**values)
 
-
-def _facts_start(text: str) -> int:
-    match = _FACTS.search(text)
-    return match.start() if match else len(text)
+    def _lines(self, steps: Step | Iterable[Step], level: int) -> list[str]:
+        """The lines of steps, indented by so many levels."""
+        found = [steps] if isinstance(steps, Step) else steps
+        text = "".join(str(self._macros[step.macro](step)) for step in found)
+        pad = "    " * level
+        return [pad + line if line else line for line in text.splitlines()]

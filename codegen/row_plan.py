@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from codegen.encode_steps import Pack, PackRow, Put, PutLengthOf, RecordsRow, Take, Zero
 from codegen.layout import Item, Layout
 from codegen.packers import PackerSet
-from codegen.steps import RecordsRow, Row, RowArray
+from codegen.steps import Step
 from codegen.sweep_plan import is_steady
 from codegen.types import FIXED
 
-__all__ = ["local_name", "plan_row"]
+__all__ = ["PlannedRow", "local_name", "plan_row", "size_of"]
 
 # Names that the templates use themselves.
 _TAKEN = frozenset({
@@ -25,13 +26,35 @@ _TAKEN_STARTS = ("encode_", "put_", "row_")
 _ONE_BYTE_COUNT = 127
 
 
+@dataclass(frozen=True)
+class PlannedRow:
+    """The row of a struct, and the layout of its packers where these depend on counts."""
+
+    condition: str
+    takes: tuple[Take, ...]
+    row: Pack | RecordsRow
+    layout: str
+
+    def before(self, steps: tuple[Step, ...]) -> PackRow:
+        """The step that tries the row before the ordinary steps."""
+        return PackRow(self.condition, self.takes, self.row, steps)
+
+
 def local_name(attribute: str) -> str:
     """Name of the local variable that holds a field's value."""
     is_taken = attribute in _TAKEN or attribute.startswith(_TAKEN_STARTS)
     return f"{attribute}_" if is_taken else attribute
 
 
-def plan_row(layout: Layout, packers: PackerSet, name: str) -> Row | None:
+def size_of(value: str) -> str:
+    """Expression for the bytes that a value takes: a view of wider numbers has fewer elements.
+
+    What has no `nbytes` stumbles, and the slow writer knows better.
+    """
+    return f"(len({value}) if {value}.__class__ is bytes else {value}.nbytes)"
+
+
+def plan_row(layout: Layout, packers: PackerSet, name: str) -> PlannedRow | None:
     """The row of a layout, None where it has strings or nothing but fixed-width fields."""
     variable = [item for item in layout.items if item.kind != "fixed"]
     if not variable or not all(is_steady(item) for item in layout.items):
@@ -42,19 +65,20 @@ def plan_row(layout: Layout, packers: PackerSet, name: str) -> Row | None:
     for item in layout.items:
         if item is not records:
             cells.add(item)
-    full = _records_row(records, cells, packers) if records else None
+    full = _records_row(records, cells, packers) if records else ()
     if records:
         cells.add(records, is_conditional=False)
     if layout.flexible:
         cells.codes.append("x")
-    packer = packers.name("put", cells.codes) if not cells.counts else name
-    return Row(
-        packer=f"{name}[{', '.join(cells.counts)}]" if cells.counts else packer,
-        layout=f">{''.join(cells.codes)}" if cells.counts else "",
+    counted = f"{name}[{', '.join(cells.counts)}]"
+    packer = counted if cells.counts else packers.name("put", cells.codes)
+    pack = Pack(packer, ", ".join(cells.arguments))
+    row = RecordsRow(local_name(records.attribute), full, pack) if records and full else pack
+    return PlannedRow(
         condition=" and ".join(cells.conditions),
-        arguments=", ".join(cells.arguments),
-        arrays=tuple(RowArray(item.attribute, local_name(item.attribute)) for item in variable),
-        records=full,
+        takes=tuple(Take(local_name(each.attribute), f"o.{each.attribute}") for each in variable),
+        row=row,
+        layout=f">{''.join(cells.codes)}" if cells.counts else "",
     )
 
 
@@ -68,6 +92,7 @@ class _Cells:
     counts: list[str] = field(default_factory=list)
 
     def add(self, item: Item, *, is_conditional: bool = True) -> None:
+        """Append one field."""
         if item.kind == "fixed":
             self.codes.append(FIXED[item.type].code)
             self.arguments.append(f"o.{item.attribute}")
@@ -85,18 +110,22 @@ class _Cells:
             self.counts.append(f"len({local})")
 
 
-def _records_row(item: Item, cells: _Cells, packers: PackerSet) -> RecordsRow | None:
+def _records_row(item: Item, cells: _Cells, packers: PackerSet) -> tuple[Step, ...]:
     """The row for records that are there: they follow it, so they need not be empty."""
     if cells.counts:
-        return None
+        return ()
     local = local_name(item.attribute)
     codes, arguments = [*cells.codes], [*cells.arguments]
     if not item.compact:
         codes.append("i")
-        # As in the templates: a view of wider numbers has fewer elements than bytes.
-        arguments.append(f"len({local}) if {local}.__class__ is bytes else {local}.nbytes")
-    packer = packers.name("put", codes) if codes else ""
-    return RecordsRow(local, packer, ", ".join(arguments), item.compact)
+        arguments.append(size_of(local)[1:-1])
+    steps: list[Step] = []
+    if codes:
+        ignore = "" if item.compact else "union-attr"
+        steps.append(Pack(packers.name("put", codes), ", ".join(arguments), ignore))
+    if not item.compact:
+        return (*steps, Put(local))
+    return (*steps, PutLengthOf(f"{size_of(local)} + 1", "union-attr"), Put(local), Zero())
 
 
 def _condition(item: Item, local: str, is_numbers: bool) -> str:

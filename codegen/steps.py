@@ -1,166 +1,77 @@
-"""The steps that a generated function consists of, ready for the templates to print."""
+"""What all steps of generated functions have in common; each kind is a class of its own.
+
+A step holds the expressions that its macro prints, complete; templates put them into place and
+decide nothing.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-__all__ = ["DecodeFunction", "EncodeFunction", "Step", "Sweep", "TagBranch", "TagsFunction"]
+from codegen.names import snake
+
+__all__ = ["Default", "Function", "Step", "helpers_of", "zero_uuid"]
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step; the templates have a macro for each `kind` and print these values verbatim."""
-
-    kind: str
-    target: str = ""
-    packer: str = ""
-    size: int = 0
-    arguments: str = ""
-    nullable: bool = False
-    compact: bool = False
-    code: str = ""
-    function: str = ""
-    takes_budget: bool = False
-    long_packer: str = ""
-    long_arguments: str = ""
-    value: str = ""
-    is_unchecked: bool = False
-    at: int = 0
+    """A few lines of a generated function, printed by the macro of the class's name."""
 
     @property
-    def start(self) -> str:
-        """Expression for where the step's bytes begin."""
-        return f"pos + {self.at}" if self.at else "pos"
+    def macro(self) -> str:
+        """Name of the macro in the templates: that of the class in snake case."""
+        return snake(type(self).__name__)
 
     @property
-    def stop(self) -> str:
-        """Expression for where they end, given a length in `n`."""
-        known = self.at - self.compact
-        if known == 0:
-            return "pos + n"
-        return f"pos + {known} + n" if known > 0 else f"pos + n - {-known}"
+    def helpers(self) -> frozenset[str]:
+        """What its own lines need of kraftwire.wire.fast."""
+        return frozenset()
 
+    @property
+    def inner(self) -> tuple[Step, ...]:
+        """The steps that its macro prints in turn."""
+        return ()
 
-@dataclass
-class TagBranch:
-    """What to do with one known tag."""
-
-    tag: int
-    steps: list[Step]
-    condition: str = ""
-
-
-@dataclass
-class TagsFunction:
-    """Reads or writes the tagged fields of a struct."""
-
-    name: str
-    struct: str
-    branches: list[TagBranch]
-    takes_budget: bool = False
-    defaults: list[str] = field(default_factory=list)
+    def walk(self) -> Iterator[Step]:
+        """The step and everything inside of it."""
+        yield self
+        for each in self.inner:
+            yield from each.walk()
 
 
 @dataclass(frozen=True)
-class SweepArray:
-    """An array or records field within a sweep: its length, its bytes, and what they become."""
-
-    attribute: str
-    length: str
-    data: str
-    code: str
-    size: int
-    compact: bool
-    nullable: bool
-    empty: str
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """Elements of equal size read by one `iter_unpack`.
-
-    With `arrays`, their lengths in the first element are taken for all and checked for each.
-    """
-
-    packer: str
-    targets: str
-    is_flexible: bool
-    arrays: tuple[SweepArray, ...] = ()
-    format: str = ""
-
-
-@dataclass
-class DecodeFunction:
-    """Reads `count` structs, or one message where `is_root`."""
+class Function(Step):
+    """A generated function: the struct and the versions that it is for."""
 
     name: str
     struct: str
     versions: str
-    is_root: bool
-    steps: list[Step]
-    absent: list[str]
-    min_size: int
-    is_small: bool
-    takes_budget: bool
-    tags: TagsFunction | None
-    uses_view: bool
-    sweep: Sweep | None = None
-    guess: list[Step] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class RowArray:
-    """An array or records field within a row, held in a local variable."""
-
-    attribute: str
-    local: str
-
-
-@dataclass(frozen=True)
-class RecordsRow:
-    """A struct whose last field is records: what stands before them is packed by one call."""
-
-    local: str
-    packer: str
-    arguments: str
-    compact: bool
-
-
-@dataclass(frozen=True)
-class Row:
-    """A struct and its short arrays of numbers packed by one call, where `condition` holds."""
-
-    packer: str
-    layout: str
-    condition: str
-    arguments: str
-    arrays: tuple[RowArray, ...]
-    records: RecordsRow | None = None
-
-
-@dataclass
-class EncodeFunction:
-    """Writes structs behind a bytearray, or one message where `is_root`."""
-
-    name: str
-    struct: str
-    versions: str
-    is_root: bool
-    steps: list[Step]
-    refuse: str
-    tags: TagsFunction | None
-    tags_condition: str
-    row: Row | None = None
 
     @property
-    def packed(self) -> str:
-        """The call that packs a whole struct of fixed-width fields, empty for other structs."""
-        steps = self.steps
-        if self.is_root or len(steps) != 1 or steps[0].kind != "pack":
-            return ""
-        return f"{steps[0].packer}({steps[0].arguments})"
+    def remarks(self) -> str:
+        """What else a person who looks at the plan wants to know."""
+        return ""
+
+
+@dataclass(frozen=True)
+class Default(Step):
+    """Gives a field that is not on the wire its default."""
+
+    target: str
+    value: str
 
     @property
-    def clean(self) -> str:
-        """Condition of what is rare in a struct: something to refuse or tagged fields to write."""
-        return " or ".join(filter(None, (self.refuse, self.tags_condition)))
+    def helpers(self) -> frozenset[str]:
+        """The zero uuid has a name."""
+        return zero_uuid(self.value)
+
+
+def zero_uuid(*expressions: str) -> frozenset[str]:
+    """The helper that expressions name if a zero uuid is among them."""
+    return frozenset({"ZERO_UUID"} if any("ZERO_UUID" in each for each in expressions) else ())
+
+
+def helpers_of(steps: Iterable[Step]) -> set[str]:
+    """What steps and all inside of them need of kraftwire.wire.fast."""
+    return {name for step in steps for each in step.walk() for name in each.helpers}

@@ -1,49 +1,48 @@
 """Plan the sweep over an array of structs: the elements of one size, unpacked by one call.
 
-An array whose elements hold only fixed-width fields is one `iter_unpack`. Where they also hold
-arrays of numbers, or arrays of structs and records that are mostly empty, the elements of one
-array still tend to have equal lengths (the partitions of a topic have equally many replicas), so
-the first element's lengths are assumed for all, and checked for each; the first that differs ends
-the sweep and the ordinary loop goes on from there.
+An array whose elements hold only fixed-width fields is one `iter_unpack`. Arrays of structs and
+records inside them are assumed to be empty, and arrays of numbers as long as the first element's
+(the partitions of a topic have equally many replicas). That is checked for each element; the first
+that differs ends the sweep, and the ordinary loop goes on from there.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
+from codegen.decode_steps import PlainSweep, SweepGroup, UnevenSweep
 from codegen.layout import Item, Layout
 from codegen.packers import PackerSet
-from codegen.steps import Sweep, SweepArray
+from codegen.steps import Default
 from codegen.types import FIXED
 
-__all__ = ["is_steady", "plan_sweep"]
+__all__ = ["empty_value", "is_steady", "plan_sweep", "surprise"]
 
 
-def plan_sweep(layout: Layout, packers: PackerSet) -> Sweep | None:
+def plan_sweep(
+    layout: Layout, packers: PackerSet, name: str, defaults: tuple[Default, ...]
+) -> PlainSweep | UnevenSweep | None:
     """The sweep over a layout, None where its elements rarely have equal sizes."""
     if not layout.items or not all(is_steady(item) for item in layout.items):
         return None
-    codes: list[str] = []
-    targets: list[str] = []
-    arrays: list[SweepArray] = []
+    cells = _Cells()
     for item in layout.items:
-        if item.kind == "fixed":
-            codes.append(FIXED[item.type].code)
-            targets.append(f"o.{item.attribute}")
-            continue
-        array = _array(item, len(arrays))
-        arrays.append(array)
-        codes.append("B" if item.compact else "i")
-        targets.append(array.length)
-        if array.size:
-            # The size in bytes is filled in when the first element is known.
-            codes.append("%ds")
-            targets.append(array.data)
+        cells.add(item)
+    cells.close_group()
+    if len(cells.empty) == len(layout.items):
+        return None
     if layout.flexible:
-        codes.append("B")
-        targets.append("n")
-    target_text = ", ".join(targets) + ("," if len(targets) == 1 else "")
-    if arrays:
-        return Sweep("", target_text, layout.flexible, tuple(arrays), ">" + "".join(codes))
-    return Sweep(packers.name("sweep", codes), target_text, layout.flexible)
+        cells.codes.append("B")
+        cells.targets.append("n")
+        cells.surprises.append("n")
+    targets = ", ".join(cells.targets) + ("," if len(cells.targets) == 1 else "")
+    condition = " or ".join(cells.surprises)
+    values = (*cells.empty, *defaults)
+    if not cells.groups:
+        packer = packers.name("sweep", cells.codes)
+        return PlainSweep(layout.name, packer, layout.min_size, targets, condition, values)
+    text = f">{''.join(cells.codes)}"
+    return UnevenSweep(name, text, layout.name, targets, condition, tuple(cells.groups), values)
 
 
 def is_steady(item: Item) -> bool:
@@ -52,19 +51,96 @@ def is_steady(item: Item) -> bool:
         return True
     if item.kind != "array":
         return False
-    return item.element == "struct" or (item.element == "fixed" and item.type != "uuid")
+    return item.element == "struct" or _is_numbers(item)
 
 
-def _array(item: Item, index: int) -> SweepArray:
-    is_numbers = item.kind == "array" and item.element == "fixed"
-    kind = FIXED[item.type] if is_numbers else None
-    return SweepArray(
-        attribute=item.attribute,
-        length=f"n{index}",
-        data=f"b{index}",
-        code=kind.code if kind else "",
-        size=kind.size if kind else 0,
-        compact=item.compact,
-        nullable=item.nullable,
-        empty='b""' if item.kind == "records" else "[]",
-    )
+def surprise(item: Item, local: str, *, is_bounded: bool = False) -> str:
+    """Condition: an array or records field with this length is not empty.
+
+    With `is_bounded` lengths that cannot be are taken for empty, as the slow reader does.
+    """
+    empty = 1 if item.compact else 0
+    if item.nullable or is_bounded:
+        return f"{local} > {empty}"
+    return f"{local} != {empty}" if empty else local
+
+
+def empty_value(item: Item, local: str, *, is_bounded: bool = False) -> str:
+    """What an empty one becomes: nothing or null."""
+    empty = 'b""' if item.kind == "records" else "[]"
+    if not item.nullable:
+        return empty
+    present = local if item.compact else f"{local} == 0" if is_bounded else f"{local} >= 0"
+    return f"{empty} if {present} else None"
+
+
+@dataclass
+class _Cells:
+    """What a swept element consists of, collected field by field."""
+
+    codes: list[str] = field(default_factory=list)
+    targets: list[str] = field(default_factory=list)
+    surprises: list[str] = field(default_factory=list)
+    empty: list[Default] = field(default_factory=list)
+    groups: list[SweepGroup] = field(default_factory=list)
+    numbers: list[Item] = field(default_factory=list)
+    gap: int = 0
+    count: int = 0
+
+    def add(self, item: Item) -> None:
+        """Append one field."""
+        if _is_numbers(item):
+            self.numbers.append(item)
+            return
+        self.close_group()
+        if item.kind == "fixed":
+            self.codes.append(FIXED[item.type].code)
+            self.targets.append(f"o.{item.attribute}")
+            self.gap += FIXED[item.type].size
+            return
+        local = f"n{len(self.empty)}"
+        self.codes.append("B" if item.compact else "i")
+        self.targets.append(local)
+        self.gap += item.min_size
+        self.surprises.append(surprise(item, local))
+        self.empty.append(Default(f"o.{item.attribute}", empty_value(item, local)))
+
+    def close_group(self) -> None:
+        """Make a group of the arrays of numbers that stand together."""
+        if not self.numbers:
+            return
+        # Their bytes; how many these are is known once there is an element.
+        data = f"b{len(self.groups)}"
+        self.codes.append("%ds")
+        self.targets.append(data)
+        names = [f"r{self.count + at}" for at in range(len(self.numbers))]
+        self.groups.append(
+            SweepGroup(
+                lists="_".join(["lists", *map(_letters, self.numbers)]),
+                arguments=", ".join(map(_description, self.numbers)),
+                gap=self.gap,
+                bytes=data,
+                locals=", ".join(names) + ("," if len(names) == 1 else ""),
+                values=tuple(map(_copy, self.numbers, names)),
+            )
+        )
+        self.count += len(names)
+        self.numbers = []
+        self.gap = 0
+
+
+def _is_numbers(item: Item) -> bool:
+    return item.kind == "array" and item.element == "fixed" and item.type != "uuid"
+
+
+def _letters(item: Item) -> str:
+    return FIXED[item.type].code + "c" * item.compact + "n" * item.nullable
+
+
+def _description(item: Item) -> str:
+    return f'("{FIXED[item.type].code}", {item.compact}, {item.nullable})'
+
+
+def _copy(item: Item, local: str) -> Default:
+    value = f"[*{local}] if {local} is not None else None" if item.nullable else f"[*{local}]"
+    return Default(f"o.{item.attribute}", value)

@@ -34,7 +34,6 @@ __all__ = [
     "FORWARDS_AT_ONCE_MAX",
     "FRAGMENTED_PACKETS_MAX",
     "FRAME_SIZE_MAX",
-    "GC_PAUSE_BYTES",
     "HEX_LINE_BYTES_MAX",
     "HTTP_REQUEST_SIZE_MAX",
     "LINE_READ_BYTES",
@@ -126,10 +125,6 @@ RESUME_BYTES_RATIO = 8
 # bytes of the message, so that a hostile frame cannot occupy a large multiple of its own size.
 ELEMENT_BYTES_MIN = 8
 ELEMENT_FREE_COUNT = 10_000
-
-# Decoding a message at least this long pauses cyclic garbage collection: nothing it builds is
-# cyclic, and scanning half-built object trees takes longer than building them.
-GC_PAUSE_BYTES = 4096
 
 # Files are read through a window this long: few system calls, and little memory for many files.
 FILE_WINDOW_BYTES = 1024 * 1024

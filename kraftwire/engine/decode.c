@@ -5,15 +5,61 @@
 
 #include "plan.h"
 
+/* Messages of this size have enough objects for a collection to start while they are made. */
+#define HIDE_SIZE_MIN 4096
+#define MADE_SIZE_MIN 256
+
 typedef struct {
     const Plan *plan;
     const uint8_t *start, *p, *end;
     PyObject *data; /* borrowed: the caller of `decode` holds it */
     PyObject *view; /* owned: a memoryview of all of it, once there are records */
     int64_t budget;
+    /* A large message's objects are hidden from the collector until it is complete: a collection,
+       which any allocation may start, would walk over all that was made so far, again and again.
+       They are listed here (borrowed: each is held by another one or by a function under way). */
+    bool hides;
+    PyObject **made;
+    Py_ssize_t made_count, made_size;
 } Input;
 
 static PyObject *decode_struct(Input *in, const Shape *shape);
+
+/* Note an object that the collector does not see yet. Takes the reference; NULL without memory. */
+static PyObject *note(Input *in, PyObject *object)
+{
+    if (in->made_count == in->made_size) {
+        Py_ssize_t size = Py_MAX(MADE_SIZE_MIN, in->made_size * 2);
+        PyObject **made = PyMem_Realloc(in->made, (size_t)size * sizeof *made);
+        if (made == NULL) {
+            Py_DECREF(object);
+            return NULL;
+        }
+        in->made = made;
+        in->made_size = size;
+    }
+    in->made[in->made_count++] = object;
+    return object;
+}
+
+/* An object with NULL in all its slots, so that it can be dropped at any time. */
+static PyObject *new_object(Input *in, PyTypeObject *cls)
+{
+    if (!in->hides)
+        return cls->tp_alloc(cls, 0);
+    PyObject *object = PyObject_GC_New(PyObject, cls);
+    if (object == NULL)
+        return NULL;
+    memset((char *)object + sizeof(PyObject), 0, (size_t)cls->tp_basicsize - sizeof(PyObject));
+    return note(in, object);
+}
+
+/* Show all objects of a complete message to the collector. */
+static void show(const Input *in)
+{
+    for (Py_ssize_t at = 0; at < in->made_count; at++)
+        PyObject_GC_Track(in->made[at]);
+}
 
 static inline Py_ssize_t bytes_left(const Input *in)
 {
@@ -141,8 +187,8 @@ static PyObject *get_array(Input *in, const Field *field)
     if (count > bytes_left(in) / field->size || spend(in, field, count) < 0)
         return NULL;
     PyObject *list = PyList_New(count);
-    if (list == NULL || count == 0)
-        return list;
+    if (list == NULL)
+        return NULL;
     /* Until every element is there nobody else may find the list. */
     PyObject_GC_UnTrack(list);
     for (Py_ssize_t at = 0; at < count; at++) {
@@ -153,6 +199,8 @@ static PyObject *get_array(Input *in, const Field *field)
         }
         PyList_SET_ITEM(list, at, item);
     }
+    if (in->hides)
+        return note(in, list);
     PyObject_GC_Track(list);
     return list;
 }
@@ -209,11 +257,12 @@ static int keep_unknown(PyObject *object, const Shape *shape, uint32_t tag, cons
     return result;
 }
 
-static int get_tag(Input *in, const Shape *shape, PyObject *object)
+/* The tag that was read, -1 to give up. */
+static int64_t get_tag(Input *in, const Shape *shape, PyObject *object, int64_t last)
 {
     uint64_t tag, size;
     if (get_uvarint(&in->p, in->end, 32, &tag) < 0 || get_uvarint(&in->p, in->end, 32, &size) < 0
-        || size > (uint64_t)bytes_left(in))
+        || size > (uint64_t)bytes_left(in) || (int64_t)tag <= last)
         return -1;
     const uint8_t *after = in->p + size;
     const Field *field = shape->fields + shape->wire_count + shape->absent_count;
@@ -224,20 +273,22 @@ static int get_tag(Input *in, const Shape *shape, PyObject *object)
         if (value == NULL)
             return -1;
         Py_SETREF(*slot(object, field->offset), value);
-        return in->p == after ? 0 : -1;
+        return in->p == after ? (int64_t)tag : -1;
     }
     int result = keep_unknown(object, shape, (uint32_t)tag, in->p, (Py_ssize_t)size);
     in->p = after;
-    return result;
+    return result < 0 ? -1 : (int64_t)tag;
 }
 
-/* More tagged fields than one byte counts are left to Python. */
+/* More tagged fields than one byte counts are left to Python, and tags that do not ascend: the
+   second of two would drop the first one's value, which `made` names. */
 static int get_tags(Input *in, const Shape *shape, PyObject *object)
 {
     if (in->p >= in->end || *in->p > 0x7F)
         return -1;
+    int64_t last = -1;
     for (int left = *in->p++; left > 0; left--) {
-        if (get_tag(in, shape, object) < 0)
+        if ((last = get_tag(in, shape, object, last)) < 0)
             return -1;
     }
     return 0;
@@ -266,8 +317,7 @@ static int fill(Input *in, const Shape *shape, PyObject *object)
 
 static PyObject *decode_struct(Input *in, const Shape *shape)
 {
-    /* All slots of a new object are NULL, so it can be dropped at any time. */
-    PyObject *object = shape->cls->tp_alloc(shape->cls, 0);
+    PyObject *object = new_object(in, shape->cls);
     if (object != NULL && fill(in, shape, object) < 0)
         Py_CLEAR(object);
     return object;
@@ -280,9 +330,12 @@ static PyObject *decode(Plan *plan, PyObject *data, Py_ssize_t position, int64_t
     if (position < 0 || position > size)
         return NULL;
     Input in = {.plan = plan, .start = start, .p = start + position, .end = start + size,
-                .data = data, .budget = budget};
+                .data = data, .budget = budget, .hides = size >= HIDE_SIZE_MIN};
     PyObject *message = decode_struct(&in, plan->shapes + plan->shape_count - 1);
     Py_XDECREF(in.view);
+    if (message != NULL)
+        show(&in);
+    PyMem_Free(in.made);
     if (message == NULL)
         return NULL;
     PyObject *after = PyLong_FromSsize_t(in.p - start);

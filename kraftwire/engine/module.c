@@ -5,7 +5,7 @@
 
 /* Goes up with every change of what Python passes in or gets back, so that a module which was built
    from older sources is not used; kraftwire/engine/__init__.py has the same number. */
-#define INTERFACE 1
+#define INTERFACE 2
 
 static int module_exec(PyObject *module)
 {

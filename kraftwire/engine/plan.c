@@ -126,25 +126,20 @@ static int read_fields(Plan *plan, Shape *shape, PyObject *const groups[3])
     return 0;
 }
 
-/* (class, blank class, is_flexible, is_counted, size_min, wire, absent and tagged fields) */
+/* (class, is_flexible, is_counted, size_min, wire, absent and tagged fields) */
 static int read_shape(Plan *plan, Shape *shape, PyObject *item)
 {
-    PyObject *cls, *blank, *groups[3];
+    PyObject *cls, *groups[3];
     int is_flexible, is_counted;
     if (!PyTuple_Check(item)) {
         PyErr_SetString(PyExc_TypeError, "a struct is described by a tuple");
         return -1;
     }
-    if (!PyArg_ParseTuple(item, "O!O!ppnO!O!O!", &PyType_Type, &cls, &PyType_Type, &blank,
-                          &is_flexible, &is_counted, &shape->size_min, &PyTuple_Type, &groups[0],
-                          &PyTuple_Type, &groups[1], &PyTuple_Type, &groups[2]))
+    if (!PyArg_ParseTuple(item, "O!ppnO!O!O!", &PyType_Type, &cls, &is_flexible, &is_counted,
+                          &shape->size_min, &PyTuple_Type, &groups[0], &PyTuple_Type, &groups[1],
+                          &PyTuple_Type, &groups[2]))
         return -1;
     shape->cls = (PyTypeObject *)Py_NewRef(cls);
-    shape->blank = (PyTypeObject *)Py_NewRef(blank);
-    if (!PyType_IsSubtype(shape->blank, shape->cls)) {
-        PyErr_SetString(PyExc_TypeError, "a blank class is derived from the class it stands for");
-        return -1;
-    }
     shape->is_flexible = is_flexible;
     shape->is_counted = is_counted;
     shape->unknown_offset = offset_of(shape->cls, "unknown_tagged_fields");
@@ -205,7 +200,6 @@ static void plan_dealloc(PyObject *self)
             Py_XDECREF(shape->fields[each].fallback);
         PyMem_Free(shape->fields);
         Py_XDECREF(shape->cls);
-        Py_XDECREF(shape->blank);
     }
     PyMem_Free(plan->shapes);
     Py_XDECREF(plan->decoder);

@@ -43,10 +43,9 @@ typedef struct {
 } Field;
 
 /* A struct: fields in wire order, then those that the version lacks, then those with tags, in the
-   order of these. Objects are of class `cls`, or of `blank`, its twin without a constructor, if
-   the generated code made them (both owned). */
+   order of these. `cls` (owned) is the class of the objects. */
 struct Shape {
-    PyTypeObject *cls, *blank;
+    PyTypeObject *cls;
     bool is_flexible, is_counted;
     Py_ssize_t size_min, unknown_offset;
     int wire_count, absent_count, tagged_count, depth;
@@ -87,7 +86,7 @@ static inline PyObject **slot(PyObject *object, Py_ssize_t offset)
 
 static inline bool is_of(const Shape *shape, PyObject *object)
 {
-    return Py_TYPE(object) == shape->cls || Py_TYPE(object) == shape->blank;
+    return Py_TYPE(object) == shape->cls;
 }
 
 #endif

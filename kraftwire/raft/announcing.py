@@ -1,6 +1,6 @@
 """BeginQuorumEpoch and EndQuorumEpoch: saying who leads, and who leads no more.
 
-Source: KIP-595; notes R-BEG-1 to R-BEG-4, R-END-1 to R-END-6.
+Source: KIP-595; R-BEG-1 to R-BEG-4, R-END-1 to R-END-6.
 """
 
 from __future__ import annotations

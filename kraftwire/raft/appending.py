@@ -3,7 +3,7 @@
 A difference from Kafka: the leader's own log end counts towards the high watermark only up to what
 is flushed (D3); followers may see records before that, which is as safe and as fast.
 
-Source: notes R-LEAD-1 to R-LEAD-4, R-ACC-1 to R-ACC-7, R-FET-15.
+Source: R-LEAD-1 to R-LEAD-4, R-ACC-1 to R-ACC-7, R-FET-15.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ is probed and has to be caught up, the record is appended and counts at once, it
 request. Whatever ends the leadership ends the change.
 
 Source: KIP-853; Kafka's `AddVoterHandler` and `RemoveVoterHandler`; R-VC-1 to R-VC-3, R-ADD-1 to
-R-ADD-9, R-REM-1 to R-REM-5.
+R-ADD-9, R-REM-1 to R-REM-3, R-REM-5.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Owns the order of a step: what happened is handled, then whatever is due in the present role, until
 nothing more is. Everything it remembers is in `RaftState`; the rules stand in the modules beside.
 
-Source: KIP-595; Kafka's `KafkaRaftClient`, notes R-LOOP-1 to R-LOOP-4, R-START-6, R-SHUT-1.
+Source: KIP-595; Kafka's `KafkaRaftClient`; R-LOOP-1 to R-LOOP-4, R-START-6, R-SHUT-1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Pre-votes and votes: asking for them, granting them, counting them.
 
-Source: KIP-595, KIP-996; notes R-VOTE-1 to R-VOTE-13.
+Source: KIP-595, KIP-996; R-VOTE-1 to R-VOTE-13.
 """
 
 from __future__ import annotations

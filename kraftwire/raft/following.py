@@ -3,7 +3,7 @@
 A fetch says how far this replica's log is durable, so none leaves before the flush is done (D2).
 What is wrong with an answer is noted and fetched again; nothing a leader sends ends this node.
 
-Source: KIP-595, KIP-1166; notes R-FET-1 to R-FET-5, R-FET-19 to R-FET-24, R-UPD-1 to R-UPD-5.
+Source: KIP-595, KIP-1166; R-FET-1 to R-FET-5, R-FET-19 to R-FET-24, R-UPD-1 to R-UPD-5.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Owns the high watermark's arithmetic, the check that a majority still fetches, and the order of
 preferred successors. Knows neither log nor network.
 
-Source: Kafka's `LeaderState`; notes R-REP-1 to R-REP-6, R-HW-1 to R-HW-5, R-CQ-1, R-CQ-2; KIP-836.
+Source: Kafka's `LeaderState`; R-REP-1 to R-REP-6, R-HW-1 to R-HW-5, R-CQ-1, R-CQ-2; KIP-836.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 No answer ends this node: what is fatal to a Java node is noted and retried after the back-off.
 
-Source: notes R-RESP-1 to R-RESP-9; Kafka's `KafkaRaftClient.maybeHandleCommonResponse`.
+Source: R-RESP-1 to R-RESP-9; Kafka's `KafkaRaftClient.maybeHandleCommonResponse`.
 """
 
 from __future__ import annotations

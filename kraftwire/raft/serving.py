@@ -4,7 +4,7 @@ Whoever gets a Fetch answers it; only a leader answers with records. A held-back
 at anew when the log grows or the high watermark advances, and then counts as a fetch of that later
 time (R-FET-14).
 
-Source: KIP-595, KIP-1166; notes R-FET-6 to R-FET-18.
+Source: KIP-595, KIP-1166; R-FET-6 to R-FET-18.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The role that a replica starts in.
 
-Source: notes R-START-6, R-START-7; Kafka's `QuorumState.initialize`.
+Source: R-START-6, R-START-7; Kafka's `QuorumState.initialize`.
 """
 
 from __future__ import annotations

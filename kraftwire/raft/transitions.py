@@ -1,6 +1,6 @@
 """Who becomes what, when, and what is made durable first: one table and the steps it allows.
 
-Source: notes R-ROLE-1 to R-ROLE-9; Kafka's `QuorumState`. Every other change of role is a
+Source: R-ROLE-1 to R-ROLE-9; Kafka's `QuorumState`. Every other change of role is a
 programming error and stops the core (R-ROLE-6).
 """
 

@@ -1,7 +1,7 @@
 """Replica keys, endpoints and voter sets.
 
 Owns the rule of who counts as a voter. Source: Kafka's `ReplicaKey`, `Endpoints`, `VoterSet`;
-notes R-ID-1 to R-ID-5 of the rules this core follows.
+R-ID-1 to R-ID-5.
 """
 
 from __future__ import annotations

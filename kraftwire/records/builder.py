@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import cast
 
@@ -19,6 +18,7 @@ from crc32c import crc32c
 from kraftwire import engine
 from kraftwire.errors import UsageError, WireError
 from kraftwire.records.compression import codec_id, compress
+from kraftwire.records.content import BatchHeader, Columns
 from kraftwire.records.header import (
     CONTROL,
     DELETE_HORIZON,
@@ -29,7 +29,8 @@ from kraftwire.records.header import (
     TRANSACTIONAL,
     fields,
 )
-from kraftwire.records.record import NO_HEADERS, NO_SEQUENCE, Headers, Record
+from kraftwire.records.misfit import misfit
+from kraftwire.records.record import NO_HEADERS, Headers, Record
 from kraftwire.wire.varint import varint
 
 __all__ = ["BatchBuilder", "BatchHeader", "build_batch", "build_columns", "record_size_max"]
@@ -59,43 +60,7 @@ _RECORD_OVERHEAD_MAX = 5 * 5 + 10 + 1
 _VARINTS_MAX = 20_000
 
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchHeader:
-    """What a caller says about a batch; everything else follows from the records.
-
-    Units: timestamps in milliseconds. Shape: `base_offset` defaults to the first record's offset,
-    `last_offset` to the last one's, `max_timestamp` to the largest. `append_time` makes it a
-    batch stamped by the broker. `level` is the codec's own scale.
-    """
-
-    base_offset: int | None = None
-    last_offset: int | None = None
-    partition_leader_epoch: int = -1
-    compression: str = "none"
-    level: int | None = None
-    append_time: int | None = None
-    max_timestamp: int | None = None
-    delete_horizon_ms: int | None = None
-    producer_id: int = -1
-    producer_epoch: int = -1
-    base_sequence: int = NO_SEQUENCE
-    is_transactional: bool = False
-    is_control: bool = False
-
-
 _DEFAULT = BatchHeader()
-
-
-@dataclass(slots=True)
-class _Columns:
-    """The records to be written, field by field; consecutive offsets if there are none."""
-
-    timestamps: Sequence[int]
-    keys: Sequence[bytes | None]
-    values: Sequence[bytes | None]
-    headers: Sequence[Headers] | None
-    offsets: Sequence[int] | None
 
 
 class BatchBuilder:
@@ -140,7 +105,7 @@ class BatchBuilder:
 
     def build(self) -> bytes:
         """The batch. Raises: WireError or UsageError as `build_batch`."""
-        columns = _Columns(self._timestamps, self._keys, self._values, self._headers, None)
+        columns = Columns(self._timestamps, self._keys, self._values, self._headers, None)
         return _build(columns, self._header)
 
 
@@ -163,10 +128,10 @@ def build_batch(records: Iterable[Record], header: BatchHeader = _DEFAULT) -> by
     if engine.core is not None:
         try:
             offsets, timestamps, keys, values, headers = engine.core.split_records(rows)
-            return _build(_Columns(timestamps, keys, values, headers, offsets), header)
+            return _build(Columns(timestamps, keys, values, headers, offsets), header)
         except ValueError:
             pass  # rows of another kind
-    columns = _Columns(
+    columns = Columns(
         [row[1] for row in rows],
         [row[2] for row in rows],
         [row[3] for row in rows],
@@ -194,10 +159,10 @@ def build_columns(
         lengths.add(len(headers))
     if len(lengths) > 1:
         raise UsageError(f"the columns of a batch differ in length: {sorted(lengths)}")
-    return _build(_Columns(timestamps, keys, values, headers, None), header)
+    return _build(Columns(timestamps, keys, values, headers, None), header)
 
 
-def _build(columns: _Columns, header: BatchHeader) -> bytes:
+def _build(columns: Columns, header: BatchHeader) -> bytes:
     base_offset, last_offset = _offsets(columns, header)
     codec = codec_id(header.compression)
     try:
@@ -217,15 +182,18 @@ def _build(columns: _Columns, header: BatchHeader) -> bytes:
             payload = compress(codec, payload, level=header.level)
         length = LENGTH_MIN + len(payload)
         before = _BEFORE_CRC.pack(base_offset, length, header.partition_leader_epoch, MAGIC)
-    except (AttributeError, TypeError, UnicodeError, ValueError, struct.error) as error:
+    except (AttributeError, TypeError, ValueError, struct.error):
+        problem = misfit(columns, header)
+        if problem is None:
+            raise  # a mistake of ours, not of the caller
         raise WireError(
-            f"a value does not fit its field: {error}", message="RecordBatch", version=MAGIC
+            f"a value does not fit its field: {problem}", message="RecordBatch", version=MAGIC
         ) from None
     crc = _CRC.pack(crc32c(payload, crc32c(body)))
     return b"".join((before, crc, body, payload))
 
 
-def _offsets(columns: _Columns, header: BatchHeader) -> tuple[int, int]:
+def _offsets(columns: Columns, header: BatchHeader) -> tuple[int, int]:
     """Base offset and last offset."""
     first, last = header.base_offset, header.last_offset
     count = len(columns.timestamps)
@@ -289,7 +257,7 @@ _OFFSETS = _Varints(range(2**31))
 _TIMES = _Varints(range(-(2**63), 2**63), b"\x00")
 
 
-def _payload(columns: _Columns, base_offset: int, base_timestamp: int) -> bytes:
+def _payload(columns: Columns, base_offset: int, base_timestamp: int) -> bytes:
     """The records, uncompressed, by the engine in C if it is in use and does not give up."""
     if engine.core is not None:
         timestamps = columns.timestamps
@@ -313,7 +281,7 @@ def _payload(columns: _Columns, base_offset: int, base_timestamp: int) -> bytes:
     return _encode(columns, base_offset, base_timestamp)
 
 
-def _encode(columns: _Columns, base_offset: int, base_timestamp: int) -> bytes:
+def _encode(columns: Columns, base_offset: int, base_timestamp: int) -> bytes:
     """The records, uncompressed, put together by column: the loops then run in C.
 
     Raises: AttributeError, TypeError, UnicodeError or ValueError on values that do not fit.

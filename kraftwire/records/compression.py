@@ -27,6 +27,8 @@ NAMES = ("none", "gzip", "snappy", "lz4", "zstd", "unknown(5)", "unknown(6)", "u
 _KNOWN = 5
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_LEVELS = range(-1, 10)
+_LEVELS = range(-(2**31), 2**31)
 _GZIP_WINDOW_BITS = 31
 
 # zlib copies what it does not need of its input, so a stream of many tiny members must not be
@@ -74,13 +76,18 @@ def decompress(codec: int, data: bytes | memoryview, *, limit: int | None = None
 def compress(codec: int, data: bytes | memoryview, *, level: int | None = None) -> bytes:
     """Compress the records of a batch in a form that every Kafka client reads.
 
-    Shape: `level` is the codec's own scale, for gzip and zstd only. Raises: UsageError for an
-    unknown codec.
+    `level` is the codec's own scale, for gzip (-1 to 9) and zstd only. Raises: UsageError for an
+    unknown codec or level.
     """
     if not 0 <= codec < _KNOWN:
         raise UsageError(f"no compression codec {codec}; there are 0 to {_KNOWN - 1}")
     if codec == 0:
         return bytes(data)
+    levels = _GZIP_LEVELS if codec == 1 else _LEVELS
+    if level is not None and (not isinstance(level, int) or level not in levels):
+        raise UsageError(
+            f"compression level {level!r:.60}: expected {levels.start} to {levels.stop - 1}"
+        )
     if codec == 1:
         return zlib.compress(data, -1 if level is None else level, _GZIP_WINDOW_BITS)
     if codec == 2:

@@ -8,10 +8,9 @@ reader and writer when a fast function stumbles.
 from __future__ import annotations
 
 import struct
-from gc import disable, enable, isenabled
 
 from kraftwire.errors import UsageError, WireError, check
-from kraftwire.limits import ELEMENT_BYTES_MIN, ELEMENT_FREE_COUNT, GC_PAUSE_BYTES
+from kraftwire.limits import ELEMENT_BYTES_MIN, ELEMENT_FREE_COUNT
 
 # Loading one message must stay cheap, so what only type checkers need is not imported.
 TYPE_CHECKING = False
@@ -27,19 +26,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Message", "Struct"]
 
-# What a check-free fast function raises on bad bytes or bad values. MemoryError and OverflowError
-# come from absurd lengths before any memory is taken.
-_STUMBLES = (
-    ArithmeticError,
-    AttributeError,
-    BufferError,
-    LookupError,
+# What bytes can make a check-free fast decoder raise. MemoryError and OverflowError come from
+# absurd lengths before any memory is taken. Anything else is a mistake of ours and stays as it is.
+_BAD_BYTES = (
+    IndexError,
     MemoryError,
-    TypeError,
+    OverflowError,
     ValueError,  # includes UnicodeError
     WireError,
     struct.error,
 )
+# What values of any type can make an encoder raise; the slow writer names the value.
+_BAD_VALUES = (*_BAD_BYTES, ArithmeticError, AttributeError, BufferError, LookupError, TypeError)
 
 
 class Struct:
@@ -110,7 +108,7 @@ class Message(Struct):
     _FACTS: ClassVar[MessageFacts | None] = None
 
     def __init_subclass__(cls) -> None:
-        # A class without a name of its own is the blank twin of one that has it.
+        # A class that somebody derives from a message has the functions of that message.
         if "NAME" in cls.__dict__:
             cls._DECODE = {}
             cls._ENCODE = {}
@@ -119,13 +117,14 @@ class Message(Struct):
     def decode(
         cls, buf: bytes | bytearray | memoryview, version: int, offset: int = 0
     ) -> tuple[Self, int]:
-        """Read a message; returns it and the position behind it (bytes may be left there).
+        """Read a message; returns it and the position after it (bytes may be left there).
 
-        Shape: records fields are memoryviews of the input (of a copy, unless it is `bytes`).
-        Raises: WireError naming field path and offset; UsageError for an unknown version, or an
-        offset outside the buffer.
+        Records fields are memoryviews of the input (of a copy, unless it is `bytes`). The process's
+        garbage collector is left as it is; a program with one thread that decodes much may raise
+        its thresholds (`gc.set_threshold`), since messages have no cycles. Raises: WireError naming
+        field path and offset; UsageError for an unknown version, or an offset outside the buffer.
         """
-        data = buf if type(buf) is bytes else _as_bytes(buf)
+        data = buf if buf.__class__ is bytes else _as_bytes(buf)
         if version.__class__ is not int:
             version = cls._check_version(version)
         try:
@@ -134,24 +133,15 @@ class Message(Struct):
             cls._choose(version)
             decoder = cls._DECODE[version]
         length = len(data)
-        if offset.__class__ is not int or not 0 <= offset <= length:
+        if offset or offset.__class__ is not int:
             offset = _check_offset(offset, length)
-        budget = ELEMENT_FREE_COUNT
-        is_paused = False
-        if length >= GC_PAUSE_BYTES:
-            budget += (length - offset) // ELEMENT_BYTES_MIN
-            is_paused = isenabled()
-            if is_paused:
-                disable()
+        budget = ELEMENT_FREE_COUNT + (length - offset) // ELEMENT_BYTES_MIN
         try:
-            message, end = decoder(data, offset, budget)
-            if end <= length:
-                return message, end
-        except _STUMBLES:
+            result = decoder(data, offset, budget)
+            if result[1] <= length:
+                return result
+        except _BAD_BYTES:
             pass
-        finally:
-            if is_paused:
-                enable()
         return cls._decode_slowly(data, version, offset)
 
     @classmethod
@@ -179,7 +169,7 @@ class Message(Struct):
             data = encoder(self)
             if len(data) <= ELEMENT_FREE_COUNT or not self._has_too_many(version, len(data)):
                 return data
-        except _STUMBLES:
+        except _BAD_VALUES:
             pass  # what is raised below should not drag this error along
         from kraftwire.wire.writer import write_message
 

@@ -24,23 +24,20 @@ def choose(cls: Any, version: int) -> None:
     decoder, encoder = cls._DECODERS[version], cls._ENCODERS[version]
     core = engine.core
     if core is not None:
-        shapes = describe(cls.facts(), version, cls._NAMESPACE)
+        shapes = describe(cls.facts(), version)
         plan = core.Plan(shapes, decoder, encoder, STRING_SIZE_MAX)
         decoder, encoder = plan.decode, plan.encode
     cls._DECODE[version] = decoder
     cls._ENCODE[version] = encoder
 
 
-def describe(
-    facts: MessageFacts, version: int, namespace: dict[str, Any]
-) -> tuple[tuple[Any, ...], ...]:
+def describe(facts: MessageFacts, version: int) -> tuple[tuple[Any, ...], ...]:
     """What a version has, in the form of the engine: structs, inner ones first.
 
-    Shape: of a struct its class, the class of objects made by generated code, whether it has
-    tagged fields, whether its elements are counted, its least size, and three groups of fields:
-    in wire order, absent, and tagged in order of tags.
+    A struct is its class, whether it has tagged fields, whether its elements are counted, its
+    least size, and three groups of fields: in wire order, absent, and tagged in order of tags.
     """
-    describer = _Describer(version, version in facts.flexible, namespace)
+    describer = _Describer(version, version in facts.flexible)
     describer.add(facts.root)
     return tuple(describer.shapes)
 
@@ -48,12 +45,11 @@ def describe(
 class _Describer:
     """Describes the structs of one version of a message, each once."""
 
-    def __init__(self, version: int, is_flexible: bool, namespace: dict[str, Any]) -> None:
+    def __init__(self, version: int, is_flexible: bool) -> None:
         self.shapes: list[tuple[Any, ...]] = []
         self._numbers: dict[str, int] = {}
         self._version = version
         self._is_flexible = is_flexible
-        self._namespace = namespace
 
     def add(self, facts: StructFacts) -> int:
         """Append a struct after those that it holds, unless it is there; returns its number."""
@@ -70,11 +66,10 @@ class _Describer:
             else:
                 wire.append(field)
         size_min = min_struct_size(facts, version, self._is_flexible)
-        blank = self._namespace.get(f"Blank{facts.cls.__name__}", facts.cls)
         in_order = tuple(field for _, field in sorted(tagged, key=lambda pair: pair[0]))
         self.shapes.append(
             (
-                facts.cls, blank, self._is_flexible, size_min < ELEMENT_BYTES_MIN, size_min,
+                facts.cls, self._is_flexible, size_min < ELEMENT_BYTES_MIN, size_min,
                 tuple(wire), tuple(absent), in_order,
             )
         )  # fmt: skip

@@ -7,7 +7,6 @@ generated decoders accept.
 
 from __future__ import annotations
 
-import gc
 import struct
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +15,6 @@ from kraftwire.errors import UsageError, WireError
 from kraftwire.limits import (
     ELEMENT_BYTES_MIN,
     ELEMENT_FREE_COUNT,
-    GC_PAUSE_BYTES,
     STRING_SIZE_MAX,
     TAGS_FREE_COUNT,
 )
@@ -55,14 +53,7 @@ def read_message(
     Raises: WireError naming field path, offset, what was expected and found.
     """
     reader = _Reader(facts, buf, version, offset, None)
-    is_paused = len(buf) >= GC_PAUSE_BYTES and gc.isenabled()
-    if is_paused:
-        gc.disable()
-    try:
-        return reader.struct(facts.root), reader.position
-    finally:
-        if is_paused:
-            gc.enable()
+    return reader.struct(facts.root), reader.position
 
 
 class PartialError(WireError):

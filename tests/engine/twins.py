@@ -14,7 +14,7 @@ from kraftwire import engine
 from kraftwire.errors import WireError
 from kraftwire.limits import ELEMENT_BYTES_MIN, ELEMENT_FREE_COUNT, STRING_SIZE_MAX
 from kraftwire.wire.facts import FieldFacts, StructFacts
-from kraftwire.wire.message import _STUMBLES, Message, Struct
+from kraftwire.wire.message import _BAD_BYTES, _BAD_VALUES, Message, Struct
 from kraftwire.wire.plans import describe
 from kraftwire.wire.reader import read_message
 from kraftwire.wire.writer import write_message
@@ -33,7 +33,7 @@ def _give_up(*_: Any) -> Any:
 @cache
 def plan_of(cls: type[Message], version: int) -> Any:
     """A plan that raises `GaveUp` where it would ask the generated functions."""
-    shapes = describe(cls.facts(), version, cls._NAMESPACE)
+    shapes = describe(cls.facts(), version)
     return engine.core.Plan(shapes, _give_up, _give_up, STRING_SIZE_MAX)
 
 
@@ -56,7 +56,7 @@ def _decode(cls: type[Message], version: int, data: bytes, budget: int) -> tuple
         message, end = cls._DECODERS[version](data, 0, budget)
         if end <= len(data):
             return message, end
-    except _STUMBLES:
+    except _BAD_BYTES:
         pass
     try:
         return read_message(cls.facts(), data, version)
@@ -73,7 +73,7 @@ def compare_encoding(message: Message, version: int) -> bytes | None:
         return None
     try:
         expected = cls._ENCODERS[version](message)
-    except _STUMBLES:
+    except _BAD_VALUES:
         try:
             expected = write_message(cls.facts(), message, version)
         except WireError as error:

@@ -156,6 +156,32 @@ def test_values_that_do_not_fit_are_refused(row: Record, header: BatchHeader) ->
         build_batch([row], header)
 
 
+def test_a_value_that_does_not_fit_is_named() -> None:
+    """Of a thousand records the caller looks for one."""
+    rows = [Record(number, number, b"k", b"v") for number in range(5)]
+    rows[3] = rows[3]._replace(value="text")  # type: ignore[arg-type]
+    with pytest.raises(WireError, match="the value of record 3 is 'text', not bytes"):
+        build_batch(rows)
+
+
+def test_a_mistake_of_ours_is_not_called_a_wrong_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller would look for it in the records."""
+
+    def broken(*_: object) -> bytes:
+        raise AttributeError("no such attribute")
+
+    monkeypatch.setattr("kraftwire.records.builder._payload", broken)
+    with pytest.raises(AttributeError, match="no such attribute"):
+        build_batch(ROWS)
+
+
+@pytest.mark.parametrize("level", [10, -2, "fast", 2**40])
+def test_an_unknown_level_is_a_usage_error(level: int) -> None:
+    """It comes from a configuration, as the codec does."""
+    with pytest.raises(UsageError, match=r"compression level .*: expected -1 to 9"):
+        build_batch(ROWS, BatchHeader(compression="gzip", level=level))
+
+
 def test_unknown_compression_is_a_usage_error() -> None:
     """It comes from a configuration, not from bytes."""
     with pytest.raises(UsageError, match="brotli"):

@@ -1,0 +1,45 @@
+"""What a batch is built from: the caller's part of the header, and the records field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kraftwire.records.record import NO_SEQUENCE, Headers
+
+__all__ = ["BatchHeader", "Columns"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchHeader:
+    """What a caller says about a batch; everything else follows from the records.
+
+    Timestamps are in milliseconds. `base_offset` defaults to the first record's offset,
+    `last_offset` to the last one's, `max_timestamp` to the largest. `append_time` makes it a
+    batch stamped by the broker. `level` is the codec's own scale.
+    """
+
+    base_offset: int | None = None
+    last_offset: int | None = None
+    partition_leader_epoch: int = -1
+    compression: str = "none"
+    level: int | None = None
+    append_time: int | None = None
+    max_timestamp: int | None = None
+    delete_horizon_ms: int | None = None
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = NO_SEQUENCE
+    is_transactional: bool = False
+    is_control: bool = False
+
+
+@dataclass(slots=True)
+class Columns:
+    """The records to be written, field by field; consecutive offsets if there are none."""
+
+    timestamps: Sequence[int]
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    headers: Sequence[Headers] | None
+    offsets: Sequence[int] | None
