@@ -20,7 +20,7 @@ from kraftwire.cli.decode_output import Output, make_sink
 from kraftwire.cli.decode_progress import Progress
 from kraftwire.cli.output import say
 from kraftwire.decode.body.memory import Memory
-from kraftwire.decode.run.filters import FilterOptions
+from kraftwire.decode.run.filters import FilterOptions, topic_test
 from kraftwire.decode.run.inputs import InputKind, Inputs, is_live
 from kraftwire.decode.run.options import Options
 from kraftwire.decode.run.run import Run
@@ -63,6 +63,12 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
 @click.option("-v", "--verbose", count=True, help="All fields as a tree; -vv: nothing cut.")
 @click.option("--bytes", "with_bytes", is_flag=True, help="Bytes by field; -v: nothing cut.")
 @click.option("--stats", is_flag=True, help="Counts, sizes, latencies and errors by API.")
+@click.option("--print-data", is_flag=True, help="A line per record: key, value, headers as text.")
+@click.option(
+    "--template",
+    metavar="TEXT",
+    help="--print-data in kcat's manner: %t %p %o %T %k %s %h, %K %S sizes, \\n \\t.",
+)
 @click.option("--raft", is_flag=True, help="Epochs, leaders, votes and voters over time.")
 @click.option(
     "--records",
@@ -126,7 +132,10 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     output = _output(options)
     wanted = _options(options, is_bare=is_bare)
     memory = Memory()
-    sink = make_sink(output, wanted.settings(memory), is_live=is_awaited, is_full=is_full)
+    sink = make_sink(
+        output, wanted.settings(memory), is_live=is_awaited, is_full=is_full,
+        template=options["template"], is_wanted_topic=topic_test(wanted.filters),
+    )
     run = Run(wanted, sink, memory)
     run.totals.files.on_finding = _say
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -162,9 +171,11 @@ def _output(options: dict[str, Any]) -> Output:
         "--bytes": options["with_bytes"],
         "--stats": options["stats"],
         "--raft": options["raft"],
+        "--template": options["template"] is not None,
+        "--print-data": options["print_data"] and options["template"] is None,
     }
     asked = [name for name, is_wanted in wanted.items() if is_wanted]
-    is_report = options["stats"] or options["raft"]
+    is_report = options["stats"] or options["raft"] or options["print_data"]
     is_json = options["as_json"] or options["output_format"] == "jsonl"
     if is_json and not is_report:
         asked.append("--format jsonl")
@@ -173,6 +184,8 @@ def _output(options: dict[str, Any]) -> Output:
     names = {
         "--stats": Output.STATS_JSON if is_json else Output.STATS,
         "--raft": Output.RAFT_JSON if is_json else Output.RAFT,
+        "--template": Output.TEMPLATE,
+        "--print-data": Output.DATA_JSON if is_json else Output.DATA,
         "--format jsonl": Output.JSONL,
         "--bytes": Output.BYTES,
         "-v": Output.TREE,
@@ -183,7 +196,7 @@ def _output(options: dict[str, Any]) -> Output:
 def _options(options: dict[str, Any], *, is_bare: bool) -> Options:
     """How to decode, of the options of the command line."""
     return Options(
-        records=options["records"],
+        records="full" if options["print_data"] or options["template"] else options["records"],
         show_secrets=options["show_secrets"],
         family=options["family"],
         filters=FilterOptions(
