@@ -70,6 +70,7 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
     help="--print-data in kcat's manner: %t %p %o %T %k %s %h, %K %S sizes, \\n \\t.",
 )
 @click.option("--raft", is_flag=True, help="Epochs, leaders, votes and voters over time.")
+@click.option("--groups", is_flag=True, help="Members, generations, assignments and lag of groups.")
 @click.option(
     "--records",
     type=click.Choice(["none", "summary", "full"]),
@@ -171,11 +172,12 @@ def _output(options: dict[str, Any]) -> Output:
         "--bytes": options["with_bytes"],
         "--stats": options["stats"],
         "--raft": options["raft"],
+        "--groups": options["groups"],
         "--template": options["template"] is not None,
         "--print-data": options["print_data"] and options["template"] is None,
     }
     asked = [name for name, is_wanted in wanted.items() if is_wanted]
-    is_report = options["stats"] or options["raft"] or options["print_data"]
+    is_report = any(options[name] for name in ("stats", "raft", "groups", "print_data"))
     is_json = options["as_json"] or options["output_format"] == "jsonl"
     if is_json and not is_report:
         asked.append("--format jsonl")
@@ -184,6 +186,7 @@ def _output(options: dict[str, Any]) -> Output:
     names = {
         "--stats": Output.STATS_JSON if is_json else Output.STATS,
         "--raft": Output.RAFT_JSON if is_json else Output.RAFT,
+        "--groups": Output.GROUPS_JSON if is_json else Output.GROUPS,
         "--template": Output.TEMPLATE,
         "--print-data": Output.DATA_JSON if is_json else Output.DATA,
         "--format jsonl": Output.JSONL,

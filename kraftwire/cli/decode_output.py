@@ -35,6 +35,8 @@ class Output(StrEnum):
     DATA = "kraftwire.decode.render.payload.writer:DataWriter"
     DATA_JSON = "kraftwire.decode.render.payload.writer:DataJsonWriter"
     TEMPLATE = "kraftwire.decode.render.payload.writer:TemplateWriter"
+    GROUPS = "kraftwire.decode.render.groups.writer:GroupsWriter"
+    GROUPS_JSON = "kraftwire.decode.render.groups.writer:GroupsJsonWriter"
     RAFT = "kraftwire.decode.render.raft.writer:RaftWriter"
     RAFT_JSON = "kraftwire.decode.render.raft.writer:RaftJsonWriter"
 

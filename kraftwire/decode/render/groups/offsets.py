@@ -1,0 +1,183 @@
+"""How far groups are: what they commit, and the ends of partitions that any frame has shown.
+
+Ends come from Fetch and ListOffsets answers (the high watermark), and from acknowledged Produce
+requests, which are ahead of it for a moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.limits import GROUP_OFFSETS_MAX
+from kraftwire.decode.render.groups.members import Groups
+from kraftwire.decode.render.groups.model import Group, Offsets, Place
+from kraftwire.decode.render.story.talk import Talk
+from kraftwire.errors import WireError
+from kraftwire.protocol.error_codes import error_name
+from kraftwire.records.reader import read_batches
+
+__all__ = ["Lag"]
+
+_LATEST = -1
+
+
+class Lag:
+    """Committed offsets, ends, and the distance between them."""
+
+    def __init__(self, groups: Groups, names: TopicNames) -> None:
+        self.ends: dict[Place, int] = {}
+        self._groups = groups
+        self._names = names
+        self._count = 0
+        # Who has committed something of a partition.
+        self._interested: dict[Place, list[Offsets]] = {}
+
+    def see_response(self, talk: Talk) -> None:
+        """Take note of offsets in an answer."""
+        if talk.request is not None:
+            _READERS[talk.api](self, talk)
+
+    # -- what groups commit --------------------------------------------------------------------
+
+    def see_commit(self, talk: Talk) -> None:
+        """OffsetCommit and TxnOffsetCommit."""
+        body = talk.request
+        group = self._groups.group(body.group_id)
+        if group is None:
+            return
+        member = self._groups.present(group, body.member_id, talk) if body.member_id else None
+        errors = _errors(talk.response)
+        for topic, each in _pairs(body.topics):
+            error = errors.get((_key(topic), each.partition_index), 0)
+            if error:
+                self._groups.refuse(group, member, talk, error_name(error))
+                continue
+            offsets = self._offsets(group, (self._name(topic), each.partition_index))
+            if offsets is not None:
+                offsets.commits += 1
+                offsets.client = member.label if member else talk.client_id
+                self._commit(group, offsets, each, topic, talk.answered)
+
+    def see_fetched_offsets(self, talk: Talk) -> None:
+        """OffsetFetch."""
+        told = talk.response
+        found = [(each.group_id, each.topics) for each in told.groups]
+        for id, topics in found or [(talk.request.group_id, told.topics)]:
+            group = self._groups.group(id)
+            for topic, each in _pairs(topics) if group is not None else ():
+                place = self._name(topic), each.partition_index
+                is_known = each.committed_offset >= 0 and not each.error_code
+                offsets = self._offsets(group, place) if group and is_known else None
+                if group is not None and offsets is not None:
+                    self._commit(group, offsets, each, topic, talk.answered)
+
+    def _commit(
+        self, _group: Group, offsets: Offsets, each: Any, topic: Any, time: float
+    ) -> None:
+        offsets.committed = each.committed_offset
+        self._measure(offsets, self.ends.get((self._name(topic), each.partition_index)), time)
+
+    def _offsets(self, group: Group, place: Place) -> Offsets | None:
+        found = group.offsets.get(place)
+        if found is None:
+            if self._count >= GROUP_OFFSETS_MAX:
+                return None
+            self._count += 1
+            found = group.offsets[place] = Offsets()
+            self._interested.setdefault(place, []).append(found)
+        return found
+
+    # -- where partitions end ------------------------------------------------------------------
+
+    def see_fetch(self, talk: Talk) -> None:
+        """Fetch."""
+        for topic in talk.response.responses:
+            name = self._names.name(topic.topic, topic.topic_id)
+            for each in topic.partitions if name else ():
+                if not each.error_code and name:
+                    self._note_end((name, each.partition_index), each.high_watermark, talk)
+
+    def see_list(self, talk: Talk) -> None:
+        """ListOffsets."""
+        asked = {
+            (topic.name, each.partition_index): each.timestamp
+            for topic, each in _pairs(talk.request.topics)
+        }
+        for topic, each in _pairs(talk.response.topics):
+            place = topic.name, each.partition_index
+            if asked.get(place) == _LATEST and not each.error_code:
+                self._note_end(place, (each.old_style_offsets or [each.offset])[0], talk)
+
+    def see_produce(self, talk: Talk) -> None:
+        """Produce."""
+        counts = {}
+        for topic in talk.request.topic_data:
+            for part in topic.partition_data:
+                counts[_key(topic), part.index] = _count(part.records)
+        for topic in talk.response.responses:
+            name = self._names.name(topic.name, topic.topic_id)
+            for each in topic.partition_responses if name else ():
+                count = counts.get((_key(topic), each.index), 0)
+                if name and count and not each.error_code and each.base_offset >= 0:
+                    self._note_end((name, each.index), each.base_offset + count, talk)
+
+    def _note_end(self, place: Place, end: int, talk: Talk) -> None:
+        if end < 0 or end <= self.ends.get(place, -1):
+            return
+        if place not in self.ends and len(self.ends) >= GROUP_OFFSETS_MAX:
+            return
+        self.ends[place] = end
+        for offsets in self._interested.get(place, ()):
+            self._measure(offsets, end, talk.answered)
+
+    def _measure(self, offsets: Offsets, end: int | None, time: float) -> None:
+        if end is None or offsets.committed is None:
+            return
+        lag = max(0, end - offsets.committed)
+        if offsets.lag_max is None or lag > offsets.lag_max:
+            offsets.lag_max, offsets.lag_max_time = lag, time
+
+    def _name(self, topic: Any) -> str:
+        id = getattr(topic, "topic_id", None)
+        return self._names.name(topic.name, id) or (id.hex() if id else "")
+
+
+_READERS = {
+    "Fetch": Lag.see_fetch,
+    "ListOffsets": Lag.see_list,
+    "OffsetCommit": Lag.see_commit,
+    "OffsetFetch": Lag.see_fetched_offsets,
+    "Produce": Lag.see_produce,
+    "TxnOffsetCommit": Lag.see_commit,
+}
+
+
+def _pairs(topics: Any) -> Iterator[tuple[Any, Any]]:
+    """Topics with each of their partitions."""
+    return ((topic, each) for topic in topics or () for each in topic.partitions)
+
+
+def _key(topic: Any) -> tuple[str | None, bytes]:
+    """What a topic is called in a request and in its response."""
+    return topic.name or None, bytes(getattr(topic, "topic_id", b""))
+
+
+def _errors(body: Any) -> dict[tuple[Any, int], int]:
+    return {
+        (_key(topic), each.partition_index): each.error_code
+        for topic, each in _pairs(body.topics)
+    }
+
+
+def _count(records: bytes | memoryview | None) -> int:
+    """How many records there are, as the headers of their batches say."""
+    try:
+        return sum(_batch_count(batch) for batch in read_batches(records or b""))
+    except WireError:
+        return 0
+
+
+def _batch_count(batch: Any) -> int:
+    return batch.last_offset - batch.base_offset + 1 if batch.magic == 2 else 1
