@@ -20,6 +20,7 @@ from kraftwire.cli.decode_output import Output, make_sink
 from kraftwire.cli.decode_progress import Progress
 from kraftwire.cli.output import say
 from kraftwire.decode.body.memory import Memory
+from kraftwire.decode.render.stats.order import Sort
 from kraftwire.decode.run.filters import FilterOptions, topic_test
 from kraftwire.decode.run.inputs import InputKind, Inputs, is_live
 from kraftwire.decode.run.options import Options
@@ -62,7 +63,14 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
 @click.option("--json", "as_json", is_flag=True, help="JSON, also of --stats and --raft.")
 @click.option("-v", "--verbose", count=True, help="All fields as a tree; -vv: nothing cut.")
 @click.option("--bytes", "with_bytes", is_flag=True, help="Bytes by field; -v: nothing cut.")
-@click.option("--stats", is_flag=True, help="Counts, sizes, latencies and errors by API.")
+@click.option("--stats", is_flag=True, help="Times, sizes and errors by client and by API.")
+@click.option(
+    "--sort",
+    type=click.Choice(get_args(Sort)),
+    default="p99",
+    show_default=True,
+    help="Order of the tables of --stats.",
+)
 @click.option("--print-data", is_flag=True, help="A line per record: key, value, headers as text.")
 @click.option(
     "--template",
@@ -135,7 +143,8 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     memory = Memory()
     sink = make_sink(
         output, wanted.settings(memory), is_live=is_awaited, is_full=is_full,
-        template=options["template"], is_wanted_topic=topic_test(wanted.filters),
+        sort=options["sort"], template=options["template"],
+        is_wanted_topic=topic_test(wanted.filters),
     )
     run = Run(wanted, sink, memory)
     run.totals.files.on_finding = _say

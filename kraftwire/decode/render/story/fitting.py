@@ -20,14 +20,23 @@ _COLUMN_MIN = 8
 
 
 def write_fitted(
-    table: Table, stream: TextIO, width: int, *, rows_max: int | None = None
+    table: Table,
+    stream: TextIO,
+    width: int,
+    *,
+    rows_max: int | None = None,
+    legend: str = "",
 ) -> None:
-    """Write a table, no more than its first rows if so wanted, and an empty line below it."""
+    """Write a table, no more than its first rows if so wanted, and an empty line below it.
+
+    Shape: a `legend` stands below the title and says what symbols mean.
+    """
     is_coloured = wants_colour(stream)
     more = 0 if rows_max is None else max(0, len(table.rows) - rows_max)
     table.rows = table.rows[:rows_max]
     lines = fitted_lines(table, width)
     lines[0] = paint(lines[0], BOLD, is_wanted=is_coloured)
+    lines[1:1] = textwrap.wrap(legend, width)
     if more:
         lines.append(f"and {more:,} more, --json has them")
     stream.write(printable_lines([*lines, ""], is_painted=is_coloured))
