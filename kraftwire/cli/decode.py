@@ -40,6 +40,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 # A batch is at most this late; a metadata log gets one every half second.
 _FOLLOW_S = 0.2
 
+# Options whose output has a JSON form of its own.
+_REPORTS = ("stats", "raft", "groups", "transactions", "topics", "print_data")
+
 _REPEATABLE = "Repeatable, comma lists; !VALUE or ^VALUE excludes."
 
 
@@ -79,6 +82,8 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
 )
 @click.option("--raft", is_flag=True, help="Epochs, leaders, votes and voters over time.")
 @click.option("--groups", is_flag=True, help="Members, generations, assignments and lag of groups.")
+@click.option("--transactions", is_flag=True, help="Transactions: how long, what, how they ended.")
+@click.option("--topics", is_flag=True, help="Topics: changes, traffic, clients, partitions.")
 @click.option(
     "--records",
     type=click.Choice(["none", "summary", "full"]),
@@ -182,11 +187,13 @@ def _output(options: dict[str, Any]) -> Output:
         "--stats": options["stats"],
         "--raft": options["raft"],
         "--groups": options["groups"],
+        "--transactions": options["transactions"],
+        "--topics": options["topics"],
         "--template": options["template"] is not None,
         "--print-data": options["print_data"] and options["template"] is None,
     }
     asked = [name for name, is_wanted in wanted.items() if is_wanted]
-    is_report = any(options[name] for name in ("stats", "raft", "groups", "print_data"))
+    is_report = any(options[name] for name in _REPORTS)
     is_json = options["as_json"] or options["output_format"] == "jsonl"
     if is_json and not is_report:
         asked.append("--format jsonl")
@@ -196,6 +203,8 @@ def _output(options: dict[str, Any]) -> Output:
         "--stats": Output.STATS_JSON if is_json else Output.STATS,
         "--raft": Output.RAFT_JSON if is_json else Output.RAFT,
         "--groups": Output.GROUPS_JSON if is_json else Output.GROUPS,
+        "--transactions": Output.TRANSACTIONS_JSON if is_json else Output.TRANSACTIONS,
+        "--topics": Output.TOPICS_JSON if is_json else Output.TOPICS,
         "--template": Output.TEMPLATE,
         "--print-data": Output.DATA_JSON if is_json else Output.DATA,
         "--format jsonl": Output.JSONL,

@@ -37,6 +37,10 @@ class Output(StrEnum):
     TEMPLATE = "kraftwire.decode.render.payload.writer:TemplateWriter"
     GROUPS = "kraftwire.decode.render.groups.writer:GroupsWriter"
     GROUPS_JSON = "kraftwire.decode.render.groups.writer:GroupsJsonWriter"
+    TRANSACTIONS = "kraftwire.decode.render.transactions.writer:TransactionsWriter"
+    TRANSACTIONS_JSON = "kraftwire.decode.render.transactions.writer:TransactionsJsonWriter"
+    TOPICS = "kraftwire.decode.render.topics.writer:TopicsWriter"
+    TOPICS_JSON = "kraftwire.decode.render.topics.writer:TopicsJsonWriter"
     RAFT = "kraftwire.decode.render.raft.writer:RaftWriter"
     RAFT_JSON = "kraftwire.decode.render.raft.writer:RaftJsonWriter"
 

@@ -23,6 +23,12 @@ __all__ = [
     "RELIEVED_BYTES_MIN",
     "SHED_FRAME_BYTES",
     "STORY_EVENTS_MAX",
+    "TOPICS_MAX",
+    "TOPIC_CLIENTS_MAX",
+    "TOPIC_PARTITIONS_MAX",
+    "TRANSACTIONAL_IDS_MAX",
+    "TRANSACTIONS_MAX",
+    "TRANSACTION_PARTITIONS_MAX",
     "WINDOW_BYTES_FREE",
     "WINDOW_BYTES_MAX",
     "WINDOW_BYTES_RATIO",
@@ -85,3 +91,13 @@ GROUPS_MAX = 5_000
 GROUP_MEMBERS_MAX = 20_000
 GROUP_OFFSETS_MAX = 100_000
 GROUP_GENERATIONS_MAX = 20_000
+
+# Transactional ids and producers, the transactions that are listed, and the partitions of these.
+TRANSACTIONAL_IDS_MAX = 20_000
+TRANSACTIONS_MAX = 50_000
+TRANSACTION_PARTITIONS_MAX = 200_000
+
+# Topics, their partitions, and the clients of each; further clients share one row.
+TOPICS_MAX = 20_000
+TOPIC_PARTITIONS_MAX = 200_000
+TOPIC_CLIENTS_MAX = 20

@@ -36,6 +36,15 @@ OUTPUTS = (
     ("--stats", "--json"),
     ("--raft",),
     ("--raft", "--json"),
+    ("--print-data",),
+    ("--print-data", "--json"),
+    ("--template", "%t %k %s %h"),
+    ("--groups",),
+    ("--groups", "--json"),
+    ("--transactions",),
+    ("--transactions", "--json"),
+    ("--topics",),
+    ("--topics", "--json"),
 )
 
 

@@ -13,10 +13,9 @@ from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.limits import GROUP_OFFSETS_MAX
 from kraftwire.decode.render.groups.members import Groups
 from kraftwire.decode.render.groups.model import Group, Offsets, Place
+from kraftwire.decode.render.story.produced import carried
 from kraftwire.decode.render.story.talk import Talk
-from kraftwire.errors import WireError
 from kraftwire.protocol.error_codes import error_name
-from kraftwire.records.reader import read_batches
 
 __all__ = ["Lag"]
 
@@ -112,10 +111,11 @@ class Lag:
 
     def see_produce(self, talk: Talk) -> None:
         """Produce."""
-        counts = {}
-        for topic in talk.request.topic_data:
-            for part in topic.partition_data:
-                counts[_key(topic), part.index] = _count(part.records)
+        counts = {
+            (_key(topic), part.index): carried("", part.index, part.records).records
+            for topic in talk.request.topic_data
+            for part in topic.partition_data
+        }
         for topic in talk.response.responses:
             name = self._names.name(topic.name, topic.topic_id)
             for each in topic.partition_responses if name else ():
@@ -169,15 +169,3 @@ def _errors(body: Any) -> dict[tuple[Any, int], int]:
         (_key(topic), each.partition_index): each.error_code
         for topic, each in _pairs(body.topics)
     }
-
-
-def _count(records: bytes | memoryview | None) -> int:
-    """How many records there are, as the headers of their batches say."""
-    try:
-        return sum(_batch_count(batch) for batch in read_batches(records or b""))
-    except WireError:
-        return 0
-
-
-def _batch_count(batch: Any) -> int:
-    return batch.last_offset - batch.base_offset + 1 if batch.magic == 2 else 1
