@@ -158,6 +158,40 @@ def test_text_fits_80_columns_and_cuts_nothing(capsys: Captured) -> None:
     assert "readers-hanging leaves (consumer poll timeout has expired.)" in text
 
 
+# -- logs of a coordinator ------------------------------------------------------------------------
+
+
+def test_a_coordinators_log_has_the_story_too(capsys: Captured) -> None:
+    """A broker's log directories tell of groups whose traffic nobody recorded."""
+    broker = GROUPS.parents[1] / "logs" / "broker"
+    assert main(["decode", str(broker), "--groups", "--json", "-q"]) == 0
+    story = json.loads(capsys.readouterr().out)
+    groups = {each["group"]: each for each in story["groups"]}
+    assert {name: groups[name]["kind"] for name in ("aio-grp", "grp-consumer-2", "sg1")} == {
+        "aio-grp": "classic",
+        "grp-consumer-2": "consumer",
+        "sg1": "share",
+    }
+    told = groups["grp-consumer-2"]["generations"]
+    assert [(each["number"], each["members"]) for each in told] == [(2, 1), (3, 2), (4, 1), (5, 0)]
+    assert told[1]["reasons"] == ["lab-cons-consumer #2 joins"]
+    assert round(told[1]["seconds"], 1) == 5.1
+    place = ("comp-snappy", 0)
+    lags = {
+        (each["topic"], each["partition"]): each["lag"]
+        for each in groups["grp-consumer-2"]["offsets"]
+    }
+    assert lags[place] == 142
+    texts = [each["text"] for each in story["events"] if each["group"] == "aio-grp"]
+    assert texts == [
+        "joins from 127.0.0.1",
+        "is assigned comp-snappy 0-1; txn-out 0-1",
+        "generation 1 is reached because aiokafka-0.14.0 joins (1 member, leader "
+        "aiokafka-0.14.0, roundrobin)",
+        "is out of the group",
+    ]
+
+
 # -- what no client of the recording did ----------------------------------------------------------
 
 

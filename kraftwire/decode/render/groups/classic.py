@@ -123,8 +123,9 @@ class Classic:
             member.assignment = assignment
             member.number = body.generation_id
             text = f"is assigned {assigned(assignment)}"
-            details = {"assignment": assignment}
-            self._groups.say(group, member, talk.answered, "assign", text, dict(details))
+            self._groups.say(
+                group, member, talk.answered, "assign", text, assignment=assignment
+            )
 
     def see_heartbeat_response(self, talk: Talk) -> None:
         """A member lives, and may be told to join again."""
@@ -191,8 +192,9 @@ class Classic:
         remarks = [count_text(each.size, "member")]
         remarks += [f"leader {each.leader}"] if each.leader else []
         remarks += [each.protocol] if each.protocol else []
-        took = duration_text(each.seconds)
-        text = f"generation {each.number} is reached in {took}{because(each.reasons)}"
+        # A log may have all of it at one time.
+        took = f" in {duration_text(each.seconds)}" if each.seconds else ""
+        text = f"generation {each.number} is reached{took}{because(each.reasons)}"
         details = {
             "seconds": each.seconds, "reasons": each.reasons, "members": each.size,
             "leader": each.leader, "protocol": each.protocol,

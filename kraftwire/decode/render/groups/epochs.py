@@ -65,8 +65,8 @@ class Epochs:
         self._assign(group, member, talk)
         for status in getattr(told, "status", None) or ():
             text = f"is told: {status.status_detail}"
-            details = {"code": status.status_code}
-            self._groups.say(group, member, talk.answered, "status", text, dict(details))
+            code = status.status_code
+            self._groups.say(group, member, talk.answered, "status", text, code=code)
 
     def _join(self, group: Group, talk: Talk, id: str, *, is_new: bool) -> Member | None:
         body = talk.request
@@ -139,9 +139,7 @@ class Epochs:
         if member.number >= generation.number - 1:
             generation.end = max(generation.end, talk.answered)
         text = f"is assigned {assigned(found, is_tasks=is_streams)}"
-        self._groups.say(
-            group, member, talk.answered, "assign", text, {"assignment": found}
-        )
+        self._groups.say(group, member, talk.answered, "assign", text, assignment=found)
 
     def _told(
         self, told: Any, before: Assignment | None, *, is_streams: bool
@@ -161,8 +159,9 @@ class Epochs:
 
     def _tell(self, group: Group, each: Generation) -> None:
         remarks = [count_text(each.size, "member")]
-        took = duration_text(each.seconds)
-        text = f"epoch {each.number} is reached in {took}{because(each.reasons)}"
+        # A log may have all of it at one time.
+        took = f" in {duration_text(each.seconds)}" if each.seconds else ""
+        text = f"epoch {each.number} is reached{took}{because(each.reasons)}"
         details = {"seconds": each.seconds, "reasons": each.reasons, "members": each.size}
         event = Event(
             each.start, "rebalance", group.id, words(text, remarks), "", each.number, details

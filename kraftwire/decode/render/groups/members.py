@@ -91,13 +91,13 @@ class Groups:
         if instance_id:
             group.instances[instance_id] = member
         text = words(f"joins from {member.host}", [*_who(member), *remarks])
-        self.say(group, member, time, "join", text, {"memberId": id})
+        self.say(group, member, time, "join", text, memberId=id)
         return member
 
     def leave(self, group: Group, member: Member, time: float, why: str, text: str) -> None:
         """A member that says good-bye."""
         self._end(member, time, why)
-        self.say(group, member, time, "leave", text, {"reason": why})
+        self.say(group, member, time, "leave", text, reason=why)
 
     def vanish(self, group: Group, member: Member, time: float) -> None:
         """A member that the group goes on without, though it has not left."""
@@ -109,7 +109,7 @@ class Groups:
         self._end(member, time, VANISHED)
         text = words("is given up by the group", remarks)
         seconds = time - member.last_seen
-        self.say(group, member, time, "gone", text, {"silentSeconds": seconds})
+        self.say(group, member, time, "gone", text, silentSeconds=seconds)
 
     def refuse(self, group: Group, member: Member | None, talk: Talk, error: str) -> None:
         """A request of a member that is refused."""
@@ -127,11 +127,11 @@ class Groups:
         time: float,
         kind: str,
         text: str,
-        details: dict[str, object] | None = None,
+        **details: object,
     ) -> None:
-        """Note something about a member."""
+        """Note something about a member; `details` are for programs."""
         number = member.number if member.number >= 0 else None
-        self.events.add(Event(time, kind, group.id, text, member.label, number, details or {}))
+        self.events.add(Event(time, kind, group.id, text, member.label, number, details))
 
     def add_generation(self, group: Group, generation: Generation) -> None:
         """Note a generation; of those before it, members are only counted from now on."""

@@ -53,11 +53,11 @@ class Lag:
             if error:
                 self._groups.refuse(group, member, talk, error_name(error))
                 continue
-            offsets = self._offsets(group, (self._name(topic), each.partition_index))
+            place = self._name(topic), each.partition_index
+            offsets = self.note_commit(group, place, each.committed_offset, talk.answered)
             if offsets is not None:
                 offsets.commits += 1
                 offsets.client = member.label if member else talk.client_id
-                self._commit(group, offsets, each, topic, talk.answered)
 
     def see_fetched_offsets(self, talk: Talk) -> None:
         """OffsetFetch."""
@@ -67,16 +67,18 @@ class Lag:
             group = self._groups.group(id)
             for topic, each in _pairs(topics) if group is not None else ():
                 place = self._name(topic), each.partition_index
-                is_known = each.committed_offset >= 0 and not each.error_code
-                offsets = self._offsets(group, place) if group and is_known else None
-                if group is not None and offsets is not None:
-                    self._commit(group, offsets, each, topic, talk.answered)
+                if group is not None and each.committed_offset >= 0 and not each.error_code:
+                    self.note_commit(group, place, each.committed_offset, talk.answered)
 
-    def _commit(
-        self, _group: Group, offsets: Offsets, each: Any, topic: Any, time: float
-    ) -> None:
-        offsets.committed = each.committed_offset
-        self._measure(offsets, self.ends.get((self._name(topic), each.partition_index)), time)
+    def note_commit(
+        self, group: Group, place: Place, offset: int, time: float
+    ) -> Offsets | None:
+        """Note how far a group is; None if there are too many partitions to keep one more."""
+        offsets = self._offsets(group, place)
+        if offsets is not None:
+            offsets.committed = offset
+            self._measure(offsets, self.ends.get(place), time)
+        return offsets
 
     def _offsets(self, group: Group, place: Place) -> Offsets | None:
         found = group.offsets.get(place)
@@ -96,7 +98,7 @@ class Lag:
             name = self._names.name(topic.topic, topic.topic_id)
             for each in topic.partitions if name else ():
                 if not each.error_code and name:
-                    self._note_end((name, each.partition_index), each.high_watermark, talk)
+                    self.note_end((name, each.partition_index), each.high_watermark, talk.answered)
 
     def see_list(self, talk: Talk) -> None:
         """ListOffsets."""
@@ -107,7 +109,7 @@ class Lag:
         for topic, each in _pairs(talk.response.topics):
             place = topic.name, each.partition_index
             if asked.get(place) == _LATEST and not each.error_code:
-                self._note_end(place, (each.old_style_offsets or [each.offset])[0], talk)
+                self.note_end(place, (each.old_style_offsets or [each.offset])[0], talk.answered)
 
     def see_produce(self, talk: Talk) -> None:
         """Produce."""
@@ -121,16 +123,17 @@ class Lag:
             for each in topic.partition_responses if name else ():
                 count = counts.get((_key(topic), each.index), 0)
                 if name and count and not each.error_code and each.base_offset >= 0:
-                    self._note_end((name, each.index), each.base_offset + count, talk)
+                    self.note_end((name, each.index), each.base_offset + count, talk.answered)
 
-    def _note_end(self, place: Place, end: int, talk: Talk) -> None:
+    def note_end(self, place: Place, end: int, time: float) -> None:
+        """Note where a partition ends, if that is news."""
         if end < 0 or end <= self.ends.get(place, -1):
             return
         if place not in self.ends and len(self.ends) >= GROUP_OFFSETS_MAX:
             return
         self.ends[place] = end
         for offsets in self._interested.get(place, ()):
-            self._measure(offsets, end, talk.answered)
+            self._measure(offsets, end, time)
 
     def _measure(self, offsets: Offsets, end: int | None, time: float) -> None:
         if end is None or offsets.committed is None:

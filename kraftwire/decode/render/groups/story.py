@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.render.groups.classic import Classic
+from kraftwire.decode.render.groups.coordinator_log import CoordinatorLog
 from kraftwire.decode.render.groups.epochs import HEARTBEATS, Epochs
 from kraftwire.decode.render.groups.members import Groups
 from kraftwire.decode.render.groups.offsets import Lag
 from kraftwire.decode.render.groups.share import Shares
 from kraftwire.decode.render.story.events import Events
 from kraftwire.decode.render.story.talk import Talk
+from kraftwire.records.decoded import Decoded
 
 __all__ = ["APIS", "GroupStory"]
 
@@ -33,6 +35,7 @@ class GroupStory:
         self._classic = Classic(self.groups)
         self._epochs = Epochs(self.groups, names)
         self._shares = Shares(self.groups)
+        self._log = CoordinatorLog(self.groups, self.lag, names)
 
     def see_request(self, talk: Talk) -> None:
         """Take note of a request; most tell something only with their responses."""
@@ -60,6 +63,10 @@ class GroupStory:
     def see_ending(self, connection: str, time: float) -> None:
         """Take note of a connection that ends."""
         self.groups.see_ending(connection, time)
+
+    def see_record(self, record: Decoded, time: float) -> None:
+        """Take note of a record of a coordinator's log."""
+        self._log.see(record, time)
 
     def finish(self) -> None:
         """Tell what is known only at the end."""

@@ -53,17 +53,17 @@ def _groups(story: GroupStory, groups: list[Group]) -> Table:
     )
     table = Table("Groups at the end", head, right=(2, 3, 4, 5, 6, 7, 8), optional=(0,))
     for each in sorted(groups, key=lambda group: group.id):
-        took = [generation.seconds for generation in each.generations]
+        took = [generation.seconds for generation in each.generations if generation.seconds]
         lags = [_lag_of(story, place, offsets) for place, offsets in each.offsets.items()]
         known = [lag for lag in lags if lag is not None]
-        count = len(took) + each.generation_overflow
+        count = len(each.generations) + each.generation_overflow
         table.rows.append(
             (
                 each.id,
                 each.kind or "no members",
                 f"{len(each.present)} of {len(each.members)}" if each.members else "",
-                str(each.generations[-1].number) if took else "",
-                f"{count:,}" if took else "",
+                str(each.generations[-1].number) if count else "",
+                f"{count:,}" if count else "",
                 duration_text(max(took)) if took else "",
                 duration_text(sum(took)) if took else "",
                 f"{sum(known):,}" if known else "",

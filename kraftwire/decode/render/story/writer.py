@@ -78,7 +78,7 @@ class StoryWriter(QuickPaired[Talk]):
         talk = asked or self._talk(frame)
         if talk is None or body is None:
             return
-        self._note(frame.time)
+        self.note_time(frame.time)
         talk.answered, talk.response = frame.time, body
         self.see_response(talk)
 
@@ -96,14 +96,15 @@ class StoryWriter(QuickPaired[Talk]):
         self._stream.flush()
 
     def _talk(self, frame: Frame) -> Talk | None:
-        self._note(frame.time)
+        self.note_time(frame.time)
         name = API_NAMES.get(-1 if frame.api_key is None else frame.api_key, "")
         if name not in self.apis:
             return None
         client = frame.request.client_id if frame.request is not None else None
         return Talk(frame.connection, client or "", name, frame.time)
 
-    def _note(self, time: float) -> None:
+    def note_time(self, time: float) -> None:
+        """Note that something happened at a time. Units: seconds since the epoch."""
         if self.start is None or time < self.start:
             self.start = time
         self.end = max(self.end, time)
