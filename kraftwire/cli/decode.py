@@ -63,18 +63,16 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
     type=click.Choice(["line", "jsonl"]),
     help="A line per exchange for people (default), or a JSON object per frame.",
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON, also of --stats and --raft.")
+@click.option("--json", "as_json", is_flag=True, help="JSON, also of --stats and the stories.")
 @click.option("-v", "--verbose", count=True, help="All fields as a tree; -vv: nothing cut.")
 @click.option("--bytes", "with_bytes", is_flag=True, help="Bytes by field; -v: nothing cut.")
 @click.option("--stats", is_flag=True, help="Times, sizes and errors by client and by API.")
 @click.option(
     "--sort",
     type=click.Choice(get_args(Sort)),
-    default="p99",
-    show_default=True,
-    help="Order of the tables of --stats.",
+    help="Order of the tables of --stats, p99 unless given.",
 )
-@click.option("--print-data", is_flag=True, help="A line per record: key, value, headers as text.")
+@click.option("--print-data", is_flag=True, help="A line per record: key, value, headers.")
 @click.option(
     "--template",
     metavar="TEXT",
@@ -130,6 +128,8 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
       kraftwire decode trace.pcapng
       kraftwire decode trace.pcapng --api Vote,Fetch --error any
       kraftwire decode trace.pcapng --format jsonl --records summary | jq .apiName
+      kraftwire decode trace.pcapng --groups
+      kraftwire decode trace.pcapng --topic orders --print-data
       kraftwire decode __cluster_metadata-0/
       tcpdump -U -w - port 9092 | kraftwire decode -
       echo 00120000000000070000 | kraftwire decode --input hex -
@@ -138,6 +138,9 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     Exit code: 0 if everything was decoded, 3 if bytes stayed undecoded (lost packets,
     damage, an unknown layout), 1 if nothing was decoded, 2 for wrong usage. Lines and --stats
     check the CRCs of batches in frames, -v and JSON lines decode their records as well.
+
+    Secrets that can be recognised are hidden. What applications wrote is no secret in this sense:
+    -v, --print-data and --template show keys, values and headers, whatever they hold.
     """
     is_bare = options["input_kind"] in ("hex", "frames")
     api = _bare_api(options) if is_bare else None
@@ -148,7 +151,7 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     memory = Memory()
     sink = make_sink(
         output, wanted.settings(memory), is_live=is_awaited, is_full=is_full,
-        sort=options["sort"], template=options["template"],
+        sort=options["sort"] or "p99", template=options["template"],
         is_wanted_topic=topic_test(wanted.filters),
     )
     run = Run(wanted, sink, memory)
@@ -197,6 +200,8 @@ def _output(options: dict[str, Any]) -> Output:
     is_json = options["as_json"] or options["output_format"] == "jsonl"
     if is_json and not is_report:
         asked.append("--format jsonl")
+    if options["sort"] and not options["stats"]:
+        raise UsageError("--sort is for --stats")
     if len(asked) > 1 and asked != ["-v", "--bytes"]:
         raise UsageError(f"{' and '.join(asked)} exclude each other")
     names = {

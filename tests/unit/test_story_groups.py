@@ -146,6 +146,8 @@ def test_share_members_acquire_and_acknowledge(capsys: Captured) -> None:
     workers = next(each for each in _story(capsys)["groups"] if each["group"] == "workers")
     one = next(each for each in workers["members"] if each["member"] == "workers-one")
     assert (one["acquired"], one["redelivered"]) == (46, 4)
+    lags = [(each["committed"], each["done"], each["lag"]) for each in workers["offsets"]]
+    assert lags == [(6, 6, 0), (6, 4, 0), (6, 4, 0), (6, 4, 0)]
     assert one["acknowledged"] == {"accepted": 37, "gap": 1, "rejected": 4, "released": 4}
 
 

@@ -73,13 +73,13 @@ def _generation(each: Generation) -> dict[str, Any]:
 def _offsets(story: GroupStory, group: Group, place: tuple[str, int]) -> dict[str, Any]:
     offsets = group.offsets[place]
     end = story.lag.ends.get(place)
-    is_known = end is not None and offsets.committed is not None
     return {
         "topic": place[0],
         "partition": place[1],
         "committed": offsets.committed,
         "end": end,
-        "lag": max(0, (end or 0) - (offsets.committed or 0)) if is_known else None,
+        "done": offsets.done,
+        "lag": offsets.lag(end),
         "lagMax": offsets.lag_max,
         "lagMaxTime": offsets.lag_max_time or None,
         "commits": offsets.commits,

@@ -88,15 +88,23 @@ class Generation:
 class Offsets:
     """What a group has committed of a partition.
 
-    Shape: `committed` is None until a commit or an OffsetFetch has told it. `lag_max` is the
-    largest distance to the partition's end as far as that was known, at `lag_max_time`.
+    Shape: `committed` is None until a commit or an OffsetFetch has told it; a share group is also
+    `done` with so many records after it. `lag_max` is the largest lag as far as the partition's
+    end was known, at `lag_max_time`.
     """
 
     committed: int | None = None
+    done: int = 0
     commits: int = 0
     lag_max: int | None = None
     lag_max_time: float = 0.0
     client: str = ""
+
+    def lag(self, end: int | None) -> int | None:
+        """How many records before an end the group has not done; None if either is not known."""
+        if end is None or self.committed is None:
+            return None
+        return max(0, end - self.committed - self.done)
 
 
 @dataclass(slots=True)

@@ -70,13 +70,36 @@ class Lag:
                 if group is not None and each.committed_offset >= 0 and not each.error_code:
                     self.note_commit(group, place, each.committed_offset, talk.answered)
 
+    def see_share_state(self, talk: Talk) -> None:
+        """WriteShareGroupState: where the records of a share group begin that it still has to do.
+
+        Shape: brokers keep that with the share coordinator, so only traffic among them tells it.
+        """
+        group = self._groups.group(talk.request.group_id, "share")
+        errors = {
+            (topic.topic_id, each.partition): each.error_code
+            for topic in talk.response.results
+            for each in topic.partitions
+        }
+        for topic, each in _pairs(talk.request.topics) if group is not None else ():
+            error = errors.get((topic.topic_id, each.partition))
+            if group is None or error or each.start_offset < 0:
+                continue
+            name = self._names.name(None, topic.topic_id) or topic.topic_id.hex()
+            offsets = self.note_commit(
+                group, (name, each.partition), each.start_offset, talk.answered,
+                done=max(0, each.delivery_complete_count),
+            )
+            if offsets is not None:
+                offsets.commits += 1
+
     def note_commit(
-        self, group: Group, place: Place, offset: int, time: float
+        self, group: Group, place: Place, offset: int, time: float, *, done: int = 0
     ) -> Offsets | None:
         """Note how far a group is; None if there are too many partitions to keep one more."""
         offsets = self._offsets(group, place)
         if offsets is not None:
-            offsets.committed = offset
+            offsets.committed, offsets.done = offset, done
             self._measure(offsets, self.ends.get(place), time)
         return offsets
 
@@ -136,10 +159,8 @@ class Lag:
             self._measure(offsets, end, time)
 
     def _measure(self, offsets: Offsets, end: int | None, time: float) -> None:
-        if end is None or offsets.committed is None:
-            return
-        lag = max(0, end - offsets.committed)
-        if offsets.lag_max is None or lag > offsets.lag_max:
+        lag = offsets.lag(end)
+        if lag is not None and (offsets.lag_max is None or lag > offsets.lag_max):
             offsets.lag_max, offsets.lag_max_time = lag, time
 
     def _name(self, topic: Any) -> str:
@@ -154,6 +175,7 @@ _READERS = {
     "OffsetFetch": Lag.see_fetched_offsets,
     "Produce": Lag.see_produce,
     "TxnOffsetCommit": Lag.see_commit,
+    "WriteShareGroupState": Lag.see_share_state,
 }
 
 

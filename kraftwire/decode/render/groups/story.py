@@ -15,7 +15,10 @@ from kraftwire.records.decoded import Decoded
 
 __all__ = ["APIS", "GroupStory"]
 
-_OFFSETS = ("Fetch", "ListOffsets", "OffsetCommit", "OffsetFetch", "Produce", "TxnOffsetCommit")
+_OFFSETS = (
+    "Fetch", "ListOffsets", "OffsetCommit", "OffsetFetch", "Produce", "TxnOffsetCommit",
+    "WriteShareGroupState",
+)
 _CLASSIC = ("Heartbeat", "JoinGroup", "LeaveGroup", "SyncGroup")
 _SHARES = ("ShareAcknowledge", "ShareFetch")
 

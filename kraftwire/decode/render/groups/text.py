@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
 from kraftwire.decode.render.groups.assignment import assigned
-from kraftwire.decode.render.groups.model import Group, Member, Offsets, Place
+from kraftwire.decode.render.groups.model import Group, Member
 from kraftwire.decode.render.groups.story import GroupStory
 from kraftwire.decode.render.story.fitting import write_fitted
 from kraftwire.decode.render.story.text import event_lines, head_line, width_of, write_lines
@@ -54,7 +54,8 @@ def _groups(story: GroupStory, groups: list[Group]) -> Table:
     table = Table("Groups at the end", head, right=(2, 3, 4, 5, 6, 7, 8), optional=(0,))
     for each in sorted(groups, key=lambda group: group.id):
         took = [generation.seconds for generation in each.generations if generation.seconds]
-        lags = [_lag_of(story, place, offsets) for place, offsets in each.offsets.items()]
+        ends = story.lag.ends
+        lags = [offsets.lag(ends.get(place)) for place, offsets in each.offsets.items()]
         known = [lag for lag in lags if lag is not None]
         count = len(each.generations) + each.generation_overflow
         table.rows.append(
@@ -117,8 +118,8 @@ def _lag(story: GroupStory, groups: list[Group], start: float) -> Table:
     table = Table("Offsets and lag, in records", head, right=range(2, 8), optional=(0, 1))
     for group in sorted(groups, key=lambda each: each.id):
         for place, offsets in sorted(group.offsets.items()):
-            lag = _lag_of(story, place, offsets)
             end = story.lag.ends.get(place)
+            lag = offsets.lag(end)
             table.rows.append(
                 (
                     group.id,
@@ -132,13 +133,6 @@ def _lag(story: GroupStory, groups: list[Group], start: float) -> Table:
                 )
             )
     return table
-
-
-def _lag_of(story: GroupStory, place: Place, offsets: Offsets) -> int | None:
-    end = story.lag.ends.get(place)
-    if end is None or offsets.committed is None:
-        return None
-    return max(0, end - offsets.committed)
 
 
 def _once(rows: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
