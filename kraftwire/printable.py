@@ -8,9 +8,9 @@ the same JSON.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-__all__ = ["printable", "printable_lines", "printable_painted"]
+__all__ = ["printable", "printable_lines", "printable_painted", "printable_pieces"]
 
 # Controls (C0, DEL, C1), line and paragraph separators, surrogates, and all format characters:
 # those that turn the direction of text, and those that are not seen at all.
@@ -56,6 +56,11 @@ def printable_painted(line: str) -> str:
     return "".join(
         part if index % 2 else printable(part) for index, part in enumerate(_COLOUR.split(line))
     )
+
+
+def printable_pieces(pieces: Iterable[tuple[str, bool]]) -> str:
+    """Pieces of text in one; those that are marked are the user's own, and stay as they are."""
+    return "".join(text if is_own else printable(text) for text, is_own in pieces)
 
 
 def _escaped(match: re.Match[str]) -> str:

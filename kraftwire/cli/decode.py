@@ -20,7 +20,8 @@ from kraftwire.cli.decode_output import Output, make_sink
 from kraftwire.cli.decode_progress import Progress
 from kraftwire.cli.output import say
 from kraftwire.decode.body.memory import Memory
-from kraftwire.decode.run.filters import FilterOptions
+from kraftwire.decode.render.stats.order import Sort
+from kraftwire.decode.run.filters import FilterOptions, topic_test
 from kraftwire.decode.run.inputs import InputKind, Inputs, is_live
 from kraftwire.decode.run.options import Options
 from kraftwire.decode.run.run import Run
@@ -38,6 +39,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # A batch is at most this late; a metadata log gets one every half second.
 _FOLLOW_S = 0.2
+
+# Options whose output has a JSON form of its own.
+_REPORTS = ("stats", "raft", "groups", "transactions", "topics", "print_data")
 
 _REPEATABLE = "Repeatable, comma lists; !VALUE or ^VALUE excludes."
 
@@ -59,11 +63,25 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
     type=click.Choice(["line", "jsonl"]),
     help="A line per exchange for people (default), or a JSON object per frame.",
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON, also of --stats and --raft.")
+@click.option("--json", "as_json", is_flag=True, help="JSON, also of --stats and the stories.")
 @click.option("-v", "--verbose", count=True, help="All fields as a tree; -vv: nothing cut.")
 @click.option("--bytes", "with_bytes", is_flag=True, help="Bytes by field; -v: nothing cut.")
-@click.option("--stats", is_flag=True, help="Counts, sizes, latencies and errors by API.")
+@click.option("--stats", is_flag=True, help="Times, sizes and errors by client and by API.")
+@click.option(
+    "--sort",
+    type=click.Choice(get_args(Sort)),
+    help="Order of the tables of --stats, p99 unless given.",
+)
+@click.option("--print-data", is_flag=True, help="A line per record: key, value, headers.")
+@click.option(
+    "--template",
+    metavar="TEXT",
+    help="--print-data in kcat's manner: %t %p %o %T %k %s %h, %K %S sizes, \\n \\t.",
+)
 @click.option("--raft", is_flag=True, help="Epochs, leaders, votes and voters over time.")
+@click.option("--groups", is_flag=True, help="Members, generations, assignments and lag of groups.")
+@click.option("--transactions", is_flag=True, help="Transactions: how long, what, how they ended.")
+@click.option("--topics", is_flag=True, help="Topics: changes, traffic, clients, partitions.")
 @click.option(
     "--records",
     type=click.Choice(["none", "summary", "full"]),
@@ -110,6 +128,8 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
       kraftwire decode trace.pcapng
       kraftwire decode trace.pcapng --api Vote,Fetch --error any
       kraftwire decode trace.pcapng --format jsonl --records summary | jq .apiName
+      kraftwire decode trace.pcapng --groups
+      kraftwire decode trace.pcapng --topic orders --print-data
       kraftwire decode __cluster_metadata-0/
       tcpdump -U -w - port 9092 | kraftwire decode -
       echo 00120000000000070000 | kraftwire decode --input hex -
@@ -118,6 +138,9 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     Exit code: 0 if everything was decoded, 3 if bytes stayed undecoded (lost packets,
     damage, an unknown layout), 1 if nothing was decoded, 2 for wrong usage. Lines and --stats
     check the CRCs of batches in frames, -v and JSON lines decode their records as well.
+
+    Secrets that can be recognised are hidden. What applications wrote is no secret in this sense:
+    -v, --print-data and --template show keys, values and headers, whatever they hold.
     """
     is_bare = options["input_kind"] in ("hex", "frames")
     api = _bare_api(options) if is_bare else None
@@ -126,7 +149,11 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     output = _output(options)
     wanted = _options(options, is_bare=is_bare)
     memory = Memory()
-    sink = make_sink(output, wanted.settings(memory), is_live=is_awaited, is_full=is_full)
+    sink = make_sink(
+        output, wanted.settings(memory), is_live=is_awaited, is_full=is_full,
+        sort=options["sort"] or "p99", template=options["template"],
+        is_wanted_topic=topic_test(wanted.filters),
+    )
     run = Run(wanted, sink, memory)
     run.totals.files.on_finding = _say
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -162,17 +189,29 @@ def _output(options: dict[str, Any]) -> Output:
         "--bytes": options["with_bytes"],
         "--stats": options["stats"],
         "--raft": options["raft"],
+        "--groups": options["groups"],
+        "--transactions": options["transactions"],
+        "--topics": options["topics"],
+        "--template": options["template"] is not None,
+        "--print-data": options["print_data"] and options["template"] is None,
     }
     asked = [name for name, is_wanted in wanted.items() if is_wanted]
-    is_report = options["stats"] or options["raft"]
+    is_report = any(options[name] for name in _REPORTS)
     is_json = options["as_json"] or options["output_format"] == "jsonl"
     if is_json and not is_report:
         asked.append("--format jsonl")
+    if options["sort"] and not options["stats"]:
+        raise UsageError("--sort is for --stats")
     if len(asked) > 1 and asked != ["-v", "--bytes"]:
         raise UsageError(f"{' and '.join(asked)} exclude each other")
     names = {
         "--stats": Output.STATS_JSON if is_json else Output.STATS,
         "--raft": Output.RAFT_JSON if is_json else Output.RAFT,
+        "--groups": Output.GROUPS_JSON if is_json else Output.GROUPS,
+        "--transactions": Output.TRANSACTIONS_JSON if is_json else Output.TRANSACTIONS,
+        "--topics": Output.TOPICS_JSON if is_json else Output.TOPICS,
+        "--template": Output.TEMPLATE,
+        "--print-data": Output.DATA_JSON if is_json else Output.DATA,
         "--format jsonl": Output.JSONL,
         "--bytes": Output.BYTES,
         "-v": Output.TREE,
@@ -183,7 +222,7 @@ def _output(options: dict[str, Any]) -> Output:
 def _options(options: dict[str, Any], *, is_bare: bool) -> Options:
     """How to decode, of the options of the command line."""
     return Options(
-        records=options["records"],
+        records="full" if options["print_data"] or options["template"] else options["records"],
         show_secrets=options["show_secrets"],
         family=options["family"],
         filters=FilterOptions(

@@ -32,16 +32,30 @@ class Output(StrEnum):
     BYTES = "kraftwire.decode.render.hexdump:BytesWriter"
     STATS = "kraftwire.decode.render.stats:StatsWriter"
     STATS_JSON = "kraftwire.decode.render.stats:StatsJsonWriter"
+    DATA = "kraftwire.decode.render.payload.writer:DataWriter"
+    DATA_JSON = "kraftwire.decode.render.payload.writer:DataJsonWriter"
+    TEMPLATE = "kraftwire.decode.render.payload.writer:TemplateWriter"
+    GROUPS = "kraftwire.decode.render.groups.writer:GroupsWriter"
+    GROUPS_JSON = "kraftwire.decode.render.groups.writer:GroupsJsonWriter"
+    TRANSACTIONS = "kraftwire.decode.render.transactions.writer:TransactionsWriter"
+    TRANSACTIONS_JSON = "kraftwire.decode.render.transactions.writer:TransactionsJsonWriter"
+    TOPICS = "kraftwire.decode.render.topics.writer:TopicsWriter"
+    TOPICS_JSON = "kraftwire.decode.render.topics.writer:TopicsJsonWriter"
     RAFT = "kraftwire.decode.render.raft.writer:RaftWriter"
     RAFT_JSON = "kraftwire.decode.render.raft.writer:RaftJsonWriter"
 
 
 def make_sink(
-    output: Output, settings: Settings, *, is_live: bool, is_full: bool = False
+    output: Output,
+    settings: Settings,
+    *,
+    is_live: bool,
+    is_full: bool = False,
+    **more: object,
 ) -> Sink:
     """The sink of a kind of output, writing to standard output.
 
-    Shape: `is_full` cuts off nothing that is long.
+    Shape: `is_full` cuts off nothing that is long; `more` is for kinds that want to know more.
     """
     if output is Output.JSONL:
         return JsonLines(sys.stdout.buffer, is_live=is_live)
@@ -57,6 +71,7 @@ def make_sink(
         is_full=is_full,
         is_live=is_live,
         show_secrets=settings.show_secrets,
+        **more,
     )
     return sink
 

@@ -7,6 +7,10 @@ __all__ = [
     "CAPTURE_HELD_FREE",
     "CAPTURE_HELD_RATIO",
     "CONNECTION_OBJECT_BYTES",
+    "GROUPS_MAX",
+    "GROUP_GENERATIONS_MAX",
+    "GROUP_MEMBERS_MAX",
+    "GROUP_OFFSETS_MAX",
     "HELD_BYTES_MAX",
     "HELD_BYTES_WAITING_MAX",
     "HOLE_PACKETS",
@@ -18,6 +22,13 @@ __all__ = [
     "PIECE_OBJECT_BYTES",
     "RELIEVED_BYTES_MIN",
     "SHED_FRAME_BYTES",
+    "STORY_EVENTS_MAX",
+    "TOPICS_MAX",
+    "TOPIC_CLIENTS_MAX",
+    "TOPIC_PARTITIONS_MAX",
+    "TRANSACTIONAL_IDS_MAX",
+    "TRANSACTIONS_MAX",
+    "TRANSACTION_PARTITIONS_MAX",
     "WINDOW_BYTES_FREE",
     "WINDOW_BYTES_MAX",
     "WINDOW_BYTES_RATIO",
@@ -68,3 +79,25 @@ HELD_BYTES_MAX = 1024 * 1024
 HELD_BYTES_WAITING_MAX = 16 * 1024 * 1024
 HOLE_WAIT_NS = 3_000_000_000
 HOLE_WAIT_RETRANSMISSION_NS = 30_000_000_000
+
+# Stories of groups, transactions and topics keep this many events and count the rest. An event with
+# its texts takes up to a kilobyte.
+STORY_EVENTS_MAX = 20_000
+
+# Groups, their members and the partitions that they commit, each over all of a story; more are
+# counted, not kept. A member takes about a kilobyte. Beyond the generations that are kept, a group
+# gives up its first one for each new one.
+GROUPS_MAX = 5_000
+GROUP_MEMBERS_MAX = 20_000
+GROUP_OFFSETS_MAX = 100_000
+GROUP_GENERATIONS_MAX = 20_000
+
+# Transactional ids and producers, the transactions that are listed, and the partitions of these.
+TRANSACTIONAL_IDS_MAX = 20_000
+TRANSACTIONS_MAX = 50_000
+TRANSACTION_PARTITIONS_MAX = 200_000
+
+# Topics, their partitions, and the clients of each; further clients share one row.
+TOPICS_MAX = 20_000
+TOPIC_PARTITIONS_MAX = 200_000
+TOPIC_CLIENTS_MAX = 20

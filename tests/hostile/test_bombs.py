@@ -18,7 +18,7 @@ from tests.hostile.measured import decode, run
 
 _NAME = "00000000000000000000.log"
 _RECORD = bytes([12, 0, 0, 0, 1, 1, 0])
-_OUTPUTS = ("", "--format jsonl", "-v", "--stats", "--raft", "--bytes")
+_OUTPUTS = ("", "--format jsonl", "-v", "--stats", "--raft", "--bytes", "--print-data")
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 

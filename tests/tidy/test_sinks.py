@@ -13,7 +13,7 @@ _OUTPUT = "kraftwire/cli/output.py"
 _PRINTERS = {_OUTPUT, "kraftwire/node/app.py"}
 # Draws tables on a terminal, of cells that are printable already.
 _DRAWS = "kraftwire/decode/render/tables.py"
-_SAFE = {"printable", "printable_lines", "printable_painted"}
+_SAFE = {"printable", "printable_lines", "printable_painted", "printable_pieces"}
 
 
 def _name(node: ast.expr) -> str:

@@ -36,6 +36,15 @@ OUTPUTS = (
     ("--stats", "--json"),
     ("--raft",),
     ("--raft", "--json"),
+    ("--print-data",),
+    ("--print-data", "--json"),
+    ("--template", "%t %k %s %h"),
+    ("--groups",),
+    ("--groups", "--json"),
+    ("--transactions",),
+    ("--transactions", "--json"),
+    ("--topics",),
+    ("--topics", "--json"),
 )
 
 
@@ -87,7 +96,8 @@ def test_no_output_shows_a_secret(
     code = main(["decode", *arguments, str(golden(name))])
     out, err = capfdbinary.readouterr()
     assert code == 0
-    assert out
+    # The logins are all there is in one, and no record.
+    assert out or (name == "sasl" and arguments[0] in ("--print-data", "--template"))
     if "--bytes" in arguments:
         dumped = _dumped(out)
         assert len(dumped) > 4_000

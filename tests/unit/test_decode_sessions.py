@@ -75,7 +75,9 @@ def test_a_bare_token_is_explained_and_hidden(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("-v",), ("--bytes",), ("--stats",), ("--json",)], ids=str
+    "arguments",
+    [(), ("-v",), ("--bytes",), ("--stats",), ("--json",), ("--print-data",), ("--groups",)],
+    ids=str,
 )
 def test_no_output_shows_a_bare_token(
     arguments: tuple[str, ...], tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]

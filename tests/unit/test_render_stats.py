@@ -19,6 +19,8 @@ from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.stats import Collector, StatsJsonWriter, StatsWriter
 from kraftwire.decode.render.stats.exchanges import Row, RowKey
 from kraftwire.decode.render.stats.histogram import ERROR, Histogram
+from kraftwire.decode.render.stats.order import Sort, in_order
+from kraftwire.decode.render.stats.sizes import Sizes
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -29,6 +31,10 @@ from kraftwire.messages.fetch_response import (
 )
 from kraftwire.messages.heartbeat_request import HeartbeatRequest
 from kraftwire.messages.heartbeat_response import HeartbeatResponse
+from kraftwire.messages.join_group_request import JoinGroupRequest
+from kraftwire.messages.join_group_response import JoinGroupResponse
+from kraftwire.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from kraftwire.messages.sync_group_response import SyncGroupResponse
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.protocol.error_codes import ErrorCode
 from tests.support.frames_made import FrameMaker
@@ -184,9 +190,9 @@ def test_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(found.exchanges.clients) == 4
 
 
-def _written(frames: list[Frame], *, as_json: bool = False) -> str:
+def _written(frames: list[Frame], *, as_json: bool = False, sort: Sort = "p99") -> str:
     stream = io.StringIO()
-    writer = StatsJsonWriter(stream) if as_json else StatsWriter(stream)
+    writer = StatsJsonWriter(stream) if as_json else StatsWriter(stream, sort=sort)
     decoder = FrameDecoder(Settings())
     for frame in frames:
         writer.frame(decoder.decode(frame))
@@ -195,15 +201,124 @@ def _written(frames: list[Frame], *, as_json: bool = False) -> str:
 
 
 def test_the_tables_are_plain_text_without_a_terminal() -> None:
-    """Output that goes into a file or a pipe is aligned, uncoloured and not wrapped."""
+    """Output that goes into a file or a pipe is aligned and uncoloured."""
     text = _written(_fetch(FrameMaker(), 503))
     assert "\x1b" not in text
     assert "1 request in 503 ms from 1970-01-01T00:16:40.000Z" in text
     head = next(line for line in text.splitlines() if line.startswith("API "))
-    row = next(line for line in text.splitlines() if line.startswith("Fetch "))
-    assert row[head.index("waited p50") :].split()[0] == "500.0"
+    row = next(line for line in text.splitlines() if line.startswith("Fetch v12 "))
+    assert row.split()[-1] == "500.0"
+    assert head.split()[-1] == "waited"
     assert "By client" in text
     assert "tester" in text
+
+
+def _joined(error: int = 0) -> list[Frame]:
+    maker = FrameMaker()
+    leader = SyncGroupRequestAssignment(member_id="m", assignment=b"")
+    frames = []
+    for request, version, answer in (
+        (JoinGroupRequest(group_id="g"), 5, JoinGroupResponse(error_code=error)),
+        (SyncGroupRequest(group_id="g"), 3, SyncGroupResponse(error_code=error)),
+        (
+            SyncGroupRequest(group_id="h", assignments=[leader]),
+            3,
+            SyncGroupResponse(error_code=error),
+        ),
+    ):
+        frames += [maker.request(request, version), maker.response(answer, 900 * MS)]
+    return frames
+
+
+@pytest.mark.parametrize("is_quick", [False, True])
+def test_waiting_for_other_members_is_no_service(is_quick: bool) -> None:
+    """A coordinator answers a JoinGroup when all have joined, and that is not its slowness."""
+    found = _collected(_joined(), is_quick=is_quick)
+    join, sync = _row(found, "JoinGroup"), _row(found, "SyncGroup")
+    assert (join.wait.count, join.service.count) == (1, 0)
+    # The leader of the group brings the assignments and waits for nobody.
+    assert (sync.wait.count, sync.service.count) == (1, 1)
+    refused = _collected(_joined(ErrorCode.UNKNOWN_MEMBER_ID), is_quick=is_quick)
+    assert (_row(refused, "JoinGroup").wait.count, _row(refused, "SyncGroup").wait.count) == (0, 0)
+
+
+def test_the_slowest_client_is_named() -> None:
+    """That is what people look for in statistics."""
+    frames = []
+    for name, latency in (("fast", 2), ("slow", 700), ("middle", 30)):
+        maker = FrameMaker()
+        frames.append(maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3, name))
+        frames.append(maker.response(HeartbeatResponse(), latency * MS))
+    text = " ".join(_written(frames).split())
+    assert "slowest client: slow, p99 700.0 ms; its slowest API is Heartbeat v3, p99" in text
+
+
+@pytest.mark.parametrize(
+    ("sort", "first"),
+    [
+        ("p99", "rare"),
+        ("p50", "rare"),
+        ("max", "rare"),
+        ("requests", "busy"),
+        ("sent", "busy"),
+        ("received", "busy"),
+        ("errors", "busy"),
+        ("name", "busy"),
+    ],
+)
+def test_tables_are_sorted_as_wanted(sort: Sort, first: str) -> None:
+    """Each column may be the one that matters."""
+    frames = []
+    for name, count, latency, error in (("rare", 1, 500, 0), ("busy", 3, 5, 27)):
+        maker = FrameMaker()
+        for _ in range(count):
+            frames.append(maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3, name))
+            frames.append(maker.response(HeartbeatResponse(error_code=error), latency * MS))
+    lines = _written(frames, sort=sort).splitlines()
+    head = next(at for at, line in enumerate(lines) if line.startswith("By client,"))
+    assert lines[head + 2].split()[0] == first
+
+
+def test_waits_are_sorted_by_their_sum() -> None:
+    """One long wait is less than many short ones."""
+    rows = [("one", Row()), ("many", Row()), ("none", Row())]
+    rows[0][1].wait.add(700)
+    for _ in range(3):
+        rows[1][1].wait.add(300)
+    assert [name for name, _ in in_order(rows, "waited")] == ["many", "one", "none"]
+
+
+def test_sizes_have_a_bar_for_each_bound() -> None:
+    """A mean of 5 KB may be all of one size, or of two that are nowhere near."""
+    sizes = Sizes()
+    assert sizes.bars() == ""
+    for size in [64] * 8 + [65] + [2_000_000] * 4:
+        sizes.add(size)
+    assert sizes.bars() == "█▁······▄"
+    assert sizes.to_json()["counts"] == [
+        {"upTo": 64, "count": 8},
+        {"upTo": 256, "count": 1},
+        {"upTo": None, "count": 4},
+    ]
+    both = Sizes()
+    both.merge(sizes)
+    both.merge(sizes)
+    assert (both.total, both.bars()) == (2 * sizes.total, sizes.bars())
+
+
+def test_tables_fit_80_columns_and_cut_nothing() -> None:
+    """Names of clients may be as long as they like."""
+    name = "a-client-with-a-name-that-is-longer-than-a-column-" * 3
+    maker = FrameMaker()
+    frames = [
+        maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3, name),
+        maker.response(HeartbeatResponse(), 3 * MS),
+    ]
+    text = _written(frames)
+    assert max(map(len, text.splitlines())) <= 80
+    first = [line.split("  ")[0] for line in text.split("By client,")[1].splitlines()[2:]]
+    assert "".join(first[: first.index("")]) == name
+    assert "(sizes: how many have up to 64 B" in text
 
 
 def test_the_json_form_has_every_row() -> None:

@@ -34,6 +34,10 @@ class TopicNames:
                 if topic.name and topic.id:
                     self._names[topic.id] = topic.name
 
+    def note(self, name: str, topic_id: bytes) -> None:
+        """Note a topic that something other than a frame has told."""
+        self._names.setdefault(topic_id, name)
+
     def merge(self, other: TopicNames) -> None:
         """Learn the names that another one knows; those that are known here stay."""
         self._names = other._names | self._names

@@ -19,10 +19,12 @@ from typing import Any
 
 from kraftwire.records.header import HEADER_SIZE, MAGIC_FIELD
 
-__all__ = ["FETCH_APIS", "wait_ms"]
+__all__ = ["FETCH_APIS", "is_held_for_members", "wait_ms"]
 
 # Fetch and ShareFetch.
 FETCH_APIS = frozenset({1, 78})
+
+_JOIN_GROUP, _SYNC_GROUP = 11, 14
 
 _MAX_TIMESTAMP = slice(35, 43)
 _MAGIC = 2
@@ -50,6 +52,15 @@ def wait_ms(
     if made is not None:
         return min(max(made - asked_ms, 0.0), limit), True
     return (0.0, True) if has_error else (limit, False)
+
+
+def is_held_for_members(api_key: int | None, request: Any) -> bool:
+    """Whether a coordinator answers a request when the other members of its group have come along.
+
+    Shape: it does so to JoinGroup, and to the SyncGroup of a member that does not bring the
+    assignments itself. What is refused is answered at once.
+    """
+    return api_key == _JOIN_GROUP or (api_key == _SYNC_GROUP and not request.assignments)
 
 
 def _made(records: memoryview) -> int:

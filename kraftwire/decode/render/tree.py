@@ -7,13 +7,16 @@ and shows what is inside records and nested payloads at their place. Long arrays
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
 
 from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.redact import REDACTED
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.render.exchange import ExchangeWriter
+from kraftwire.decode.render.payload import payload_of
 from kraftwire.decode.render.text import count_text, utc_text, words
 from kraftwire.decode.render.values import cut, value_text
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
@@ -114,11 +117,24 @@ class Tree:
                 deeper = indent + _STEP
                 yield from json_lines("", decoded["data"], deeper, is_full=self._is_full)
             return
-        parts = [f"{name} {_base64_size(record.get(name))}" for name in ("key", "value")]
-        headers = record.get("headers")
+        if "keySize" in record:
+            sizes = f"key {_size(record['keySize'])}, value {_size(record['valueSize'])}"
+            yield f"{head} {record['type'] or sizes}"
+            return
+        parts = [f"{name} {self._payload(record[name])}" for name in ("key", "value")]
+        headers = record["headers"]
         if headers:
-            parts.append(f"headers {', '.join(each['key'] for each in headers)}")
+            pairs = (f"{each['key']}={self._payload(each['value'])}" for each in headers)
+            parts.append(f"headers {', '.join(pairs)}")
         yield f"{head} {', '.join(parts)}"
+
+
+    def _payload(self, value: str | None) -> str:
+        """A key or value as text; `value` is base64, or the word that stands for a secret."""
+        if value == REDACTED:
+            return REDACTED
+        text = payload_of(None if value is None else b64decode(value)).quoted()
+        return text if self._is_full else cut(text)
 
 
 def batch_text(batch: dict[str, Any]) -> str:
@@ -145,11 +161,8 @@ def batch_text(batch: dict[str, Any]) -> str:
     return words(text, remarks)
 
 
-def _base64_size(text: str | None) -> str:
-    """How many bytes a base64 text stands for."""
-    if text is None:
-        return "null"
-    return f"{len(text) * 3 // 4 - text.count('=')} bytes"
+def _size(size: int) -> str:
+    return "null" if size < 0 else count_text(size, "byte")
 
 
 def json_lines(name: str, value: Any, indent: str, *, is_full: bool) -> Iterator[str]:

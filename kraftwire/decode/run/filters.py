@@ -17,7 +17,7 @@ from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.errors import UsageError
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 
-__all__ = ["FilterOptions", "FrameFilter", "parse_time"]
+__all__ = ["FilterOptions", "FrameFilter", "parse_time", "topic_test"]
 
 Test = Callable[[DecodedFrame], bool]
 
@@ -182,6 +182,24 @@ def _topic_tests(options: FilterOptions) -> list[Test]:
     if unwanted:
         tests.append(lambda f: not any(_matches(t.name or "", unwanted) for t in f.topics))
     return tests
+
+
+def topic_test(options: FilterOptions) -> Callable[[str | None, int | None], bool]:
+    """What decides about a topic and a partition alone, for bodies that hold several.
+
+    Raises: UsageError for a value that makes no sense.
+    """
+    wanted, unwanted = _split(options.topic)
+    low_high = [_range(each) for each in options.partition]
+
+    def test(topic: str | None, partition: int | None) -> bool:
+        name = topic or ""
+        if (wanted and not _matches(name, wanted)) or _matches(name, unwanted):
+            return False
+        number = -1 if partition is None else partition
+        return not low_high or any(low <= number <= high for low, high in low_high)
+
+    return test
 
 
 def _error_test(values: tuple[str, ...]) -> Test:

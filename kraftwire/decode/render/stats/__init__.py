@@ -7,6 +7,7 @@ from typing import TextIO
 
 from kraftwire.decode.render.stats.collect import Collector
 from kraftwire.decode.render.stats.json_form import stats_to_json
+from kraftwire.decode.render.stats.order import Sort
 from kraftwire.decode.render.stats.text import write_stats
 from kraftwire.printable import printable
 
@@ -16,15 +17,16 @@ __all__ = ["Collector", "StatsJsonWriter", "StatsWriter", "stats_to_json", "writ
 class StatsWriter(Collector):
     """Counts everything and writes tables at the end."""
 
-    def __init__(self, stream: TextIO, **_options: object) -> None:
+    def __init__(self, stream: TextIO, *, sort: Sort = "p99", **_options: object) -> None:
         """Write to a stream. Shape: what other writers are told as well is not needed."""
         super().__init__()
         self._stream = stream
+        self._sort = sort
 
     def finish(self) -> None:
         """Write the tables."""
         super().finish()
-        write_stats(self, self._stream)
+        write_stats(self, self._stream, self._sort)
         self._stream.flush()
 
 

@@ -9,7 +9,7 @@ from kraftwire import messages
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.quick import quick_errors
 from kraftwire.decode.exchange.paired import QuickPaired
-from kraftwire.decode.exchange.wait import FETCH_APIS, wait_ms
+from kraftwire.decode.exchange.wait import FETCH_APIS, is_held_for_members, wait_ms
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.stats.exchanges import Exchanges, Row
@@ -28,11 +28,12 @@ _NS_PER_MS = 1_000_000
 
 @dataclass(slots=True)
 class _Asked:
-    """What is kept of a request: its row, and of a Fetch its body."""
+    """What is kept of a request: its row, of a Fetch its body, and whether it waits for others."""
 
     row: Row
     time_ns: int
     fetch: Message | None
+    is_held: bool
 
 
 class Collector(QuickPaired[_Asked]):
@@ -71,7 +72,7 @@ class Collector(QuickPaired[_Asked]):
         self._note_time(frame)
         row = self._row(frame)
         row.requests += 1
-        row.request_bytes += frame.size
+        row.request_sizes.add(frame.size)
         if frame.request is None:
             return None
         client_id = frame.request.client_id
@@ -79,7 +80,9 @@ class Collector(QuickPaired[_Asked]):
         client.add(frame.connection)
         if frame.api_key == API_VERSIONS_KEY and body is not None:
             client.note_software(body)
-        return _Asked(row, frame.time_ns, body if frame.api_key in FETCH_APIS else None)
+        fetch = body if frame.api_key in FETCH_APIS else None
+        is_held = body is not None and is_held_for_members(frame.api_key, body)
+        return _Asked(row, frame.time_ns, fetch, is_held)
 
     def unanswered(self, asked: _Asked, _is_awaited: bool, /) -> None:
         """Count a request that stays alone."""
@@ -101,13 +104,17 @@ class Collector(QuickPaired[_Asked]):
             codes = decoded.error_codes
         row = asked.row if asked is not None else self._row(frame)
         row.responses += 1
-        row.response_bytes += frame.size
+        row.response_sizes.add(frame.size)
         for code in codes:
             row.errors[error_name(code)] += 1
         latency = frame.latency_ms
         if latency is not None:
-            row.latency.add(max(latency, 0.0))
-            self._add_service(row, asked, body, max(latency, 0.0))
+            latency = max(latency, 0.0)
+            row.latency.add(latency)
+            if asked is not None and asked.is_held and not codes:
+                row.wait.add(latency)
+            else:
+                self._add_service(row, asked, body, latency)
 
     def _add_service(
         self, row: Row, asked: _Asked | None, body: Any, latency: float

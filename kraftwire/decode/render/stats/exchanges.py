@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kraftwire.decode.render.stats.histogram import Histogram
+from kraftwire.decode.render.stats.sizes import Sizes
 from kraftwire.limits import STATS_ROWS_MAX
 
 __all__ = ["Client", "Exchanges", "Row", "RowKey"]
@@ -28,28 +29,39 @@ class RowKey:
 class Row:
     """What was counted.
 
-    Units: histograms hold milliseconds. Shape: `latency` is of all answered requests. `service`
-    is of those of which it is known, which are all but Fetches without records; `wait` is of the
-    Fetches that waited.
+    Units: histograms of times hold milliseconds, those of sizes bytes. Shape: `latency` is of all
+    answered requests. `service` is of those of which it is known, which are all but Fetches
+    without records and requests that are held until other members of a group come along; `wait` is
+    of the requests that waited.
     """
 
     requests: int = 0
     responses: int = 0
     without_response: int = 0
-    request_bytes: int = 0
-    response_bytes: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     latency: Histogram = field(default_factory=Histogram)
     service: Histogram = field(default_factory=Histogram)
     wait: Histogram = field(default_factory=Histogram)
+    request_sizes: Sizes = field(default_factory=Sizes)
+    response_sizes: Sizes = field(default_factory=Sizes)
+
+    @property
+    def request_bytes(self) -> int:
+        """Bytes of all requests."""
+        return self.request_sizes.total
+
+    @property
+    def response_bytes(self) -> int:
+        """Bytes of all responses."""
+        return self.response_sizes.total
 
     def merge(self, other: Row) -> None:
         """Add what another row has counted."""
         self.requests += other.requests
         self.responses += other.responses
         self.without_response += other.without_response
-        self.request_bytes += other.request_bytes
-        self.response_bytes += other.response_bytes
+        self.request_sizes.merge(other.request_sizes)
+        self.response_sizes.merge(other.response_sizes)
         self.errors += other.errors
         self.latency.merge(other.latency)
         self.service.merge(other.service)

@@ -46,6 +46,8 @@ def _row(key: RowKey, row: Row) -> dict[str, Any]:
         "latencyMs": row.latency.to_json(),
         "serviceMs": row.service.to_json(),
         "waitMs": row.wait.to_json(),
+        "requestSizes": row.request_sizes.to_json(),
+        "responseSizes": row.response_sizes.to_json(),
     }
 
 

@@ -1,21 +1,27 @@
-"""Statistics as tables."""
+"""Statistics as tables of 80 columns, or of a terminal's width."""
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
+from collections.abc import Sequence
 from typing import TextIO
 
 from kraftwire.decode.render.stats.collect import Collector
-from kraftwire.decode.render.stats.exchanges import Row
+from kraftwire.decode.render.stats.exchanges import Row, RowKey
 from kraftwire.decode.render.stats.histogram import ERROR, Histogram
-from kraftwire.decode.render.tables import Table, write_table
+from kraftwire.decode.render.stats.order import Sort, in_order
+from kraftwire.decode.render.stats.sizes import LEGEND, Sizes
+from kraftwire.decode.render.stats.text_logs import partitions_table
+from kraftwire.decode.render.story.fitting import write_fitted
+from kraftwire.decode.render.story.text import width_of
+from kraftwire.decode.render.tables import Table
 from kraftwire.decode.render.text import (
     count_text,
     duration_text,
     listed,
     size_text,
     utc_text,
-    words,
 )
 from kraftwire.printable import printable_lines
 
@@ -23,21 +29,48 @@ __all__ = ["write_stats"]
 
 _NS = 1_000_000_000
 _NS_PER_MS = 1_000_000
+
+# Rows that are shown of clients crossed with APIs, and of sizes.
+_PAIRS_SHOWN = 20
+_SIZES_SHOWN = 20
+
+_ORDERS: dict[Sort, str] = {
+    "p99": "longest p99 first",
+    "p50": "longest p50 first",
+    "max": "longest max first",
+    "waited": "longest wait in all first",
+    "requests": "most requests first",
+    "errors": "most errors first",
+    "sent": "most bytes sent first",
+    "received": "most bytes received first",
+    "name": "by name",
+}
 _NAMES_SHOWN = 3
 
+_NUMBER_HEADS = ("requests", "errors", "p50", "p99", "max", "waited")
 
-def write_stats(found: Collector, stream: TextIO) -> None:
+
+def write_stats(found: Collector, stream: TextIO, sort: Sort = "p99") -> None:
     """Write all tables that have rows."""
-    tables = [_apis(found), _clients(found), _errors(found), _partitions(found)]
-    shown = [table for table in tables if table.rows]
-    if not shown:
+    width = width_of(stream)
+    if not found.exchanges.rows and not found.logs.rows:
         stream.write("nothing to count\n")
+        return
     if found.exchanges.rows:
-        stream.write(printable_lines([*_head(found), ""]))
-    for number, table in enumerate(shown):
-        if number:
-            stream.write("\n")
-        write_table(table, stream)
+        lines = [part for line in _head(found) for part in textwrap.wrap(line, width)]
+        stream.write(printable_lines([*lines, ""]))
+    for table, rows_max, legend in (
+        (_clients(found, sort), None, ""),
+        (_pairs(found, sort), _PAIRS_SHOWN, ""),
+        (_apis(found, sort), None, ""),
+        (_errors(found), None, ""),
+        (_sizes(found, "requests"), _SIZES_SHOWN, LEGEND),
+        (_sizes(found, "responses"), _SIZES_SHOWN, LEGEND),
+        (_software(found), None, ""),
+        (partitions_table(found.logs), None, ""),
+    ):
+        if table.rows:
+            write_fitted(table, stream, width, rows_max=rows_max, legend=legend)
 
 
 def _head(found: Collector) -> list[str]:
@@ -45,11 +78,28 @@ def _head(found: Collector) -> list[str]:
     span = (found.last_ns - first) / _NS
     total = sum(row.requests for row in found.exchanges.rows.values())
     rate = f", {total / span:,.1f} a second" if span > 0 else ""
-    return [
+    lines = [
         f"{count_text(total, 'request')} in {duration_text(span)} from "
         f"{utc_text(first // _NS_PER_MS)}{rate}",
-        "p50, p99 and max are the service times; what a Fetch waited for records is beside them "
-        f"(quantiles within {ERROR:.1%})",
+        f"times: p50, p99 and max are milliseconds of service (quantiles within {ERROR:.1%}); "
+        "waited is the p50 of what requests waited for records (Fetch, ShareFetch) or for other "
+        "members (JoinGroup, SyncGroup)",
+    ]
+    return lines + _slowest(found)
+
+
+def _slowest(found: Collector) -> list[str]:
+    """Which client waits longest for its answers, and where."""
+    clients = in_order(found.exchanges.by_client().items(), "p99")
+    name, row = clients[0]
+    if len(clients) < 2 or not row.service.count:
+        return []
+    pairs = in_order(found.exchanges.rows.items(), "p99")
+    worst, pair = next(each for each in pairs if each[0].client_id == name)
+    requests = count_text(pair.requests, "request")
+    return [
+        f"slowest client: {name}, p99 {_ms(row.service, 0.99)} ms; its slowest API is "
+        f"{_api(worst)}, p99 {_ms(pair.service, 0.99)} ms in {requests}"
     ]
 
 
@@ -60,108 +110,103 @@ def _ms(histogram: Histogram, share: float | None = None) -> str:
     return f"{value:,.1f}" if value >= 100 else f"{value:.3g}"
 
 
+def _api(key: RowKey) -> str:
+    return key.api if key.version < 0 else f"{key.api} v{key.version}"
+
+
 def _numbers(row: Row) -> tuple[str, ...]:
     """The columns that tables of exchanges share."""
     errors = sum(row.errors.values())
     return (
         f"{row.requests:,}",
-        f"{row.without_response:,}" if row.without_response else "",
         f"{errors:,}" if errors else "",
         _ms(row.service, 0.5),
         _ms(row.service, 0.99),
         _ms(row.service),
         _ms(row.wait, 0.5),
-        size_text(row.request_bytes),
-        size_text(row.response_bytes),
     )
 
 
-_NUMBER_HEADS = (
-    "requests",
-    "no answer",
-    "errors",
-    "p50 ms",
-    "p99 ms",
-    "max ms",
-    "waited p50",
-    "sent",
-    "received",
-)
-
-_PARTITION_HEAD = (
-    "log",
-    "files",
-    "batches",
-    "records",
-    "bytes",
-    "offsets",
-    "compression",
-    "time",
-    "remarks",
-)
-
-
-def _apis(found: Collector) -> Table:
-    head = ("API", "version", *_NUMBER_HEADS, "clients")
-    table = Table("By API", head, right=range(1, 12), optional=(11, 10, 9, 3, 1))
-    clients: dict[tuple[str, int], set[str]] = {}
-    for key in found.exchanges.rows:
-        clients.setdefault((key.api, key.version), set()).add(key.client_id)
-    merged = found.exchanges.by_api()
-    for (api, version), row in sorted(merged.items(), key=lambda each: -each[1].requests):
-        shown = "" if version < 0 else f"v{version}"
-        table.rows.append((api, shown, *_numbers(row), str(len(clients[api, version]))))
+def _clients(found: Collector, sort: Sort) -> Table:
+    head = ("client id", *_NUMBER_HEADS)
+    table = Table(_title("By client", sort), head, right=range(1, 7), optional=(0,))
+    for client_id, row in in_order(found.exchanges.by_client().items(), sort):
+        table.rows.append((client_id, *_numbers(row)))
     return table
 
 
-def _clients(found: Collector) -> Table:
-    head = ("client id", *_NUMBER_HEADS, "connections", "software", "APIs")
-    table = Table("By client", head, right=range(1, 11), optional=(12, 10, 9, 8, 2, 11))
-    apis: dict[str, Counter[str]] = {}
-    for key, row in found.exchanges.rows.items():
-        apis.setdefault(key.client_id, Counter())[key.api] += row.requests
-    merged = found.exchanges.by_client()
-    for client_id, row in sorted(merged.items(), key=lambda each: -each[1].requests):
-        client = found.exchanges.clients.get(client_id)
-        connections = f"{len(client.connections):,}" if client else ""
-        software = listed(sorted(client.software)) if client and client.software else ""
-        names = [name for name, _ in apis[client_id].most_common(_NAMES_SHOWN)]
-        rest = len(apis[client_id]) - len(names)
-        used = ", ".join(names) + (f" +{rest}" if rest else "")
-        table.rows.append((client_id, *_numbers(row), connections, software, used))
+def _pairs(found: Collector, sort: Sort) -> Table:
+    head = ("client id", "API", *_NUMBER_HEADS)
+    title = _title("By client and API", sort)
+    table = Table(title, head, right=range(2, 8), optional=(0, 1))
+    named = [((key.client_id, _api(key)), row) for key, row in found.exchanges.rows.items()]
+    for (client_id, api), row in in_order(named, sort):
+        table.rows.append((client_id, api, *_numbers(row)))
     return table
+
+
+def _apis(found: Collector, sort: Sort) -> Table:
+    head = ("API", *_NUMBER_HEADS)
+    table = Table(_title("By API", sort), head, right=range(1, 7), optional=(0,))
+    for name, row in in_order(_by_api(found), sort):
+        table.rows.append((name, *_numbers(row)))
+    return table
+
+
+def _by_api(found: Collector) -> list[tuple[str, Row]]:
+    merged = found.exchanges.by_api().items()
+    return [(_api(RowKey(api, version, "")), row) for (api, version), row in merged]
+
+
+def _title(text: str, sort: Sort) -> str:
+    return f"{text}, {_ORDERS[sort]}"
 
 
 def _errors(found: Collector) -> Table:
-    table = Table("Errors", ("error", "API", "client id", "count"), right=(3,))
-    rows = [
-        (name, f"{key.api} v{key.version}", key.client_id, count)
-        for key, row in found.exchanges.rows.items()
-        for name, count in row.errors.items()
-    ]
-    for name, api, client_id, count in sorted(rows, key=lambda each: -each[3]):
+    head = ("error", "API", "client id", "count")
+    title = "Errors, and requests without an answer"
+    table = Table(title, head, right=(3,), optional=(0, 1, 2))
+    rows: list[tuple[str, str, str, int]] = []
+    for key, row in found.exchanges.rows.items():
+        rows += [(name, _api(key), key.client_id, count) for name, count in row.errors.items()]
+        if row.without_response:
+            rows.append(("(no answer)", _api(key), key.client_id, row.without_response))
+    for name, api, client_id, count in sorted(rows, key=lambda each: (-each[3], each[:3])):
         table.rows.append((name, api, client_id, f"{count:,}"))
     return table
 
 
-def _partitions(found: Collector) -> Table:
-    table = Table("By partition", _PARTITION_HEAD, right=(1, 2, 3, 4), optional=(8, 1, 2, 5))
-    for name, row in sorted(found.logs.rows.items()):
-        times = [row.first_timestamp, row.last_timestamp]
-        remarks = [f"{row.control_batches:,} control"] if row.control_batches else []
-        remarks += [f"{row.wrong_crc:,} with wrong CRC"] if row.wrong_crc else []
-        remarks += [f"{row.other_lines:,} other lines"] if row.other_lines else []
-        table.rows.append(
-            (
-                name,
-                str(len(row.files)),
-                f"{row.batches:,}",
-                f"{row.records:,}",
-                size_text(row.size),
-                f"{row.first_offset}-{row.last_offset}" if row.batches else "",
-                ", ".join(words(codec, [f"{n:,}"]) for codec, n in row.compression.most_common()),
-                " to ".join(utc_text(each)[:19] for each in times if each is not None),
-                ", ".join(remarks),
-            )
-        )
+def _sizes(found: Collector, which: str) -> Table:
+    head = ("API", "total", "p50", "p99", "max", "sizes")
+    title = f"Sizes of {which}, most bytes first"
+    table = Table(title, head, right=(1, 2, 3, 4), optional=(0,))
+    rows = [
+        (name, row.request_sizes if which == "requests" else row.response_sizes)
+        for name, row in _by_api(found)
+    ]
+    for name, sizes in sorted(rows, key=lambda each: (-each[1].total, each[0])):
+        if sizes.total:
+            table.rows.append((name, *_size_cells(sizes)))
+    return table
+
+
+def _size_cells(sizes: Sizes) -> Sequence[str]:
+    shares = [sizes.histogram.quantile(share) or 0 for share in (0.5, 0.99)]
+    texts = [size_text(round(each)) for each in (*shares, sizes.histogram.largest)]
+    return (size_text(sizes.total), *texts, sizes.bars())
+
+
+def _software(found: Collector) -> Table:
+    head = ("client id", "connections", "software", "APIs")
+    table = Table("Clients", head, right=(1,), optional=(0, 2, 3))
+    apis: dict[str, Counter[str]] = {}
+    for key, row in found.exchanges.rows.items():
+        apis.setdefault(key.client_id, Counter())[key.api] += row.requests
+    for client_id, used in sorted(apis.items()):
+        client = found.exchanges.clients.get(client_id)
+        connections = f"{len(client.connections):,}" if client else ""
+        software = listed(sorted(client.software)) if client and client.software else ""
+        names = [name for name, _ in used.most_common(_NAMES_SHOWN)]
+        names += [f"{len(used) - len(names)} more"] if len(used) > len(names) else []
+        table.rows.append((client_id, connections, software, listed(names)))
     return table

@@ -1,0 +1,77 @@
+"""The dispatch of what is seen to those who gather it."""
+
+from __future__ import annotations
+
+from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.render.groups.classic import Classic
+from kraftwire.decode.render.groups.coordinator_log import CoordinatorLog
+from kraftwire.decode.render.groups.epochs import HEARTBEATS, Epochs
+from kraftwire.decode.render.groups.members import Groups
+from kraftwire.decode.render.groups.offsets import Lag
+from kraftwire.decode.render.groups.share import Shares
+from kraftwire.decode.render.story.events import Events
+from kraftwire.decode.render.story.talk import Talk
+from kraftwire.records.decoded import Decoded
+
+__all__ = ["APIS", "GroupStory"]
+
+_OFFSETS = (
+    "Fetch", "ListOffsets", "OffsetCommit", "OffsetFetch", "Produce", "TxnOffsetCommit",
+    "WriteShareGroupState",
+)
+_CLASSIC = ("Heartbeat", "JoinGroup", "LeaveGroup", "SyncGroup")
+_SHARES = ("ShareAcknowledge", "ShareFetch")
+
+APIS = frozenset({*_OFFSETS, *_CLASSIC, *_SHARES, *HEARTBEATS})
+
+
+class GroupStory:
+    """Gathers the story of all groups.
+
+    Order: requests and responses as they come, then `finish` once.
+    """
+
+    def __init__(self, names: TopicNames) -> None:
+        self.events = Events()
+        self.groups = Groups(self.events)
+        self.lag = Lag(self.groups, names)
+        self._classic = Classic(self.groups)
+        self._epochs = Epochs(self.groups, names)
+        self._shares = Shares(self.groups)
+        self._log = CoordinatorLog(self.groups, self.lag, names)
+
+    def see_request(self, talk: Talk) -> None:
+        """Take note of a request; most tell something only with their responses."""
+        if talk.api == "JoinGroup":
+            self._classic.see_join_request(talk)
+        elif talk.api == "LeaveGroup":
+            self._classic.see_leave_request(talk)
+
+    def see_response(self, talk: Talk) -> None:
+        """Take note of a response."""
+        match talk.api:
+            case "JoinGroup":
+                self._classic.see_join_response(talk)
+            case "SyncGroup":
+                self._classic.see_sync_response(talk)
+            case "Heartbeat":
+                self._classic.see_heartbeat_response(talk)
+            case "ShareAcknowledge" | "ShareFetch":
+                self._shares.see_response(talk)
+            case api if api in HEARTBEATS:
+                self._epochs.see_response(talk)
+            case api if api in _OFFSETS:
+                self.lag.see_response(talk)
+
+    def see_ending(self, connection: str, time: float) -> None:
+        """Take note of a connection that ends."""
+        self.groups.see_ending(connection, time)
+
+    def see_record(self, record: Decoded, time: float) -> None:
+        """Take note of a record of a coordinator's log."""
+        self._log.see(record, time)
+
+    def finish(self) -> None:
+        """Tell what is known only at the end."""
+        self._classic.finish()
+        self._epochs.finish()

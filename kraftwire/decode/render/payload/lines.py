@@ -1,0 +1,85 @@
+"""A record on a line: for people, by a template, or as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from kraftwire.decode.render.payload.rows import Row
+from kraftwire.decode.render.payload.text import payload_of
+from kraftwire.decode.render.text import utc_text
+
+__all__ = ["decoded_text", "json_line", "place_text", "plain_text", "quoted_text", "row_line"]
+
+_VERBS = {"Produce": "produced", "Fetch": "fetched", "ShareFetch": "acquired"}
+
+Value = bytes | str | None
+
+
+def quoted_text(value: Value) -> str:
+    """A payload, or the word that stands for a secret; text stands in quotes."""
+    return value if isinstance(value, str) else payload_of(value).quoted()
+
+
+def plain_text(value: Value) -> str:
+    """A payload alone, or the word that stands for a secret; nothing for null."""
+    return value if isinstance(value, str) else payload_of(value).plain()
+
+
+def decoded_text(decoded: dict[str, Any]) -> str:
+    """A record that Kafka wrote itself: its type, and its data as JSON."""
+    version = "" if decoded["version"] is None else f" v{decoded['version']}"
+    data = decoded["data"]
+    shown = "" if data is None else " " + json.dumps(data, ensure_ascii=False)
+    return f"{decoded['type']}{version}{shown}"
+
+
+def place_text(row: Row) -> str:
+    """Topic and partition, with a dash for what nobody has told."""
+    return f"{row.topic or '-'}-{'-' if row.partition is None else row.partition}"
+
+
+def row_line(row: Row) -> str:
+    """A record for people: how it went, where it lies, its time, and what it holds."""
+    parts = [_VERBS.get(row.api, row.api)] if row.api else []
+    parts += [place_text(row), "offset", "-" if row.offset is None else str(row.offset)]
+    parts.append("-" if row.timestamp < 0 else utc_text(row.timestamp))
+    if row.error:
+        parts.append(row.error)
+    if row.decoded is not None:
+        return " ".join([*parts, decoded_text(row.decoded)])
+    parts += ["key", quoted_text(row.key), "value", quoted_text(row.value)]
+    if row.headers:
+        pairs = ", ".join(f"{name}={quoted_text(value)}" for name, value in row.headers)
+        parts += ["headers", pairs]
+    return " ".join(parts)
+
+
+def json_line(row: Row) -> str:
+    """A record as a JSON object."""
+    data: dict[str, Any] = {
+        "topic": row.topic,
+        "partition": row.partition,
+        "offset": row.offset,
+        "timestamp": row.timestamp if row.timestamp >= 0 else None,
+        "api": row.api or None,
+        "error": row.error or None,
+        "key": _json(row.key),
+        "value": _json(row.value),
+        "headers": [{"key": name, "value": _json(value)} for name, value in row.headers],
+        "decoded": row.decoded,
+    }
+    return json.dumps(data)
+
+
+def _json(value: Value) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {"format": "redacted", "data": None}
+    found = payload_of(value).to_json()
+    if found["format"] != "json":
+        return found
+    try:
+        json.dumps([[[found]]])
+    except RecursionError:
+        found = {**found, "format": "text", "data": payload_of(value).text}
+    return found

@@ -1,0 +1,135 @@
+"""Records of frames and files, one by one, with topic, partition and offset.
+
+Owns where these stand: a Produce request lacks offsets, which its response brings.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.records import FieldBatches
+from kraftwire.decode.body.redact import REDACTED
+from kraftwire.decode.files.names import partition_of
+from kraftwire.decode.files.report import FileLine
+from kraftwire.protocol.error_codes import error_name
+
+__all__ = ["Row", "TopicTest", "rows_of_exchange", "rows_of_line"]
+
+# Whether records of a topic's partition are wanted; both are None where nobody has told them.
+TopicTest = Callable[[str | None, int | None], bool]
+
+_PRODUCE = "Produce"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A record.
+
+    Shape: `offset` is None where the capture does not tell it; `key`, `value` and the values of
+    `headers` are bytes, None for null, or the word that stands for a secret. `decoded` is the
+    JSON form of a record that Kafka wrote itself. `api` and `error` are those of the exchange
+    that carried it, empty in files. Units: `timestamp` in milliseconds since the epoch.
+    """
+
+    topic: str | None
+    partition: int | None
+    offset: int | None
+    timestamp: int
+    key: bytes | str | None
+    value: bytes | str | None
+    headers: tuple[tuple[str, bytes | str | None], ...]
+    decoded: dict[str, Any] | None = None
+    api: str = ""
+    error: str = ""
+    is_control: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What the records of a field have in common; `base` is the offset of the first one."""
+
+    topic: str | None
+    partition: int | None
+    api: str = ""
+    base: int | None = 0
+    error: str = ""
+
+
+def rows_of_exchange(
+    asked: DecodedFrame | None, answered: DecodedFrame | None, is_wanted: TopicTest
+) -> Iterator[Row]:
+    """The records of a request and its response, one of which may be missing."""
+    for decoded in (asked, answered):
+        if decoded is None or decoded.is_token:
+            continue
+        for field in decoded.batches:
+            place = _place(decoded, field, answered)
+            if is_wanted(place.topic, place.partition):
+                yield from _rows(field.batches or (), place)
+
+
+def rows_of_line(line: FileLine, is_wanted: TopicTest) -> Iterator[Row]:
+    """The records of a batch of a file; none of other lines."""
+    if line.batch is None:
+        return
+    found = partition_of(Path(line.json["file"]))
+    topic, partition = (found.topic, found.index) if found else (None, None)
+    if is_wanted(topic, partition):
+        yield from _rows([line.json], _Place(topic, partition))
+
+
+def _place(decoded: DecodedFrame, field: FieldBatches, answered: DecodedFrame | None) -> _Place:
+    holder = field.where.holder
+    partition = getattr(holder, "partition_index", getattr(holder, "index", None))
+    api = decoded.api_name or ""
+    if api != _PRODUCE:
+        return _Place(field.topic, partition, api)
+    told = _told(field, partition, answered)
+    if told is None:
+        return _Place(field.topic, partition, api, None)
+    base = told.base_offset if told.base_offset >= 0 and not told.error_code else None
+    error = error_name(told.error_code) if told.error_code else ""
+    return _Place(field.topic, partition, api, base, error)
+
+
+def _told(field: FieldBatches, partition: int | None, answered: DecodedFrame | None) -> Any:
+    """What the response says of a partition that was produced to; None if it says nothing."""
+    body: Any = None if answered is None else answered.body
+    if body is None:
+        return None
+    for topic in body.responses:
+        if field.where.topic_id is not None:
+            is_same = topic.topic_id == field.where.topic_id
+        else:
+            is_same = topic.name == field.where.topic
+        for each in topic.partition_responses if is_same else ():
+            if each.index == partition:
+                return each
+    return None
+
+
+def _rows(batches: Any, place: _Place) -> Iterator[Row]:
+    """The records of batches in their JSON form, in which nothing secret is left."""
+    base = place.base
+    for batch in batches:
+        count = 0
+        for count, record in enumerate(batch.get("records") or (), 1):
+            offset = record["offset"]
+            if place.api == _PRODUCE:
+                offset = None if base is None else base + count - 1
+            yield Row(
+                place.topic, place.partition, offset, record["timestamp"],
+                _bytes(record["key"]), _bytes(record["value"]),
+                tuple((each["key"], _bytes(each["value"])) for each in record["headers"]),
+                record.get("decoded"), place.api, place.error, batch["isControl"],
+            )
+        base = None if base is None else base + count
+
+
+def _bytes(value: str | None) -> bytes | str | None:
+    return value if value is None or value == REDACTED else b64decode(value)

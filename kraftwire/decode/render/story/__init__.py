@@ -1,0 +1,1 @@
+"""What stories of groups, transactions and topics have in common; see README.md."""

@@ -1,0 +1,35 @@
+"""What a story is told: a request, and its response once that has come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Talk"]
+
+
+@dataclass(slots=True)
+class Talk:
+    """A request and its response.
+
+    Shape: `request` is None where the capture lacks it, `response` while it has not come. Units:
+    `asked` and `answered` are seconds since the epoch.
+    """
+
+    connection: str
+    client_id: str
+    api: str
+    asked: float
+    request: Any = None
+    answered: float = 0.0
+    response: Any = None
+
+    @property
+    def client(self) -> str:
+        """Host and port of the client."""
+        return self.connection.rpartition("-")[0]
+
+    @property
+    def host(self) -> str:
+        """Host of the client."""
+        return self.client.rpartition(":")[0]

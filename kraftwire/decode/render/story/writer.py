@@ -1,0 +1,115 @@
+"""What the writers of stories share: requests with their responses, times, and the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, ClassVar, TextIO
+
+from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.exchange.paired import QuickPaired
+from kraftwire.decode.files.report import FileLine
+from kraftwire.decode.framing.frames import Frame
+from kraftwire.decode.render.story.talk import Talk
+from kraftwire.messages import API_NAMES
+from kraftwire.printable import printable
+from kraftwire.wire.message import Message
+
+__all__ = ["StoryWriter", "write_json"]
+
+
+class StoryWriter(QuickPaired[Talk]):
+    """Tells what it sees to a story, and writes that at the end.
+
+    Shape: subclasses name the `apis` whose bodies they want, and say what is written.
+    """
+
+    apis: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, stream: TextIO, *, topics: TopicNames, **_options: object) -> None:
+        """Write to a stream. Shape: `topics` are names that frames told; the rest is not needed."""
+        super().__init__(kept_whole=True)
+        self._stream = stream
+        self._topics = topics
+        self.start: float | None = None
+        self.end = 0.0
+
+    # -- for subclasses ------------------------------------------------------------------------
+
+    def see_request(self, talk: Talk) -> None:
+        """Take note of a request when it is sent."""
+        raise NotImplementedError
+
+    def see_response(self, talk: Talk) -> None:
+        """Take note of a response. Shape: the request may be None."""
+        raise NotImplementedError
+
+    def see_unanswered(self, talk: Talk) -> None:
+        """Take note of a request that never got a response."""
+
+    def write(self, stream: TextIO) -> None:
+        """Write the story."""
+        raise NotImplementedError
+
+    # -- frames --------------------------------------------------------------------------------
+
+    def ask(
+        self, frame: Frame, body: Message | None, _decoded: DecodedFrame | None, /
+    ) -> Talk | None:
+        """Take note of a request."""
+        talk = self._talk(frame)
+        if talk is None:
+            return None
+        talk.request = body
+        if body is not None:
+            self.see_request(talk)
+        return talk
+
+    def answer(
+        self,
+        asked: Talk | None,
+        frame: Frame,
+        body: Message | None,
+        _decoded: DecodedFrame | None,
+        /,
+    ) -> None:
+        """Take note of a response."""
+        talk = asked or self._talk(frame)
+        if talk is None or body is None:
+            return
+        self.note_time(frame.time)
+        talk.answered, talk.response = frame.time, body
+        self.see_response(talk)
+
+    def unanswered(self, asked: Talk, _is_awaited: bool, /) -> None:
+        """Take note of a request that stays alone."""
+        self.see_unanswered(asked)
+
+    def file_line(self, line: FileLine) -> None:
+        """Files have no part in stories of captures."""
+
+    def finish(self) -> None:
+        """Write the story."""
+        super().finish()
+        self.write(self._stream)
+        self._stream.flush()
+
+    def _talk(self, frame: Frame) -> Talk | None:
+        self.note_time(frame.time)
+        name = API_NAMES.get(-1 if frame.api_key is None else frame.api_key, "")
+        if name not in self.apis:
+            return None
+        client = frame.request.client_id if frame.request is not None else None
+        return Talk(frame.connection, client or "", name, frame.time)
+
+    def note_time(self, time: float) -> None:
+        """Note that something happened at a time. Units: seconds since the epoch."""
+        if self.start is None or time < self.start:
+            self.start = time
+        self.end = max(self.end, time)
+
+
+def write_json(stream: TextIO, story: Callable[[], dict[str, Any]]) -> None:
+    """Write a story as one JSON object."""
+    stream.write(printable(json.dumps(story())) + "\n")

@@ -1,0 +1,299 @@
+"""Follows topics request by request: traffic, administration, leaders, errors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from kraftwire.decode.body.redact import REDACTED
+from kraftwire.decode.body.secret_names import is_secret_config, is_secret_value
+from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.limits import TOPIC_CLIENTS_MAX, TOPIC_PARTITIONS_MAX, TOPICS_MAX
+from kraftwire.decode.render.story.events import Event, Events
+from kraftwire.decode.render.story.produced import carried, produced_in, topic_name
+from kraftwire.decode.render.story.talk import Talk
+from kraftwire.decode.render.text import count_text, listed, words
+from kraftwire.decode.render.topics.model import Partition, Topic
+from kraftwire.protocol.error_codes import error_name
+
+__all__ = ["APIS", "TopicStory"]
+
+APIS = frozenset(
+    {
+        "AlterConfigs",
+        "CreatePartitions",
+        "CreateTopics",
+        "DeleteRecords",
+        "DeleteTopics",
+        "Fetch",
+        "IncrementalAlterConfigs",
+        "ListOffsets",
+        "Metadata",
+        "Produce",
+        "ShareFetch",
+    }
+)
+_TOPIC_RESOURCE = 2
+_NO_CLIENT = "(no client id)"
+_OTHERS = "(others)"
+_VERBS = {0: "", 1: " is reset", 2: " gets ", 3: " loses "}
+_LATEST, _EARLIEST = -1, -2
+
+
+class TopicStory:
+    """Gathers the story of all topics.
+
+    Order: requests and responses as they come.
+    """
+
+    def __init__(self, names: TopicNames, *, show_secrets: bool = False) -> None:
+        self.events = Events()
+        self.topics: dict[str, Topic] = {}
+        self.overflow = 0
+        self._names = names
+        self._show_secrets = show_secrets
+        self._partition_count = 0
+
+    def see_response(self, talk: Talk) -> None:
+        """Take note of a response with its request."""
+        if talk.request is not None:
+            _READERS[talk.api](self, talk)
+
+    # -- traffic -------------------------------------------------------------------------------
+
+    def see_produce(self, talk: Talk) -> None:
+        """Produce."""
+        parts = produced_in(talk.request, self._names)
+        sent = {(each.topic, each.partition): each for each in parts}
+        for topic in talk.response.responses:
+            name = topic_name(topic.name, topic.topic_id, self._names)
+            for each in topic.partition_responses:
+                found = self._topic(name)
+                if found is None:
+                    continue
+                if each.error_code:
+                    self._refuse(found, talk, each.error_code, each.index)
+                    continue
+                part = sent.get((name, each.index))
+                if part is None:
+                    continue
+                found.produced_records += part.records
+                found.produced_size += part.size
+                found.batches += part.batches
+                found.compression.update(part.compression)
+                _count(found.produced_by, talk, part.size)
+                if each.base_offset >= 0:
+                    self._note(found, each.index, end=each.base_offset + part.records)
+                if each.log_start_offset >= 0:
+                    self._note(found, each.index, start=each.log_start_offset)
+
+    def see_fetch(self, talk: Talk) -> None:
+        """Fetch and ShareFetch."""
+        for topic in talk.response.responses:
+            name = topic_name(getattr(topic, "topic", None), topic.topic_id, self._names)
+            for each in topic.partitions:
+                found = self._topic(name)
+                if found is None:
+                    continue
+                if each.error_code:
+                    self._refuse(found, talk, each.error_code, each.partition_index)
+                    continue
+                part = carried(name, each.partition_index, each.records)
+                found.fetched_records += part.records
+                found.fetched_size += part.size
+                if part.size:
+                    _count(found.fetched_by, talk, part.size)
+                end = getattr(each, "high_watermark", -1)
+                start = getattr(each, "log_start_offset", -1)
+                self._note(found, each.partition_index, start=start, end=end)
+
+    def see_offsets(self, talk: Talk) -> None:
+        """ListOffsets."""
+        asked = {
+            (topic.name, each.partition_index): each.timestamp
+            for topic in talk.request.topics
+            for each in topic.partitions
+        }
+        for topic in talk.response.topics:
+            for each in topic.partitions:
+                found = self._topic(topic.name)
+                if found is None:
+                    continue
+                if each.error_code:
+                    self._refuse(found, talk, each.error_code, each.partition_index)
+                    continue
+                offset = (each.old_style_offsets or [each.offset])[0]
+                timestamp = asked.get((topic.name, each.partition_index))
+                if timestamp == _LATEST:
+                    self._note(found, each.partition_index, end=offset)
+                elif timestamp == _EARLIEST:
+                    self._note(found, each.partition_index, start=offset)
+
+    # -- leaders -------------------------------------------------------------------------------
+
+    def see_metadata(self, talk: Talk) -> None:
+        """Metadata: leaders that change are news."""
+        for topic in talk.response.topics:
+            name = topic_name(topic.name, topic.topic_id, self._names)
+            found = None if topic.error_code and name not in self.topics else self._topic(name)
+            for each in topic.partitions if found is not None else ():
+                part = self._partition(found, each.partition_index) if found else None
+                if found is None or part is None:
+                    continue
+                is_news = part.leader != -1 and each.leader_id not in (part.leader, -1)
+                if is_news and each.leader_epoch >= part.epoch:
+                    text = f"partition {each.partition_index} is led by {each.leader_id}"
+                    remarks = [f"before by {part.leader}"]
+                    remarks += [f"epoch {each.leader_epoch}"] if each.leader_epoch >= 0 else []
+                    self._say(found.name, talk, "leader", words(text, remarks))
+                if each.leader_epoch >= part.epoch:
+                    part.leader, part.epoch = each.leader_id, each.leader_epoch
+
+    # -- administration ------------------------------------------------------------------------
+
+    def see_creation(self, talk: Talk) -> None:
+        """CreateTopics."""
+        told = {each.name: each for each in talk.response.topics}
+        for each in talk.request.topics:
+            result = told.get(each.name)
+            count = getattr(result, "num_partitions", -1)
+            count = count if count > 0 else max(each.num_partitions, len(each.assignments))
+            remarks = [count_text(count, "partition")] if count > 0 else []
+            replicas = each.replication_factor
+            remarks += [count_text(replicas, "replica")] if replicas > 1 else []
+            remarks += [self._setting(config.name, config.value) for config in each.configs]
+            what = "only checked" if talk.request.validate_only else "created"
+            self._administer(talk, each.name, words(f"is {what}", remarks), result)
+
+    def see_deletion(self, talk: Talk) -> None:
+        """DeleteTopics."""
+        for each in talk.response.responses:
+            name = topic_name(each.name, each.topic_id, self._names)
+            self._administer(talk, name, "is deleted", each)
+
+    def see_partitions(self, talk: Talk) -> None:
+        """CreatePartitions."""
+        told = {each.name: each for each in talk.response.results}
+        for each in talk.request.topics:
+            text = f"has {count_text(each.count, 'partition')} now"
+            self._administer(talk, each.name, text, told.get(each.name))
+
+    def see_configs(self, talk: Talk) -> None:
+        """AlterConfigs and IncrementalAlterConfigs."""
+        told = {each.resource_name: each for each in talk.response.responses}
+        for each in talk.request.resources:
+            if each.resource_type != _TOPIC_RESOURCE:
+                continue
+            texts = []
+            for config in each.configs:
+                verb = _VERBS.get(getattr(config, "config_operation", 0), "")
+                texts.append(self._setting(config.name, config.value, verb))
+            text = f"is configured: {listed(texts)}"
+            self._administer(talk, each.resource_name, text, told.get(each.resource_name))
+
+    def see_deleted_records(self, talk: Talk) -> None:
+        """DeleteRecords."""
+        for topic in talk.response.topics:
+            found = self._topic(topic.name)
+            for each in topic.partitions if found is not None else ():
+                if found is None:
+                    continue
+                if each.error_code:
+                    self._refuse(found, talk, each.error_code, each.partition_index)
+                    continue
+                self._note(found, each.partition_index, start=each.low_watermark)
+                text = f"partition {each.partition_index} begins at offset {each.low_watermark}"
+                self._say(topic.name, talk, "records", words(text, ["DeleteRecords"]))
+
+    def _administer(self, talk: Talk, name: str, text: str, result: Any) -> None:
+        found = self._topic(name)
+        if found is None or result is None:
+            return
+        if result.error_code:
+            self._refuse(found, talk, result.error_code)
+        else:
+            kind = "config" if "onfig" in talk.api else talk.api[0].lower() + talk.api[1:]
+            self._say(name, talk, kind, text)
+
+    def _setting(self, name: str, value: str | None, verb: str = "") -> str:
+        if value is None:
+            return f"{name}{verb or ' is reset'}".rstrip()
+        is_secret = is_secret_config(name) or is_secret_value(value)
+        shown = REDACTED if is_secret and not self._show_secrets else value
+        return f"{name}{verb or '='}{shown}"
+
+    # -- what is kept --------------------------------------------------------------------------
+
+    def _topic(self, name: str | None) -> Topic | None:
+        """A topic; None if it has no name, or is one too many."""
+        if not name:
+            return None
+        found = self.topics.get(name)
+        if found is None:
+            if len(self.topics) >= TOPICS_MAX:
+                self.overflow += 1
+                return None
+            found = self.topics[name] = Topic(name)
+        return found
+
+    def _partition(self, topic: Topic, index: int) -> Partition | None:
+        found = topic.partitions.get(index)
+        if found is None:
+            if self._partition_count >= TOPIC_PARTITIONS_MAX:
+                return None
+            self._partition_count += 1
+            found = topic.partitions[index] = Partition()
+        return found
+
+    def _note(self, topic: Topic, index: int, *, start: int = -1, end: int = -1) -> None:
+        part = self._partition(topic, index)
+        if part is None:
+            return
+        if start >= 0:
+            part.start = max(start, part.start or 0)
+        if end >= 0:
+            part.end = max(end, part.end or 0)
+
+    def _refuse(self, topic: Topic, talk: Talk, code: int, partition: int | None = None) -> None:
+        name = error_name(code)
+        topic.errors[name] += 1
+        where = "" if partition is None else f" of partition {partition}"
+        text = f"{talk.api}{where} is refused: {name}"
+        details = {"api": talk.api, "error": name, "partition": partition}
+        self.events.add(
+            Event(
+                talk.answered, "error", topic.name, words(text, _by(talk)), "", None, dict(details)
+            )
+        )
+
+    def _say(self, name: str, talk: Talk, kind: str, text: str) -> None:
+        remarks = _by(talk) if kind != "leader" else []
+        details = {"client": talk.client_id or None}
+        self.events.add(
+            Event(talk.answered, kind, name, words(text, remarks), "", None, dict(details))
+        )
+
+
+def _by(talk: Talk) -> list[str]:
+    return [f"by {talk.client_id}"] if talk.client_id else []
+
+
+def _count(counter: Counter[str], talk: Talk, size: int) -> None:
+    client = talk.client_id or _NO_CLIENT
+    is_kept = client in counter or len(counter) < TOPIC_CLIENTS_MAX
+    counter[client if is_kept else _OTHERS] += size
+
+
+_READERS = {
+    "AlterConfigs": TopicStory.see_configs,
+    "CreatePartitions": TopicStory.see_partitions,
+    "CreateTopics": TopicStory.see_creation,
+    "DeleteRecords": TopicStory.see_deleted_records,
+    "DeleteTopics": TopicStory.see_deletion,
+    "Fetch": TopicStory.see_fetch,
+    "IncrementalAlterConfigs": TopicStory.see_configs,
+    "ListOffsets": TopicStory.see_offsets,
+    "Metadata": TopicStory.see_metadata,
+    "Produce": TopicStory.see_produce,
+    "ShareFetch": TopicStory.see_fetch,
+}

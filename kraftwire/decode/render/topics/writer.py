@@ -1,0 +1,52 @@
+"""The outputs of ``--topics``."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.render.story.talk import Talk
+from kraftwire.decode.render.story.writer import StoryWriter, write_json
+from kraftwire.decode.render.topics.json_form import topics_to_json
+from kraftwire.decode.render.topics.story import APIS, TopicStory
+from kraftwire.decode.render.topics.text import write_topics
+
+__all__ = ["TopicsJsonWriter", "TopicsWriter"]
+
+
+class TopicsWriter(StoryWriter):
+    """Writes the story of topics as text."""
+
+    apis = APIS
+
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        topics: TopicNames,
+        show_secrets: bool = False,
+        **options: object,
+    ) -> None:
+        """Write to a stream. Shape: as of `StoryWriter`."""
+        super().__init__(stream, topics=topics, **options)
+        self.story = TopicStory(topics, show_secrets=show_secrets)
+
+    def see_request(self, talk: Talk) -> None:
+        """A request tells something only with its response."""
+
+    def see_response(self, talk: Talk) -> None:
+        """Tell the story."""
+        self.story.see_response(talk)
+
+    def write(self, stream: TextIO) -> None:
+        """Write the story."""
+        write_topics(self.story, self.start or self.end, self.end, stream)
+
+
+class TopicsJsonWriter(TopicsWriter):
+    """Writes the story of topics as one JSON object."""
+
+    def write(self, stream: TextIO) -> None:
+        """Write the object."""
+        start = self.start or self.end
+        write_json(stream, lambda: topics_to_json(self.story, start, self.end))

@@ -1,0 +1,48 @@
+"""The outputs of ``--transactions``."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.render.story.talk import Talk
+from kraftwire.decode.render.story.writer import StoryWriter, write_json
+from kraftwire.decode.render.transactions.json_form import transactions_to_json
+from kraftwire.decode.render.transactions.story import APIS, TransactionStory
+from kraftwire.decode.render.transactions.text import write_transactions
+
+__all__ = ["TransactionsJsonWriter", "TransactionsWriter"]
+
+
+class TransactionsWriter(StoryWriter):
+    """Writes the story of transactions as text."""
+
+    apis = APIS
+
+    def __init__(self, stream: TextIO, *, topics: TopicNames, **options: object) -> None:
+        """Write to a stream. Shape: as of `StoryWriter`."""
+        super().__init__(stream, topics=topics, **options)
+        self.story = TransactionStory(topics)
+
+    def see_request(self, talk: Talk) -> None:
+        """Tell the story."""
+        self.story.see_request(talk)
+
+    def see_response(self, talk: Talk) -> None:
+        """Tell the story."""
+        self.story.see_response(talk)
+
+    def write(self, stream: TextIO) -> None:
+        """Write the story."""
+        self.story.finish()
+        write_transactions(self.story, self.start or self.end, self.end, stream)
+
+
+class TransactionsJsonWriter(TransactionsWriter):
+    """Writes the story of transactions as one JSON object."""
+
+    def write(self, stream: TextIO) -> None:
+        """Write the object."""
+        self.story.finish()
+        start = self.start or self.end
+        write_json(stream, lambda: transactions_to_json(self.story, start, self.end))
