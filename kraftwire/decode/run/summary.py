@@ -16,6 +16,7 @@ _HEALTH = (
     ("relieved_connections", "times that connections gave up what they held, for want of memory"),
     ("other_connections", "connections of something else"),
     ("partial_frames", "frames with missing bytes"),
+    ("early_responses", "responses to requests from before the capture"),
     ("unmatched_responses", "responses without request"),
     ("unanswered_requests", "requests without response"),
     ("gaps", "gaps"),
