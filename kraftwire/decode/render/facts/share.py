@@ -92,7 +92,7 @@ def _states(topics: Iterable[Any], names: TopicNames) -> str:
 
 def _state(partition: Any) -> str:
     start: int | None = getattr(partition, "start_offset", None)
-    if start is None or getattr(partition, "error_code", 0):
+    if start is None or getattr(partition, "error_code", False):
         return ""
     text = f" @{start}" if start >= 0 else " no start"
     batches: Any = getattr(partition, "state_batches", ())
