@@ -41,9 +41,13 @@ def summary(totals: Totals) -> Iterator[str]:
     for name, health in totals.captures.items():
         yield from _capture(name, health)
     files = totals.files
-    if files.files:
+    if files.files or totals.passed_over:
         count = _count(sum(files.files.values()), "file")
         lines = _count(files.line_count, "line")
+        if totals.lines_shown != files.line_count:
+            lines += f", {totals.lines_shown:,} of them shown"
+        if totals.passed_over:
+            lines += f", {_count(totals.passed_over, 'file')} of other partitions passed over"
         yield f"{count}, {lines}{_found(files.findings)}"
 
 
