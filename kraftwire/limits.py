@@ -54,6 +54,7 @@ __all__ = [
     "PENDING_REQUESTS_MAX",
     "PERF_APPEND_BYTES",
     "PERF_IN_FLIGHT_BYTES",
+    "RAFT_CLUSTER_COUNT_MAX",
     "RAFT_EVENT_COUNT_MAX",
     "RAFT_HIGHLIGHT_COUNT_MAX",
     "RAFT_PENDING_COUNT_MAX",
@@ -174,6 +175,9 @@ FOLLOWED_BATCHES_KEPT = 65_536
 # What a decoder remembers of groups, connections and requests without an answer, each at most so
 # many: a broker has a few thousand connections, and a request waits at most minutes.
 CLUES_MAX = 100_000
+
+# Clusters of one capture that get a story of their own.
+RAFT_CLUSTER_COUNT_MAX = 64
 
 # The Raft timeline keeps this many events of each kind and counts the rest: a quorum that votes all
 # day without result must not fill the memory, and nobody reads that far.

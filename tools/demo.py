@@ -1,7 +1,8 @@
-"""What kraftwire shows of a real quorum, and a quorum of its own: run with ``make demo``.
+"""What kraftwire is about, in a minute: run with ``make demo``.
 
-Owns the choice and the words around it; what is printed comes from the program itself. The report
-comes after it, from `tools.demo_report`, which needs Spark.
+A quorum of its own loses its leader, and the packets tell the story. Owns the order of the parts
+and the words around them; what is printed comes from the program itself.
+Tables and a report come after it, from `tools.demo_report`, which needs Spark.
 """
 
 from __future__ import annotations
@@ -10,10 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraftwire.cli.main import main as kraftwire
-from tools.demo_quorum import show_quorum
-
-__all__ = ["KEPT", "NEXT", "WIDTH", "main"]
+__all__ = ["KEPT", "NEXT", "WIDTH", "main", "print_title", "show_vote"]
 
 CAPTURE = "tests/golden/captures/kraft_quorum.pcapng.xz"
 WIDTH = 100
@@ -21,72 +19,96 @@ WIDTH = 100
 # Where the traffic of the quorum is kept, for its tables and for a look at it.
 KEPT = Path("build/demo/quorum.pcap")
 
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A title, a few words before, and the arguments of the program."""
-
-    title: str
-    words: str
-    arguments: tuple[str, ...]
-
-
-SECTIONS = (
-    Section(
-        "1  Who led, who voted for whom, and what the metadata log said",
-        """\
-Three Kafka 4.3.1 controllers and a broker talked for eight minutes while somebody did them harm:
-the leader was killed (+362.9 s), the next one stopped (+378.2), the one after that halted for
-eight seconds (+393.3). Then a fourth controller joined by a snapshot, became a voter and was
-removed. Nobody told the program so; this is what it makes of the packets.""",
-        ("decode", CAPTURE, "--raft"),
-    ),
-    Section(
-        "2  How often, how fast, which errors",
-        """\
-The time that a Fetch waits for records is taken apart from the time that the server needs.""",
-        ("decode", CAPTURE, "--stats"),
-    ),
-    Section(
-        "3  One vote, byte by byte",
-        """\
-Node 3 asks node 1 to make it the leader of epoch 2, and node 1 does.""",
-        (
-            "decode", CAPTURE, "--bytes", "--api", "Vote",
-            "--since", "1795206426.635", "--until", "1795206426.636",
-        ),
-    ),
-)  # fmt: skip
-
 NEXT = f"""\
 Try next, with `.venv/bin` on your path:
 
-  kraftwire decode {CAPTURE} --error any
-  kraftwire decode {CAPTURE} --api 'Begin*,End*,Vote' -v
-  kraftwire decode {CAPTURE} --format jsonl | head -1
-  kraftwire decode tests/golden/logs/controller --raft
-  kraftwire schema Vote
-  kraftwire node start --config FILE       (kraftwire/node/README.md has three of them)
+  kraftwire decode {KEPT} --api Vote -v
+  kraftwire decode {CAPTURE} --raft
+                                           (eight bad minutes of Kafka's own controllers)
   kraftwire sim run --seeds 0-9
+  kraftwire node start --config FILE       (kraftwire/node/README.md has three of them)
   tcpdump -U -w - port 9092 | kraftwire decode -
 """
 
 
+@dataclass(frozen=True, slots=True)
+class _Vote:
+    """A vote that was asked for and granted; `answer` is the response with its header."""
+
+    candidate: int
+    epoch: int
+    version: int
+    answer: bytes
+
+
 def main() -> int:
-    """Run all sections; returns the exit code."""
+    """Run all parts; returns the exit code."""
     if not Path(CAPTURE).exists():
         print(f"{CAPTURE} is not here; run this from the root of a checkout", file=sys.stderr)
         return 1
-    for section in SECTIONS:
-        print(f"\n{section.title}\n{'=' * len(section.title)}\n\n{section.words}\n")
-        shown = " ".join(section.arguments)
-        print(f"$ kraftwire {shown}\n", flush=True)
-        code = kraftwire([*section.arguments, "--quiet"])
-        if code:
-            return code
-    title = "4  A quorum of our own"
-    print(f"\n{title}\n{'=' * len(title)}\n", flush=True)
-    return show_quorum(KEPT)
+    print_title("1  A quorum loses its leader")
+    # Slow to import, and the first line should not wait for it.
+    from tools.demo_quorum import show_quorum
+
+    return show_quorum(KEPT) or show_vote(KEPT) or _show_statistic(KEPT)
+
+
+def print_title(title: str) -> None:
+    """The head of a part."""
+    print(f"\n== {title} {'=' * (WIDTH - len(title) - 4)}\n", flush=True)
+
+
+def show_vote(capture: Path) -> int:
+    """One answer to a request for a vote, byte by byte."""
+    print_title("2  One vote, byte by byte")
+    vote = _last_vote(capture)
+    if vote is None:
+        print(f"no vote was granted in {capture}", file=sys.stderr)
+        return 1
+    print(f"Node {vote.candidate} asked to lead epoch {vote.epoch}. This answer lets it:\n")
+    from kraftwire.cli.main import main as kraftwire
+
+    answer = capture.with_name("vote.hex")
+    answer.write_text(f"{vote.answer.hex()}\n")
+    arguments = [
+        "decode", str(answer), "--bytes", "--input", "hex",
+        "--response", "--api", "Vote", "--version", str(vote.version),
+    ]  # fmt: skip
+    print(f"$ kraftwire {' '.join(arguments)}\n", flush=True)
+    return kraftwire([*arguments, "--quiet"])
+
+
+def _last_vote(capture: Path) -> _Vote | None:
+    """The last vote that was granted for an epoch to come, so no pre-vote."""
+    import kraftwire.decode
+    from kraftwire.decode import FilterOptions, Options
+    from kraftwire.messages.vote_request import VoteRequest
+    from kraftwire.messages.vote_response import VoteResponse
+
+    found = None
+    options = Options(filters=FilterOptions(api=("Vote",)))
+    for exchange in kraftwire.decode.exchanges(capture, options=options):
+        asked, told = exchange.request_body, exchange.response_body
+        if not isinstance(asked, VoteRequest) or not isinstance(told, VoteResponse):
+            continue
+        response = exchange.response
+        if response is None or not asked.topics or not told.topics:
+            continue
+        wanted, given = asked.topics[0].partitions[0], told.topics[0].partitions[0]
+        if given.vote_granted and not wanted.pre_vote:
+            version, data = response.api_version or 0, bytes(response.data)
+            found = _Vote(wanted.replica_id, wanted.replica_epoch, version, data)
+    return found
+
+
+def _show_statistic(capture: Path) -> int:
+    """How long answers took, waits for records apart."""
+    print_title("3  How fast: the server's own time, and what a Fetch waited for records")
+    from kraftwire.cli.main import main as kraftwire
+
+    arguments = ["decode", str(capture), "--stats", "--api", "Fetch,Vote", "--error", "none"]
+    print(f"$ kraftwire {' '.join(arguments)}\n", flush=True)
+    return kraftwire([*arguments, "--quiet"])
 
 
 if __name__ == "__main__":

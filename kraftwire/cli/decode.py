@@ -96,7 +96,9 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
 @_filter("--connection", "END", "Host, host:port, :port or client:port-server:port.")
 @_filter("--topic", "NAME", "Topic named in the body, also by its id.")
 @_filter("--partition", "N", "Partition, of the topic if --topic is given.")
-@_filter("--group", "ID", "Group named in the body.")
+@_filter("--group", "ID", "Group named in the body, or in a record of __consumer_offsets.")
+@_filter("--offset", "N", "Log files: offsets, or a range such as 3-5 or 12+.")
+@_filter("--key", "TEXT", "Log files: keys of records; * and ? are wildcards.")
 @_filter("--error", "NAME", "Error in the response, by name or code; any, none.")
 @click.option("--min-latency", type=float, metavar="MS", help="Responses that took at least this.")
 @click.option("--since", metavar="TIME", help="ISO 8601 (UTC) or seconds since the epoch.")
@@ -170,8 +172,9 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     if not options["quiet"]:
         for line in totals:
             _say(line)
-        if run.totals.files.line_count and not run.passes_all:
-            _say("the filters are for frames; lines of files are all shown")
+        if run.totals.has_more and not run.totals.has_shown:
+            there = "; ".join(run.offered.texts())
+            _say(f"nothing passes the filters{f'; there are {there}' if there else ''}")
     return int(run.totals.exit_code)
 
 
@@ -238,6 +241,8 @@ def _options(options: dict[str, Any], *, is_bare: bool) -> Options:
             min_latency_ms=options["min_latency"],
             since=options["since"],
             until=options["until"],
+            offset=options["offset"],
+            key=options["key"],
         ),
     )
 

@@ -58,6 +58,40 @@ def test_the_first_packet_may_be_the_servers(tmp_path: Path) -> None:
     assert responses == [(5, None), (6, 3), (7, 3), (8, 3)]
 
 
+@pytest.mark.parametrize("begin", range(1, 12))
+def test_what_was_asked_for_before_the_capture_is_no_loss(tmp_path: Path, begin: int) -> None:
+    """Every packet of a connection in use is a place where a capture may begin."""
+    session = Session()
+    for number in range(5, 9):  # three requests are under way at any time
+        session.client(request(number, b"q" * 40))
+    for number in range(9, 16):
+        session.server(response(number - 4, b"r" * 40)).client(request(number, b"q" * 40))
+    for number in range(12, 16):
+        session.server(response(number, b"r" * 40))
+    frames, capture = decode_segments(tmp_path, session.segments[begin:])
+    answers = [f for f in frames if not f.is_request]
+    early = [f for f in answers if f.api_key is None]
+    asked = [f.correlation_id for f in frames if f.is_request]
+    assert [f.correlation_id for f in early if f.correlation_id in asked] == []
+    assert answers[: len(early)] == early
+    ids = [{each[0] for each in f.findings} for f in early]
+    assert all(each <= {"request-before-capture", "midstream-start"} for each in ids)
+    assert capture.health.early_responses == len(early)
+    assert (capture.health.unmatched_responses, capture.health.undecoded_bytes) == (0, 0)
+
+
+def test_a_request_that_is_lost_later_is_a_loss(tmp_path: Path) -> None:
+    """Only what comes before the first exchange was asked for before the capture."""
+    session = _ping_pong(Session(), range(5, 30))
+    del session.segments[20]
+    frames, capture = decode_segments(tmp_path, session.segments)
+    lost = [f for f in frames if not f.is_request and f.api_key is None]
+    assert [f.correlation_id for f in lost] == [15]
+    assert "unmatched-response" in {each[0] for each in lost[0].findings}
+    assert (capture.health.early_responses, capture.health.unmatched_responses) == (0, 1)
+    assert capture.health.is_undecoded
+
+
 def test_one_direction_alone_is_picked_up_at_the_second_request(tmp_path: Path) -> None:
     """Without responses, the next header has to confirm the first one."""
     session = Session()
@@ -73,7 +107,9 @@ def test_a_capture_may_begin_inside_a_long_request(tmp_path: Path) -> None:
     _ping_pong(session, range(6, 9))
     frames, capture = decode_segments(tmp_path, session.segments[4:])
     assert [f.correlation_id for f in frames if f.is_request] == [6, 7, 8]
-    assert frames[0].is_undecoded
+    assert [each[0] for each in frames[0].findings] == ["midstream-start", "cut-by-capture-start"]
+    assert not frames[0].is_undecoded
+    assert not capture.health.is_undecoded
     assert capture.health.skipped_bytes == 25_616 - 4 * 1448 + 0 * capture.health.packets + 4
 
 

@@ -146,6 +146,22 @@ def test_an_answer_in_version_0_is_read_in_a_capture(tmp_path: Path) -> None:
     assert decoded.totals.exit_code == 0
 
 
+def test_a_client_newer_than_the_schemas_is_read_in_a_capture(tmp_path: Path) -> None:
+    """It begins with a version that the server lacks as well, and goes on with an older one."""
+    session = Session().open()
+    asked = {"clientSoftwareName": "x", "clientSoftwareVersion": "1"}
+    newer = bytearray(request("ApiVersions", 4, asked, 1))
+    newer[3] = 5
+    session.client(frame(bytes(newer[:-1]) + b"\x03id\x00\x00\x00\x01\x00"))
+    answer = {"errorCode": 35, "apiKeys": [{"apiKey": 18, "minVersion": 0, "maxVersion": 3}]}
+    session.server(frame(response("ApiVersions", 0, answer, 1)))
+    session.client(frame(request("ApiVersions", 3, asked, 2)))
+    decoded = decode(_capture(tmp_path, session))
+    assert [line["body"] for line in decoded.lines] == [asked, answer, asked]
+    assert [line["apiVersion"] for line in decoded.lines] == [5, 5, 3]
+    assert decoded.totals.exit_code == 0
+
+
 def test_a_newer_version_is_partial(tmp_path: Path) -> None:
     """Its layout is assumed, and the exit code says so."""
     session = Session().open()

@@ -314,3 +314,41 @@ def test_the_reset_of_an_idle_connection_is_told() -> None:
 def test_a_capture_without_a_quorum_says_so() -> None:
     """An empty page would leave the reader wondering."""
     assert "nothing of a KRaft quorum was seen" in _text(QuorumTalk().timeline.story())
+
+
+def _late(talk: QuorumTalk, node: int, time: float) -> None:
+    """A frame of a server that waited for a lost packet, with the time that it has."""
+    talk.timeline.see(Sighting(time, f"10.0.0.7:1-10.0.0.{node}:{9000 + node}", 3, False))
+
+
+def test_a_frame_that_was_held_back_does_not_move_the_last_sign_of_life() -> None:
+    """It came before others that were decoded first; nobody fell silent for that."""
+    talk = QuorumTalk()
+    _elect(talk, 2, [1, 3], epoch=1)
+    start = talk.now
+    for _ in range(4):
+        _keep_fetching(talk, [1, 3], 2, epoch=1)
+        _late(talk, 2, start + 1)
+        talk.fetch(1, 2, offset=7, epoch=1)
+        late = Sighting(start + 1, "10.0.0.1:50000-10.0.0.2:9002", 1, True, None, 1)
+        talk.timeline.see(late)
+    story = talk.timeline.story()
+    assert story.silences == []
+    assert max(each.gap_max for each in story.replicas) < 1
+
+
+def test_a_frame_that_was_held_back_breaks_the_silence_around_it() -> None:
+    """A node that was heard in the middle was silent for two short times, which are none."""
+    for after, starts in ((1.48, []), (0.4, [0.4])):
+        talk = QuorumTalk()
+        _elect(talk, 2, [1, 3], epoch=1)
+        _keep_fetching(talk, [1, 3], 2, epoch=1)
+        died = talk.now
+        for _ in range(4):
+            talk.vote(3, 1, epoch=1, pre_vote=True)
+            talk.wait(0.6)
+        talk.fetch(3, 2, offset=7, epoch=1)
+        last = died - 0.5
+        _late(talk, 2, last + after)
+        silences = [each for each in talk.timeline.story().silences if each.node == 2]
+        assert [round(each.start - last, 3) for each in silences] == starts

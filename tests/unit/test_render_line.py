@@ -7,24 +7,24 @@ import re
 
 import pytest
 
-from kraftwire import messages
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.render.facts import request_facts, response_facts
 from kraftwire.decode.render.line import LineWriter
+from kraftwire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftwire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
+from kraftwire.messages.envelope_request import EnvelopeRequest
+from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftwire.messages.fetch_response import (
     FetchableTopicResponse,
     FetchResponse,
     PartitionData,
 )
-from kraftwire.messages.metadata_response import MetadataResponse, MetadataResponseTopic
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.wire.message import Message
 from tests.support.frames_made import FrameMaker
-from tests.support.vectors import Vector, vectors
+from tests.support.payloads import request, response
 
 _COLUMNS = re.compile(
     r"(?P<time>\d\d:\d\d:\d\d\.\d{6}|-) +(?P<connection>\S+) +(?P<api>\S+) v(?P<version>\d+) +"
@@ -173,104 +173,22 @@ def test_bare_frames_have_neither_time_nor_connection() -> None:
     assert line.split()[:3] == ["-", "-", "Fetch"]
 
 
-def test_a_topic_id_is_shown_by_its_name_once_that_is_known() -> None:
-    """Since version 13 a Fetch has ids only, which nobody knows by heart."""
-    names = TopicNames()
-    topic_id = bytes(range(16))
-    asked = FetchRequest(
-        topics=[FetchTopic(topic_id=topic_id, partitions=[FetchPartition(fetch_offset=1)])]
-    )
-    assert request_facts(1, asked, names).startswith("AAECAwQFBgcICQoLDA0ODw-0 @1")
-    topic = MetadataResponseTopic(name="orders", topic_id=topic_id)
-    names.learn(MetadataResponse(topics=[topic]), 12)
-    assert request_facts(1, asked, names).startswith("orders-0 @1")
-
-
-def _rpc_vectors() -> list[str]:
-    return [f"{name}{side}" for name in messages.API_NAMES.values() for side in
-            ("Request", "Response")]
-
-
-@pytest.mark.parametrize("name", _rpc_vectors())
-def test_every_message_of_kafka_has_facts(name: str) -> None:
-    """No API, version or value may stop a run; facts are one line of bounded length."""
-    names = TopicNames()
-    make = request_facts if name.endswith("Request") else response_facts
-    for vector in vectors().get(name, []):
-        body = _decoded(vector)
-        text = make(body.API_KEY, body, names)
-        assert "\n" not in text
-        assert len(text) < 2000
-
-
-def _decoded(vector: Vector) -> Message:
-    body, _ = messages.find(vector.name).decode(vector.data, vector.version)
-    return body
-
-
-@pytest.mark.parametrize(
-    ("name", "version", "fields", "facts"),
-    [
-        (
-            "VoteRequest",
-            2,
-            {
-                "voterId": 1,
-                "topics": [
-                    {
-                        "topicName": "__cluster_metadata",
-                        "partitions": [
-                            {
-                                "partitionIndex": 0,
-                                "replicaEpoch": 4,
-                                "replicaId": 3,
-                                "replicaDirectoryId": "AAAAAAAAAAAAAAAAAAAAAA",
-                                "voterDirectoryId": "AAAAAAAAAAAAAAAAAAAAAA",
-                                "lastOffsetEpoch": 3,
-                                "lastOffset": 878,
-                                "preVote": True,
-                            }
-                        ],
-                    }
-                ],
-                "clusterId": None,
-            },
-            "pre-vote for 3 epoch 4, log end 878/3, voter 1",
-        ),
-        ("FindCoordinatorRequest", 1, {"key": "g1", "keyType": 0}, "group g1"),
-        ("SaslHandshakeRequest", 1, {"mechanism": "PLAIN"}, "PLAIN"),
-        (
-            "SaslAuthenticateRequest",
-            0,
-            {"authBytes": "AGFsaWNlAHNlY3JldA=="},
-            "token of 13 B",
-        ),
-        (
-            "HeartbeatRequest",
-            3,
-            {"groupId": "g", "generationId": 7, "memberId": "m", "groupInstanceId": None},
-            "group g generation 7 member m",
-        ),
-        (
-            "BrokerHeartbeatRequest",
-            0,
-            {
-                "brokerId": 10,
-                "brokerEpoch": 5,
-                "currentMetadataOffset": 33,
-                "wantFence": True,
-                "wantShutDown": False,
-            },
-            "broker 10 metadata offset 33, wants fence",
-        ),
-    ],
-)
-def test_facts_are_the_point_of_a_message(
-    name: str, version: int, fields: dict[str, object], facts: str
-) -> None:
-    """The words are the tool's interface to people; tokens are never among them."""
-    body = messages.find(name).from_json(fields, version)
-    assert request_facts(body.API_KEY, body, TopicNames()) == facts
+def test_an_envelope_shows_what_is_in_it() -> None:
+    """The broker that passes a request on is not the point: the request and its error are."""
+    maker = FrameMaker()
+    asked = CreateTopicsRequest(topics=[CreatableTopic(name="orders", num_partitions=3)])
+    told = CreatableTopicResult(name="orders", error_code=ErrorCode.TOPIC_ALREADY_EXISTS)
+    answer = response("CreateTopics", 7, CreateTopicsResponse(topics=[told]))
+    inside = request("CreateTopics", 7, asked)
+    frames = [
+        maker.request(EnvelopeRequest(request_data=inside, client_host_address=b"\0" * 4), 0),
+        maker.response(EnvelopeResponse(response_data=answer)),
+    ]
+    (line,) = _lines(frames)
+    found = _COLUMNS.fullmatch(line)
+    assert found is not None
+    assert found["error"] == "TOPIC_ALREADY_EXISTS"
+    assert found["facts"] == f"CreateTopics v7, {len(inside)} B: orders (3); 1 topic"
 
 
 def test_somebody_who_watches_gets_each_line_at_once() -> None:

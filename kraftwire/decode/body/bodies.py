@@ -12,11 +12,13 @@ from kraftwire import messages
 from kraftwire.decode.body.findings import Finding, finding_of, json_path
 from kraftwire.decode.body.partial import Part, annotated
 from kraftwire.decode.body.scan import unknown_tags
+from kraftwire.decode.framing.frames import BEFORE_CAPTURE
 from kraftwire.errors import WireError
 from kraftwire.limits import FINDING_HEX_BYTES
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.versions import (
+    API_VERSIONS_KEY,
     answered_version,
     nearest_version,
     request_header_version,
@@ -28,6 +30,8 @@ from kraftwire.wire.message import Message
 __all__ = ["Payload", "decode_payload"]
 
 Header = RequestHeader | ResponseHeader
+
+_NO_TAGS = b"\x00"
 
 
 class Payload:
@@ -122,17 +126,19 @@ def decode_payload(
     is_request: bool,
     api: tuple[int, int] | None = None,
     size: int | None = None,
+    is_early: bool = False,
 ) -> Payload:
     """Decode header and body.
 
     Shape: `api` are key and version of the request that a response answers, None if nobody knows;
     a request's own header tells them. `size` is the announced length where bytes are missing.
+    `is_early` if nobody can know the request because it was sent before the capture began.
     """
     payload = Payload(data, is_request=is_request, size=size)
     if is_request:
         _decode_request_header(payload)
     else:
-        _decode_response_header(payload, api)
+        _decode_response_header(payload, api, is_early=is_early)
     if payload.header is not None and payload.api_key is not None:
         _decode_body(payload, payload.api_key, payload.api_version or 0)
     return payload
@@ -149,11 +155,14 @@ def _decode_request_header(payload: Payload) -> None:
     _decode_header(payload, RequestHeader)
 
 
-def _decode_response_header(payload: Payload, api: tuple[int, int] | None) -> None:
+def _decode_response_header(
+    payload: Payload, api: tuple[int, int] | None, *, is_early: bool
+) -> None:
     if api is None:
         # Every version of the header starts with the correlation id.
         _decode_header(payload, ResponseHeader)
-        payload.note("unmatched-response", payload.end, "the request is not known")
+        id = BEFORE_CAPTURE if is_early else "unmatched-response"
+        payload.note(id, payload.end, "the request is not known")
         return
     payload.api_key, payload.api_version = api
     payload.header_version = response_header_version(*api)
@@ -183,12 +192,16 @@ def _decode_body(payload: Payload, api_key: int, api_version: int) -> None:
     find = messages.request_class if payload.is_request else messages.response_class
     payload.body_class = cls = find(api_key)
     payload.body_version = nearest
-    if nearest != api_version:
+    is_answered_in_0 = not payload.is_request and _is_answer_in_0(payload, api_key, api_version)
+    if nearest != api_version and not is_answered_in_0:
         payload.is_assumed = True
+        is_greeting = api_key == API_VERSIONS_KEY and api_version > nearest
         detail = f"{cls.NAME} v{api_version} has no schema (known: {cls.VERSIONS}), read as"
-        payload.note("unknown-version", payload.end, f"{detail} v{nearest}")
-    elif not payload.is_request:
-        _check_answer(payload, api_key, api_version)
+        id = "api-versions-newer" if is_greeting else "unknown-version"
+        payload.note(id, payload.end, f"{detail} v{nearest}")
+        if is_greeting and payload.is_request and payload.is_complete:
+            _decode_greeting(payload, cls)
+            return
     try:
         payload.body, payload.end = cls.decode(payload.data, payload.body_version, payload.end)
     except WireError as error:
@@ -197,13 +210,35 @@ def _decode_body(payload: Payload, api_key: int, api_version: int) -> None:
     _check_body(payload, payload.body)
 
 
-def _check_answer(payload: Payload, api_key: int, api_version: int) -> None:
-    """Whether a response is in the version of its request."""
+def _is_answer_in_0(payload: Payload, api_key: int, api_version: int) -> bool:
+    """Whether a response is in version 0 though its request is not; if so, that is noted."""
     version = answered_version(payload.data, payload.end, api_key, api_version)
-    if version != api_version:
-        payload.body_version = version
-        detail = f"asked for in version {api_version}, answered in version {version}"
-        payload.findings.append(Finding("api-versions-v0", payload.end, "", detail))
+    if version == api_version:
+        return False
+    payload.body_version = version
+    detail = f"asked for in version {api_version}, answered in version {version}"
+    payload.findings.append(Finding("api-versions-v0", payload.end, "", detail))
+    return True
+
+
+def _decode_greeting(payload: Payload, cls: type[Message]) -> None:
+    """Read an ApiVersions request of a version to come: the known fields, and no tagged ones.
+
+    What a newer version adds stands between the two, so tags can only be guessed.
+    """
+    version, start = payload.body_version, payload.header_end
+    part = annotated(cls, payload.data, version, start)
+    ends = [each.end for each in part.root.children if each.path and part.is_read(each)]
+    end = ends[-1] if ends else start
+    try:
+        payload.body, _ = cls.decode(payload.data[:end] + _NO_TAGS, version, start)
+    except WireError as error:
+        _note_stop(payload, error)
+        return
+    # One byte more is announced than is there: the tags are not among what was read.
+    payload.part = annotated(cls, payload.data[:end], version, start, size=end + 1)
+    payload.end = end
+    _check_body(payload, payload.body)
 
 
 def _note_stop(payload: Payload, error: WireError) -> None:

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from kraftwire.decode.framing.frames import BEFORE_CAPTURE
 from kraftwire.errors import WireError
 from kraftwire.limits import FINDING_HEX_BYTES
 
@@ -17,6 +18,8 @@ __all__ = ["FINDINGS", "LOSSES", "Finding", "finding_of", "json_path"]
 
 # Id -> meaning. The README of this folder shows this table.
 FINDINGS = {
+    "api-versions-newer": "ApiVersions in a version that no schema has yet; the fields of the "
+    "newest known one are read",
     "api-versions-v0": "an answer to ApiVersions in version 0, from a server that lacks the "
     "version asked for",
     "batch-bomb": "a compressed batch that would become far more than its bytes account for; its "
@@ -30,6 +33,8 @@ FINDINGS = {
     "nested-undecoded": "bytes inside a field do not follow the format they should have",
     "not-canonical": "Kafka itself writes the same message in other bytes, such as shorter varints",
     "record-undecoded": "a record of an internal topic whose type, version or bytes fit no schema",
+    BEFORE_CAPTURE: "a response to a request from before the capture; its API and version are not "
+    "known",
     "sasl-token": "a SASL token without any header, as after a SaslHandshake of version 0",
     "trailing-bytes": "bytes behind the end of the message",
     "undecoded": "the bytes do not follow the schema from here on",

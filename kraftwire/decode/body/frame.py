@@ -24,14 +24,15 @@ from kraftwire.decode.body.redact import REDACTED
 from kraftwire.decode.body.sasl import sasl_token
 from kraftwire.decode.body.scan import TopicUse, groups, topics
 from kraftwire.decode.body.view import Clue, PayloadView
-from kraftwire.decode.framing.frames import Frame
+from kraftwire.decode.framing.frames import BEFORE_CAPTURE, Frame
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.wire.message import Message
 
 __all__ = ["DecodedFrame", "FrameDecoder"]
 
 _TOKEN = "sasl-token"
-_UNMATCHED = "unmatched-response"
+# What the packets tell of a response alone, and what its payload tells instead, with a position.
+_ALONE = frozenset({"unmatched-response", BEFORE_CAPTURE})
 
 
 class DecodedFrame:
@@ -75,7 +76,10 @@ class DecodedFrame:
         api = None
         if frame.api_key is not None and frame.api_version is not None:
             api = frame.api_key, frame.api_version
-        return decode_payload(data, is_request=frame.is_request, api=api, size=frame.size)
+        is_early = any(each[0] == BEFORE_CAPTURE for each in frame.findings)
+        return decode_payload(
+            data, is_request=frame.is_request, api=api, size=frame.size, is_early=is_early
+        )
 
     @lazy
     def view(self) -> PayloadView:
@@ -185,7 +189,7 @@ class DecodedFrame:
     @lazy
     def findings(self) -> list[Finding]:
         """What was found in the packets, the header, the body and everything inside it."""
-        own = [Finding(*each) for each in self.frame.findings if each[0] != _UNMATCHED]
+        own = [Finding(*each) for each in self.frame.findings if each[0] not in _ALONE]
         if self.is_token:
             detail = f"{self.frame.size} bytes of a SASL token without header"
             return [*own, Finding(_TOKEN, 0, "", detail)]

@@ -113,6 +113,18 @@ class PayloadView:
         return Inner(view.to_json(), view.findings, view.has_secrets)
 
     @lazy
+    def inner(self) -> Payload | None:
+        """The request or response in an envelope; None where there is none, or none to be read."""
+        body: Any = self.payload.body
+        if self._depth == _DEPTH_MAX or body is None:
+            return None
+        if body.NAME == "EnvelopeRequest":
+            return decode_payload(body.request_data, is_request=True)
+        if body.NAME != "EnvelopeResponse" or not body.response_data:
+            return None
+        return decode_payload(body.response_data, is_request=False, api=self._clue.embedded_api)
+
+    @lazy
     def findings(self) -> list[Finding]:
         """Everything that was found in the payload."""
         found = self.payload.findings + self._of_form()
@@ -156,9 +168,13 @@ class PayloadView:
 
     @lazy
     def error_codes(self) -> list[int]:
-        """The error codes in the body other than 0, each once."""
+        """The error codes other than 0 in the body and in an envelope's response, each once."""
         body = self.payload.body
-        return error_codes(body, self.payload.body_version) if body is not None else []
+        codes = error_codes(body, self.payload.body_version) if body is not None else []
+        inner = self.inner
+        if inner is not None and inner.body is not None and not inner.is_request:
+            codes += error_codes(inner.body, inner.body_version)
+        return list(dict.fromkeys(codes))
 
     @property
     def hides_bytes(self) -> bool:

@@ -6,7 +6,17 @@ how a body is laid out.
 
 from __future__ import annotations
 
-__all__ = ["CAPTURE_FINDINGS", "CaptureFinding", "Frame", "Request", "conflict_finding"]
+__all__ = [
+    "BEFORE_CAPTURE",
+    "CAPTURE_FINDINGS",
+    "CaptureFinding",
+    "Frame",
+    "Request",
+    "conflict_finding",
+]
+
+# The id of a response to a request from before the capture, in place of `unmatched-response`.
+BEFORE_CAPTURE = "request-before-capture"
 
 # Id, offset in the frame's data (None if no byte can be named), path, detail.
 CaptureFinding = tuple[str, int | None, str, str]
@@ -25,10 +35,14 @@ CAPTURE_FINDINGS = {
     "that could be recognised in its direction",
     "memory-limit": "bytes that waited for packets were given up, because all connections together "
     "held too many; with an offset: those of this frame, else: before this frame",
+    "cut-by-capture-start": "bytes before this frame belong to frames that began, or were asked "
+    "for, before the capture",
     "cut-by-capture-end": "the capture ends before the frame does",
     "cut-by-close": "the connection was closed before the frame was complete",
     "unmatched-response": "no request with this correlation id is in the capture, so API and "
     "version are unknown",
+    BEFORE_CAPTURE: "the connection was open when the capture began, and the request was sent "
+    "before that; API and version are unknown",
     "responses-lost": "requests before this one in order have no response in the capture",
 }
 

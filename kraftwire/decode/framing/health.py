@@ -93,6 +93,7 @@ class Health:
     tls_connections: int = 0
     frames: int = 0
     partial_frames: int = 0
+    early_responses: int = 0
     unmatched_responses: int = 0
     unanswered_requests: int = 0
     problem: str = ""

@@ -29,6 +29,8 @@ class FrameReader:
     """The part that both directions share.
 
     Shape: `is_sure` as long as every byte since the start of the connection was understood;
+    `is_early` where the capture began later than the connection, until a frame is understood or
+    bytes are missing: what comes before that was cut, or asked for, before the capture.
     `notes` are findings for the next frame.
     """
 
@@ -45,6 +47,7 @@ class FrameReader:
         "_size",
         "conversation",
         "flow",
+        "is_early",
         "is_sure",
         "notes",
     )
@@ -55,6 +58,7 @@ class FrameReader:
         self.conversation = conversation
         self.flow = flow
         self.is_sure = True
+        self.is_early = False
         self.notes: list[CaptureFinding] = []
         self._search: RequestSearch | ResponseSearch | None = None
         self._size = 0
@@ -187,6 +191,7 @@ class FrameReader:
 
     def skip(self, count: int, stamp: Stamp, truncated: bool, /) -> None:
         """Go on behind missing bytes."""
+        self.is_early = False
         self.conversation.health.undecoded_bytes += count
         search = self._search
         if search is None:
@@ -233,7 +238,7 @@ class FrameReader:
 
     def _lose(self) -> None:
         """Stop cutting: where the next frame starts has to be found."""
-        self.is_sure = False
+        self.is_sure = self.is_early = False
         self.conversation.health.resyncs += 1
         self._search = self._new_search()
         if self._prefix:
@@ -242,9 +247,10 @@ class FrameReader:
             self._prefix = b""
         self.flow.feed = self.feed_search
 
-    def begin_lost(self, search: RequestSearch | None) -> None:
+    def begin_lost(self, search: RequestSearch | None, *, is_early: bool) -> None:
         """Begin where the borders of frames are unknown, with what was searched already."""
         self.is_sure = False
+        self.is_early = is_early
         self._search = search or self._new_search()
         pieces = self._search.pieces
         missing = sum(size for size, _ in pieces.holes(len(pieces.buffer)))
@@ -292,8 +298,15 @@ class FrameReader:
             self._note_hole(None, size, truncated)
         if count:
             health.skipped_bytes += count
-            health.undecoded_bytes += count
-            self._note("resync", None, f"{count} bytes were skipped")
+            self.note_skipped(count, f"{count} bytes were skipped")
+
+    def note_skipped(self, count: int, detail: str) -> None:
+        """Note bytes that belong to no frame, which is a loss unless the capture came too late."""
+        if self.is_early:
+            self._note("cut-by-capture-start", None, detail)
+        else:
+            self.conversation.health.undecoded_bytes += count
+            self._note("resync", None, detail)
 
     def finish(self, *, at_capture_end: bool) -> None:
         """Hand out what there is: nothing more will come."""

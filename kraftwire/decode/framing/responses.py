@@ -85,6 +85,8 @@ class ResponseReader(FrameReader):
     ) -> None:
         """Hand out a response; without its request if that is not in the capture."""
         frame = self.new_frame(request, data, size, stamp, missing)
+        if request is not None and self.is_early:
+            self.is_early = False
         if request is not None and request.time_ns >= 0:
             frame.latency_ms = (stamp[0] - request.time_ns) / _MILLISECOND_NS
         self.conversation.outbox.frames.append(frame)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 
 from kraftwire.decode.capture.packets import Stamp
-from kraftwire.decode.framing.frames import Request
+from kraftwire.decode.framing.frames import BEFORE_CAPTURE, Request
 from kraftwire.decode.framing.health import Health
 from kraftwire.decode.framing.requests import RequestReader
 from kraftwire.decode.framing.responses import ResponseReader
@@ -172,17 +172,21 @@ class Conversation:
         response are better skipped than taken for one.
         """
         parked = self._unpark()
-        self.health.unmatched_responses += 1
+        is_early = self.responses.is_early and not parked.missing
+        if is_early:
+            self.health.early_responses += 1
+        else:
+            self.health.unmatched_responses += 1
         if len(parked.data) < 4 or not is_sure:
             self.health.skipped_bytes += len(parked.data)
-            self.health.undecoded_bytes += len(parked.data)
             self.health.bytes.undecoded += 4 + parked.size
             self.health.bytes.undecoded -= sum(size for _, size in parked.missing)
             detail = f"{len(parked.data)} bytes were skipped: a response without a request"
-            self.responses.notes.append(("resync", None, "", detail))
+            self.responses.note_skipped(len(parked.data), detail)
             return
         detail = "no request with this correlation id is in the capture"
-        self.responses.notes.append(("unmatched-response", None, "", detail))
+        id = BEFORE_CAPTURE if is_early else "unmatched-response"
+        self.responses.notes.append((id, None, "", detail))
         self._emit(None, parked)
 
     def review(self, packet_number: int) -> None:

@@ -112,6 +112,7 @@ class Recogniser:
         """Learn that the first bytes of the connection are missing."""
         for side in self.sides:
             side.is_whole = False
+            side.is_early = True
             side.notes.append(
                 ("midstream-start", None, "", "the connection was open before the capture began")
             )
@@ -204,10 +205,11 @@ class Recogniser:
             counts.undecoded += client.search.pieces.dropped
             _replay(client)
         else:
-            conversation.requests.begin_lost(client.search)
+            conversation.requests.begin_lost(client.search, is_early=client.is_early)
             conversation.requests.resume(at)
+            conversation.requests.is_early = False
         if not server.is_whole:
-            conversation.responses.begin_lost(None)
+            conversation.responses.begin_lost(None, is_early=server.is_early)
         _replay(server)
 
     def _become_tls(self) -> None:
@@ -235,7 +237,8 @@ class Recogniser:
 class _Side:
     """One direction before it is known what it speaks.
 
-    Shape: `is_whole` if nothing is missing since the first byte of the connection.
+    Shape: `is_whole` if nothing is missing since the first byte of the connection, `is_early` if
+    nothing is but what the capture came too late for.
     """
 
     def __init__(self, flow: Flow, name: str, recogniser: Recogniser) -> None:
@@ -245,6 +248,7 @@ class _Side:
         self.search = RequestSearch()
         self.count = 0
         self.is_whole = True
+        self.is_early = False
         self._recogniser = recogniser
 
     def feed(self, data: bytes, start: int, end: int, stamp: Stamp) -> None:
@@ -255,7 +259,7 @@ class _Side:
 
     def skip(self, count: int, stamp: Stamp, truncated: bool, /) -> None:
         """Go on behind missing bytes."""
-        self.is_whole = False
+        self.is_whole = self.is_early = False
         if not self.search.pieces.add_hole(count, stamp, truncated=truncated):
             self.search.clear()
             id = "truncated-packet" if truncated else "gap"

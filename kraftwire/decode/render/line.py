@@ -87,7 +87,7 @@ class LineWriter(QuickPaired[_Asked]):
         findings = "" if decoded is None else self._findings(decoded)
         facts = findings
         if body is not None:
-            facts = self._facts(request_facts(body.API_KEY, body, self._topics)) + findings
+            facts = self._facts(self._request_text(body, decoded)) + findings
         return frame.time_ns, self._place(frame), frame.size, facts, frame.connection
 
     def answer(
@@ -105,7 +105,7 @@ class LineWriter(QuickPaired[_Asked]):
             codes, findings = decoded.error_codes, self._findings(decoded)
         facts = findings
         if body is not None:
-            facts = self._facts(response_facts(body.API_KEY, body, self._topics)) + findings
+            facts = self._facts(self._response_text(body, decoded)) + findings
         if asked is None:
             place, sizes = self._place(frame), f"-/{frame.size}"
         else:
@@ -194,6 +194,21 @@ class LineWriter(QuickPaired[_Asked]):
     def _facts(self, text: str) -> str:
         """Facts as they may stand next to colours; without these, lines are escaped as a whole."""
         return printable(text) if self._is_coloured else text
+
+    def _request_text(self, body: Message, decoded: DecodedFrame | None) -> str:
+        """What matters in a request, or in the one that an envelope carries."""
+        text = request_facts(body.API_KEY, body, self._topics)
+        inner = None if decoded is None else decoded.view.inner
+        if inner is None or inner.body is None:
+            return text
+        return f"{text}: {request_facts(inner.body.API_KEY, inner.body, self._topics)}"
+
+    def _response_text(self, body: Message, decoded: DecodedFrame | None) -> str:
+        """What matters in a response, or in the one that an envelope carries."""
+        inner = None if decoded is None else decoded.view.inner
+        if inner is not None and inner.body is not None:
+            body = inner.body
+        return response_facts(body.API_KEY, body, self._topics)
 
     def _findings(self, decoded: DecodedFrame) -> str:
         """Ids of what was found; records are not looked into for that."""

@@ -5,7 +5,7 @@ Owns how such values look in every output for people.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 
 from kraftwire.printable import printable
@@ -18,6 +18,7 @@ __all__ = [
     "YELLOW",
     "count_text",
     "duration_text",
+    "ids_text",
     "listed",
     "paint",
     "size_text",
@@ -30,6 +31,10 @@ BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _KIBI = 1024
+
+# A quorum's few nodes are named one by one; from so many in a row on, and after so many parts, not.
+_RUN_MIN = 6
+_ID_PARTS_MAX = 10
 
 
 def paint(text: str, style: str, *, is_wanted: bool) -> str:
@@ -80,6 +85,29 @@ def words(head: str, remarks: Iterable[str]) -> str:
     """A text with remarks in brackets, if there are any."""
     inside = ", ".join(remarks)
     return f"{head} ({inside})" if inside else head
+
+
+def ids_text(ids: Collection[int | str]) -> str:
+    """Ids of nodes, runs of them as ``4-9``; of very many the first, and how many more."""
+    numbers = sorted({each for each in ids if isinstance(each, int)})
+    names = sorted({each for each in ids if isinstance(each, str)})
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1] = runs[-1][0], number
+        else:
+            runs.append((number, number))
+    parts = [(_run_text(*run), run[1] - run[0] + 1) for run in runs]
+    parts += [(name, 1) for name in names]
+    more = sum(count for _, count in parts[_ID_PARTS_MAX:])
+    texts = [text for text, _ in parts[:_ID_PARTS_MAX]]
+    return listed(texts) + (f" and {more:,} more" if more else "")
+
+
+def _run_text(first: int, last: int) -> str:
+    if last - first < _RUN_MIN - 1:
+        return ", ".join(map(str, range(first, last + 1)))
+    return f"{first}-{last}"
 
 
 def listed(values: Iterable[object]) -> str:

@@ -17,7 +17,7 @@ from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.errors import UsageError
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 
-__all__ = ["FilterOptions", "FrameFilter", "parse_time", "topic_test"]
+__all__ = ["FilterOptions", "FrameFilter", "as_ranges", "is_wanted", "parse_time", "topic_test"]
 
 Test = Callable[[DecodedFrame], bool]
 
@@ -26,6 +26,7 @@ _RANGE = re.compile(r"(?P<low>\d+)(?:(?P<open>\+)|(?:-|\.\.)(?P<high>\d+))?")
 _BRACKETS = re.compile(r"\[[^]]*\]")
 _PORT = re.compile(r"[\d?*]+")
 _PORT_MAX = 0xFFFF
+_NUMBER_MAX = 2**63 - 1
 _SECONDS = re.compile(r"\d+(?:\.\d+)?")
 _NS_PER_SECOND = 1_000_000_000
 
@@ -36,7 +37,7 @@ class FilterOptions:
 
     Shape: each tuple holds values of one option, of which any may match; a value with ``!`` or
     ``^`` in front excludes. Names may have the wildcards ``*`` and ``?``; numbers may be ranges
-    such as ``3-5`` and ``12+``.
+    such as ``3-5`` and ``12+``. `offset` and `key` are those of records in log files.
     Units: `min_latency_ms` milliseconds.
     """
 
@@ -51,6 +52,8 @@ class FilterOptions:
     min_latency_ms: float | None = None
     since: str | None = None
     until: str | None = None
+    offset: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
 
 
 class FrameFilter:
@@ -318,8 +321,22 @@ def _range(text: str) -> tuple[int, int]:
         raise UsageError(f"{text!r} is no number and no range such as 3-5 or 12+")
     low = int(match["low"])
     if match["open"]:
-        return low, 2**31
+        return low, _NUMBER_MAX
     return low, int(match["high"] or low)
+
+
+def as_ranges(values: Iterable[str]) -> list[tuple[int, int]]:
+    """Numbers and ranges of them, both ends included. Raises: UsageError for anything else."""
+    return [_range(each) for each in values]
+
+
+def is_wanted(names: Iterable[str], values: Iterable[str]) -> bool:
+    """Whether any of some names is wanted by the values of an option, and none excluded."""
+    wanted, unwanted = _split(values)
+    known = list(names)
+    if any(_matches(name, unwanted) for name in known):
+        return False
+    return not wanted or any(_matches(name, wanted) for name in known)
 
 
 def _keys(texts: Iterable[str]) -> set[int]:

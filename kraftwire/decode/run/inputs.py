@@ -17,7 +17,9 @@ from typing import BinaryIO, Literal
 from kraftwire.decode.capture.series import families, recordings
 from kraftwire.decode.files.decode import decode_source
 from kraftwire.decode.files.follow import follow
-from kraftwire.decode.files.source import open_source
+from kraftwire.decode.files.kinds import FileKind
+from kraftwire.decode.files.names import partition_of
+from kraftwire.decode.files.source import ByteSource, open_source
 from kraftwire.decode.files.walk import walk
 from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.decode.run.bare import BareFrames
@@ -69,6 +71,7 @@ class Inputs:
         if others:
             raise UsageError("only one segment can be followed")
         _ensure_named([first])
+        self.run.line_filter.ensure_for_files(first)
         report = self.run.totals.files
         self.run.file_lines(follow(Path(first), self.run.options.files(), report, wait))
 
@@ -88,6 +91,7 @@ class Inputs:
     def _read_capture(self, paths: Sequence[str]) -> None:
         if not paths:
             return
+        self.run.line_filter.ensure_for_captures(paths[0])
         totals = self.run.totals
         capture = Capture(*paths, on_ending=self.run.on_ending)
         name = paths[0] if len(paths) == 1 else f"{paths[0]} to {paths[-1]}"
@@ -106,8 +110,20 @@ class Inputs:
             if source.kind.is_capture:
                 self._read_capture(rotated.take(str(path)))
             else:
-                report = self.run.totals.files
-                self.run.file_lines(decode_source(source, self.run.options.files(), report))
+                self._read_source(source)
+
+    def _read_source(self, source: ByteSource) -> None:
+        lines = self.run.line_filter
+        if source.kind is not FileKind.UNKNOWN:
+            lines.ensure_for_files(source.path)
+        if lines.passes_file(source.path):
+            report = self.run.totals.files
+            self.run.file_lines(decode_source(source, self.run.options.files(), report))
+        else:
+            self.run.totals.passed_over += 1
+            partition = partition_of(source.path)
+            if partition is not None:
+                self.run.offered.see_partition(partition.topic)
 
     def _read_bare(self, path: str) -> None:
         frames = BareFrames(path, self._fail, self.api)

@@ -18,6 +18,8 @@ from kraftwire.decode.files.report import ExitCode, FileLine, FileReport
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.framing.health import Health
 from kraftwire.decode.pairing.outbox import Ending
+from kraftwire.decode.run.line_filter import LineFilter
+from kraftwire.decode.run.offered import Offered
 from kraftwire.decode.run.options import Options
 from kraftwire.decode.run.sinks import HearsEndings, Sink
 
@@ -29,7 +31,9 @@ class Totals:
     """What a run has seen.
 
     Shape: `frames` counts all frames, `shown` those that passed the filter, and `findings` is of
-    these by id; `captures` has the health of each capture by its name.
+    these by id; `captures` has the health of each capture by its name; `lines_shown` counts the
+    lines of files that passed, of all those in `files`, and
+    `passed_over` files of other topics and partitions than the filter's, which were not read.
     """
 
     frames: int = 0
@@ -37,7 +41,20 @@ class Totals:
     findings: Counter[str] = field(default_factory=Counter)
     captures: dict[str, Health] = field(default_factory=dict)
     files: FileReport = field(default_factory=FileReport)
+    lines_shown: int = 0
+    passed_over: int = 0
     unreadable: int = 0
+
+    @property
+    def has_shown(self) -> bool:
+        """Whether anything passed the filters."""
+        return bool(self.shown or self.lines_shown)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is something that did not."""
+        hidden_lines = self.files.line_count > self.lines_shown
+        return self.frames > self.shown or hidden_lines or bool(self.passed_over)
 
     @property
     def has_losses(self) -> bool:
@@ -52,6 +69,7 @@ class Totals:
     def exit_code(self) -> ExitCode:
         """How the run went."""
         is_known_file = self.files.exit_code is not ExitCode.NOTHING
+        is_known_file |= bool(self.passed_over)
         if not self.frames and not self.files.line_count and not is_known_file:
             return ExitCode.NOTHING
         return ExitCode.PARTIAL if self.has_losses else ExitCode.CLEAN
@@ -70,6 +88,8 @@ class Run:
         self.totals = Totals()
         self._decoder = FrameDecoder(options.settings(self.memory), self.memory)
         self._filter = options.frame_filter()
+        self.line_filter = LineFilter(options.filters)
+        self.offered = Offered(options.filters)
         self._sink = sink
 
     @property
@@ -119,7 +139,10 @@ class Run:
     def _decode(self, frame: Frame) -> DecodedFrame:
         number = self.totals.frames
         self.totals.frames = number + 1
-        return self._decoder.decode(frame, number)
+        decoded = self._decoder.decode(frame, number)
+        if not self.totals.shown:
+            self.offered.see_frame(decoded)
+        return decoded
 
     def _show_alone(self, decoded: DecodedFrame) -> None:
         if self._filter.passes(decoded):
@@ -132,10 +155,16 @@ class Run:
         self._sink.frame(decoded)
 
     def file_lines(self, lines: Iterable[FileLine]) -> None:
-        """Show the lines of a file; `totals.files` counts them."""
+        """Show the lines of a file that pass the filter; `totals.files` counts all of them."""
         show = self._sink.file_line
+        keep = self.line_filter.apply
         for line in lines:
-            show(line)
+            kept = keep(line)
+            if kept is None:
+                self.offered.see_line(line)
+            else:
+                self.totals.lines_shown += 1
+                show(kept)
 
     def finish(self) -> None:
         """End the output. Order: once, whatever ended the run."""

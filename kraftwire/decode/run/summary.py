@@ -16,6 +16,7 @@ _HEALTH = (
     ("relieved_connections", "times that connections gave up what they held, for want of memory"),
     ("other_connections", "connections of something else"),
     ("partial_frames", "frames with missing bytes"),
+    ("early_responses", "responses to requests from before the capture"),
     ("unmatched_responses", "responses without request"),
     ("unanswered_requests", "requests without response"),
     ("gaps", "gaps"),
@@ -40,9 +41,13 @@ def summary(totals: Totals) -> Iterator[str]:
     for name, health in totals.captures.items():
         yield from _capture(name, health)
     files = totals.files
-    if files.files:
+    if files.files or totals.passed_over:
         count = _count(sum(files.files.values()), "file")
         lines = _count(files.line_count, "line")
+        if totals.lines_shown != files.line_count:
+            lines += f", {totals.lines_shown:,} of them shown"
+        if totals.passed_over:
+            lines += f", {_count(totals.passed_over, 'file')} of other partitions passed over"
         yield f"{count}, {lines}{_found(files.findings)}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.render.facts.words import some, topics_text
+from kraftwire.decode.render.facts.words import counted, some, topics_text
 
 __all__ = [
     "api_versions_request",
@@ -17,6 +17,8 @@ __all__ = [
     "metadata_request",
     "metadata_response",
     "names_request",
+    "quotas_request",
+    "quotas_response",
     "sasl_handshake_request",
     "sasl_handshake_response",
     "sasl_token",
@@ -33,7 +35,7 @@ def api_versions_request(body: Any, _names: TopicNames) -> str:
 
 def api_versions_response(body: Any, _names: TopicNames) -> str:
     """How many APIs the server offers."""
-    return f"{len(body.api_keys)} APIs"
+    return counted(body.api_keys, "APIs")
 
 
 def metadata_request(body: Any, names: TopicNames) -> str:
@@ -45,32 +47,39 @@ def metadata_request(body: Any, names: TopicNames) -> str:
 
 def metadata_response(body: Any, _names: TopicNames) -> str:
     """Numbers of brokers, topics and partitions, and the controller."""
-    partitions = sum(len(each.partitions) for each in body.topics)
-    text = f"{len(body.brokers)} brokers, {len(body.topics)} topics, {partitions} partitions"
+    partitions = [each for topic in body.topics for each in topic.partitions]
+    counts = (body.brokers, "brokers"), (body.topics, "topics"), (partitions, "partitions")
+    text = ", ".join([counted(values, words) for values, words in counts])
     return f"{text}, controller {body.controller_id}" if body.controller_id >= 0 else text
 
 
 def describe_cluster_response(body: Any, _names: TopicNames) -> str:
     """Cluster id, controller and nodes."""
     nodes = some([each.broker_id for each in body.brokers])
+    if not nodes:
+        return "no nodes"
     return f"cluster {body.cluster_id}, controller {body.controller_id}, nodes {nodes}"
 
 
 def create_topics_request(body: Any, _names: TopicNames) -> str:
     """Topics and their partitions."""
-    return some([f"{each.name} ({each.num_partitions})" for each in body.topics])
+    texts = [
+        f"{each.name} ({each.num_partitions})" if each.num_partitions >= 0 else each.name
+        for each in body.topics
+    ]
+    return some(texts) or "no topics"
 
 
 def delete_topics_request(body: Any, names: TopicNames) -> str:
     """Topics by name or id."""
     if body.topic_names:
         return some(body.topic_names)
-    return topics_text(body.topics, names)
+    return topics_text(body.topics, names) or "no topics"
 
 
 def topics_response(body: Any, _names: TopicNames) -> str:
     """How many topics were answered for."""
-    return f"{len(body.topics)} topics"
+    return counted(body.topics, "topics")
 
 
 def configs_request(body: Any, _names: TopicNames) -> str:
@@ -83,7 +92,26 @@ def configs_request(body: Any, _names: TopicNames) -> str:
             keys = [config.name for config in getattr(each, "configs", ())]
         text = f"{kind} {each.resource_name or '(default)'}"
         texts.append(f"{text}: {some(keys)}" if keys else text)
-    return some(texts)
+    return some(texts) or "no resources"
+
+
+def quotas_request(body: Any, _names: TopicNames) -> str:
+    """Whose quotas, and which of them."""
+    texts = []
+    for each in body.entries:
+        whose = " ".join([f"{of.entity_type} {_entity(of.entity_name)}" for of in each.entity])
+        keys = some([f"{op.key} removed" if op.remove else op.key for op in each.ops])
+        texts.append(f"{whose}: {keys}" if keys else whose)
+    return some(texts) or "no entries"
+
+
+def quotas_response(body: Any, _names: TopicNames) -> str:
+    """How many entities were answered for."""
+    return "no quotas" if body.entries is None else counted(body.entries, "entries")
+
+
+def _entity(name: str | None) -> str:
+    return "(default)" if name is None else name
 
 
 def names_request(body: Any, _names: TopicNames) -> str:
@@ -92,7 +120,7 @@ def names_request(body: Any, _names: TopicNames) -> str:
         found = getattr(body, attribute, None)
         if found:
             return some([each if isinstance(each, str) else each.name for each in found])
-    return ""
+    return "no names"
 
 
 def sasl_handshake_request(body: Any, _names: TopicNames) -> str:
@@ -107,4 +135,4 @@ def sasl_handshake_response(body: Any, _names: TopicNames) -> str:
 
 def sasl_token(body: Any, _names: TopicNames) -> str:
     """The size of the token, nothing of what it holds."""
-    return f"token of {len(body.auth_bytes)} B"
+    return f"token of {len(body.auth_bytes)} B" if body.auth_bytes else "no token"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.render.facts.words import bytes_text, partitions_text
+from kraftwire.decode.render.facts.words import bytes_text, counted, partitions_text
 from kraftwire.wire.json_form import uuid_to_text
 
 __all__ = [
@@ -17,8 +17,6 @@ __all__ = [
     "offset_for_leader_epoch_response",
     "produce_request",
     "produce_response",
-    "share_fetch_request",
-    "share_fetch_response",
 ]
 
 _SPECIAL_TIMESTAMPS = {
@@ -91,7 +89,7 @@ def produce_request(body: Any, names: TopicNames) -> str:
     else:
         partitions = [each for topic in topics for each in topic.partition_data]
         size = sum(len(each.records or b"") for each in partitions)
-        text = partitions_text(topics, names, "partition_data")
+        text = partitions_text(topics, names, "partition_data") or "no partitions"
         text = f"{text} acks {body.acks}, {bytes_text(size)}"
     return f"{text}, transaction {body.transactional_id}" if body.transactional_id else text
 
@@ -101,12 +99,12 @@ def produce_response(body: Any, _names: TopicNames) -> str:
     topics = body.responses
     if len(topics) == 1 and len(topics[0].partition_responses) == 1:
         return f"base offset {topics[0].partition_responses[0].base_offset}"
-    return f"{sum(len(topic.partition_responses) for topic in topics)} partitions"
+    return counted([each for topic in topics for each in topic.partition_responses], "partitions")
 
 
 def list_offsets_request(body: Any, names: TopicNames) -> str:
     """Partition and what offset is wanted."""
-    text = partitions_text(body.topics, names, "partitions")
+    text = partitions_text(body.topics, names, "partitions") or "no partitions"
     if not body.topics or not body.topics[0].partitions:
         return text
     timestamp = body.topics[0].partitions[0].timestamp
@@ -117,14 +115,14 @@ def list_offsets_response(body: Any, _names: TopicNames) -> str:
     """The offset, if there is one partition."""
     partitions = [each for topic in body.topics for each in topic.partitions]
     if len(partitions) != 1:
-        return f"{len(partitions)} partitions"
+        return counted(partitions, "partitions")
     found = partitions[0].old_style_offsets or [partitions[0].offset]
     return f"offset {found[0]}"
 
 
 def offset_for_leader_epoch_request(body: Any, names: TopicNames) -> str:
     """Partition and epoch."""
-    text = partitions_text(body.topics, names, "partitions")
+    text = partitions_text(body.topics, names, "partitions") or "no partitions"
     if body.topics and body.topics[0].partitions:
         text += f" epoch {body.topics[0].partitions[0].leader_epoch}"
     return text
@@ -134,23 +132,5 @@ def offset_for_leader_epoch_response(body: Any, _names: TopicNames) -> str:
     """The end of the epoch, if there is one partition."""
     partitions = [each for topic in body.topics for each in topic.partitions]
     if len(partitions) != 1:
-        return f"{len(partitions)} partitions"
+        return counted(partitions, "partitions")
     return f"epoch {partitions[0].leader_epoch} ends at {partitions[0].end_offset}"
-
-
-def share_fetch_request(body: Any, names: TopicNames) -> str:
-    """Group, session and partitions."""
-    text = f"group {body.group_id} session epoch {body.share_session_epoch}"
-    partitions = partitions_text(body.topics, names, "partitions")
-    return f"{text} {partitions}" if partitions else text
-
-
-def share_fetch_response(body: Any, _names: TopicNames) -> str:
-    """Bytes of records and how many of them were acquired."""
-    size = acquired = 0
-    for topic in body.responses:
-        for partition in topic.partitions:
-            size += len(partition.records or b"")
-            for each in partition.acquired_records:
-                acquired += each.last_offset - each.first_offset + 1
-    return f"{bytes_text(size)}, {acquired} acquired" if size or acquired else "no records"

@@ -1,7 +1,8 @@
 """Facts of messages without words of their own: their first fields that say something.
 
-Works from the schema: fields of simple types that are not at their default, and how long arrays of
-structs are. Plans are made once per message and version.
+Works from the schema: fields of simple types that are not at their default, and what the structs in
+arrays are called, or how many there are. A message that has nothing to list says so. Plans are made
+once per message.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.render.facts.words import bytes_text, some
+from kraftwire.decode.render.facts.words import MORE_THAN, bytes_text, counted, some
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
@@ -24,6 +25,8 @@ _TEXT_MAX = 40
 # Known to every reader, or shown elsewhere.
 _SKIPPED = frozenset({"throttleTimeMs", "errorCode", "errorMessage", "timeoutMs", "clusterId"})
 
+_NAMES = ("string", "int32")
+
 _plans: dict[type[Message], tuple[tuple[str, Callable[[Any], str]], ...]] = {}
 
 
@@ -33,6 +36,7 @@ def generic(body: Message, _names: TopicNames) -> str:
     if plan is None:
         plan = _plans[type(body)] = tuple(_plan(body.facts().root))
     parts: list[str] = []
+    lists = 0
     for attribute, show in plan:
         value = getattr(body, attribute)
         if value is None or value == "" or value == b"" or value == [] or value is False:
@@ -40,9 +44,26 @@ def generic(body: Message, _names: TopicNames) -> str:
         text = show(value)
         if text:
             parts.append(text)
+            lists += value.__class__ is list
         if len(parts) == _SHOWN_MAX:
             break
+    if not lists and (nothing := _nothing(body)):
+        parts.append(nothing)
     return ", ".join(parts)
+
+
+def _nothing(body: Message) -> str:
+    """What a message says whose first list is empty, or null, which stands for all."""
+    for each in body.facts().root.fields:
+        words = _words(each)
+        # A filter that is not there lets all pass; tagged fields are extras.
+        if not each.is_array or each.tag >= 0 or words.endswith(("filter", "filters")):
+            continue
+        value = getattr(body, each.attribute)
+        if value is None:
+            return f"all {words}" if body.KIND == "request" else ""
+        return "" if value else f"no {words}"
+    return ""
 
 
 def _plan(struct: StructFacts) -> Iterator[tuple[str, Callable[[Any], str]]]:
@@ -52,7 +73,7 @@ def _plan(struct: StructFacts) -> Iterator[tuple[str, Callable[[Any], str]]]:
 
 
 def _shower(facts: FieldFacts) -> Callable[[Any], str]:
-    words = " ".join(facts.attribute.split("_"))
+    words = _words(facts)
     if facts.is_array and facts.struct:
         return _structs(words, facts.struct)
     if facts.is_array:
@@ -63,16 +84,31 @@ def _shower(facts: FieldFacts) -> Callable[[Any], str]:
     return lambda value: "" if value == default else f"{words} {_value(facts, value)}"
 
 
+def _words(facts: FieldFacts) -> str:
+    return " ".join(facts.attribute.split("_"))
+
+
 def _structs(words: str, struct: StructFacts) -> Callable[[Any], str]:
-    """How many structs an array has, and what the first few are called."""
-    named = next(
-        (each for each in struct.fields if each.type in ("string", "int32") and not each.is_array),
-        None,
-    )
-    if named is None:
-        return lambda value: f"{len(value)} {words}"
-    get = attrgetter(named.attribute)
-    return lambda value: f"{words} {some([_value(named, get(each)) for each in value])}"
+    """What the first few structs of an array are called; how many there are if one has no name."""
+    names = [
+        (attrgetter(each.attribute), each)
+        for each in struct.fields
+        if each.type in _NAMES and not each.is_array and each.name not in _SKIPPED
+    ]
+
+    def name(each: Any) -> str:
+        for get, facts in names:
+            if (value := get(each)) is not None and value not in ("", facts.default):
+                return _value(facts, value)
+        return ""
+
+    def show(value: Any) -> str:
+        shown = [name(each) for each in value[: MORE_THAN + 1]]
+        if not all(shown):
+            return counted(value, words)
+        return f"{words} {some([*shown, *value[MORE_THAN + 1 :]])}"
+
+    return show
 
 
 def _value(facts: FieldFacts, value: Any) -> str:

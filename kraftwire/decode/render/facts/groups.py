@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.render.facts.words import partitions_text, some, topics_text
+from kraftwire.decode.render.facts.words import (
+    MORE_THAN,
+    counted,
+    named,
+    partitions_text,
+    place_text,
+    some,
+    topics_text,
+)
 
 __all__ = [
     "add_offsets_to_txn_request",
     "add_partitions_to_txn_request",
+    "described_groups",
     "end_txn_request",
     "find_coordinator_request",
     "find_coordinator_response",
@@ -40,13 +50,15 @@ def find_coordinator_request(body: Any, _names: TopicNames) -> str:
 
 def find_coordinator_response(body: Any, _names: TopicNames) -> str:
     """Where the coordinators are."""
-    nodes = [f"node {each.node_id} {each.host}:{each.port}" for each in body.coordinators]
-    return some(nodes or [f"node {body.node_id} {body.host}:{body.port}"])
+    nodes = body.coordinators or [body]
+    return some(
+        [f"node {each.node_id} {each.host}:{each.port}" for each in nodes if each.node_id >= 0]
+    )
 
 
 def group_request(body: Any, _names: TopicNames) -> str:
     """Group, member and generation, as far as the request has them."""
-    text = f"group {body.group_id}"
+    text = f"group {named(body.group_id)}"
     member = getattr(body, "member_id", "")
     generation = getattr(body, "generation_id", None)
     if generation is not None:
@@ -57,30 +69,39 @@ def group_request(body: Any, _names: TopicNames) -> str:
 def join_group_request(body: Any, names: TopicNames) -> str:
     """Group, member and protocols."""
     protocols = some([each.name for each in body.protocols])
-    return f"{group_request(body, names)} protocols {protocols}"
+    text = group_request(body, names)
+    return f"{text} protocols {protocols}" if protocols else f"{text}, no protocols"
 
 
 def join_group_response(body: Any, _names: TopicNames) -> str:
     """Generation, leader and protocol."""
-    text = f"generation {body.generation_id} protocol {body.protocol_name} leader {body.leader}"
-    return f"{text}, {len(body.members)} members" if body.members else text
+    if body.generation_id < 0:
+        # The member is only told the id with which it has to ask again.
+        return f"member {body.member_id}" if body.member_id else ""
+    text = f"generation {body.generation_id}"
+    text += f" protocol {body.protocol_name}" if body.protocol_name else ""
+    text += f" leader {body.leader}" if body.leader else ""
+    return f"{text}, {counted(body.members, 'members')}" if body.members else text
 
 
 def sync_group_request(body: Any, names: TopicNames) -> str:
     """Group, member and number of assignments."""
     text = group_request(body, names)
-    return f"{text}, {len(body.assignments)} assignments" if body.assignments else text
+    return f"{text}, {counted(body.assignments, 'assignments')}" if body.assignments else text
 
 
 def leave_group_request(body: Any, _names: TopicNames) -> str:
     """Group and members."""
-    members = [each.member_id for each in body.members] or [body.member_id]
-    return f"group {body.group_id} member {some(members)}"
+    # An administrator names members that have an instance id by that alone.
+    members = [each.member_id or each.group_instance_id or "" for each in body.members]
+    members = list(filter(None, members or [body.member_id]))
+    return f"group {named(body.group_id)} {f'member {some(members)}' if members else 'no members'}"
 
 
 def group_heartbeat_request(body: Any, _names: TopicNames) -> str:
     """Group, member and member epoch."""
-    text = f"group {body.group_id} member {body.member_id} epoch {body.member_epoch}"
+    member = f" member {body.member_id}" if body.member_id else ""
+    text = f"group {named(body.group_id)}{member} epoch {body.member_epoch}"
     topics = getattr(body, "subscribed_topic_names", None)
     return f"{text}, subscribes {some(topics)}" if topics else text
 
@@ -97,14 +118,26 @@ def group_heartbeat_response(body: Any, names: TopicNames) -> str:
 
 def offset_commit_request(body: Any, names: TopicNames) -> str:
     """Group and offsets."""
-    return f"group {body.group_id} {_commits(body, names)}"
+    return f"group {named(body.group_id)} {_commits(body, names)}"
 
 
 def _commits(body: Any, names: TopicNames) -> str:
-    text = partitions_text(body.topics, names, "partitions")
-    if body.topics and body.topics[0].partitions:
-        text += f" @{body.topics[0].partitions[0].committed_offset}"
-    return text
+    return _offsets(body.topics, names) or "no partitions"
+
+
+def _offsets(topics: Iterable[Any], names: TopicNames) -> str:
+    """Partitions with their committed offsets."""
+    return some(
+        [
+            f"{place_text(topic, each, names)} {_offset(each.committed_offset)}"
+            for topic in topics
+            for each in topic.partitions
+        ]
+    )
+
+
+def _offset(committed: int) -> str:
+    return f"@{committed}" if committed >= 0 else "no offset"
 
 
 def offset_fetch_request(body: Any, names: TopicNames) -> str:
@@ -114,19 +147,23 @@ def offset_fetch_request(body: Any, names: TopicNames) -> str:
         text = f"group {some([each.group_id for each in groups])}"
         topics = groups[0].topics
     else:
-        text, topics = f"group {body.group_id}", body.topics
+        text, topics = f"group {named(body.group_id)}", body.topics
     if topics is None:
         return f"{text} all partitions"
-    return f"{text} {partitions_text(topics, names, 'partition_indexes')}"
+    return f"{text} {partitions_text(topics, names, 'partition_indexes') or 'no partitions'}"
 
 
-def offset_fetch_response(body: Any, _names: TopicNames) -> str:
-    """The offset, if there is one partition."""
-    topics = body.groups[0].topics if body.groups else body.topics
-    partitions = [each for topic in topics for each in topic.partitions]
-    if len(partitions) != 1:
-        return f"{len(partitions)} partitions"
-    return f"@{partitions[0].committed_offset}"
+def offset_fetch_response(body: Any, names: TopicNames) -> str:
+    """Partitions with their committed offsets, of each group if there are several."""
+    if len(body.groups) <= 1:
+        topics = body.groups[0].topics if body.groups else body.topics
+        return _offsets(topics, names) or "no offsets"
+    return "; ".join(
+        [
+            f"group {named(each.group_id)} {_offsets(each.topics, names) or 'no offsets'}"
+            for each in body.groups[:MORE_THAN]
+        ]
+    )
 
 
 def init_producer_id_request(body: Any, _names: TopicNames) -> str:
@@ -136,29 +173,43 @@ def init_producer_id_request(body: Any, _names: TopicNames) -> str:
 
 def init_producer_id_response(body: Any, _names: TopicNames) -> str:
     """Producer id and epoch."""
+    if body.producer_id < 0:
+        return ""
     return f"producer {body.producer_id} epoch {body.producer_epoch}"
 
 
+def described_groups(body: Any, _names: TopicNames) -> str:
+    """Groups, their states and how many members they have; of those without an error."""
+    return some(
+        [
+            f"{each.group_id} ({each.group_state}, {counted(each.members, 'members')})"
+            for each in body.groups
+            if not each.error_code
+        ]
+    )
+
+
 def _producer(body: Any) -> str:
-    id = f"transaction {body.transactional_id}"
+    id = f"transaction {named(body.transactional_id)}"
     return f"{id} producer {body.producer_id} epoch {body.producer_epoch}"
 
 
 def add_partitions_to_txn_request(body: Any, names: TopicNames) -> str:
     """Transaction, producer and partitions."""
     if not body.transactions:
-        id = f"transaction {body.v3_and_below_transactional_id}"
+        id = f"transaction {named(body.v3_and_below_transactional_id)}"
         topics = body.v3_and_below_topics
-        return f"{id} {partitions_text(topics, names, 'partitions')}"
+        return f"{id} {partitions_text(topics, names, 'partitions') or 'no partitions'}"
     first = body.transactions[0]
-    text = f"{_producer(first)} {partitions_text(first.topics, names, 'partitions')}"
+    partitions = partitions_text(first.topics, names, "partitions") or "no partitions"
+    text = f"{_producer(first)} {partitions}"
     more = len(body.transactions) - 1
     return f"{text} +{more} transactions" if more else text
 
 
 def add_offsets_to_txn_request(body: Any, _names: TopicNames) -> str:
     """Transaction, producer and group."""
-    return f"{_producer(body)} group {body.group_id}"
+    return f"{_producer(body)} group {named(body.group_id)}"
 
 
 def end_txn_request(body: Any, _names: TopicNames) -> str:
@@ -168,7 +219,7 @@ def end_txn_request(body: Any, _names: TopicNames) -> str:
 
 def txn_offset_commit_request(body: Any, names: TopicNames) -> str:
     """Transaction, group and offsets."""
-    return f"{_producer(body)} group {body.group_id} {_commits(body, names)}"
+    return f"{_producer(body)} group {named(body.group_id)} {_commits(body, names)}"
 
 
 def write_txn_markers_request(body: Any, names: TopicNames) -> str:

@@ -7,10 +7,19 @@ from typing import Any
 
 from kraftwire import messages
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.render.facts.words import bytes_text, partitions_text, some
+from kraftwire.decode.render.facts.words import (
+    bytes_text,
+    partitions_text,
+    place_text,
+    some,
+)
+from kraftwire.wire.json_form import uuid_to_text
 
 __all__ = [
     "alter_partition_request",
+    "alter_partition_response",
+    "assign_replicas_request",
+    "assign_replicas_response",
     "begin_quorum_epoch_request",
     "broker_heartbeat_request",
     "broker_heartbeat_response",
@@ -41,6 +50,7 @@ def vote_request(body: Any, _names: TopicNames) -> str:
         kind = "pre-vote" if each.pre_vote else "vote"
         end = f"log end {each.last_offset}/{each.last_offset_epoch}"
         texts.append(f"{kind} for {each.replica_id} epoch {each.replica_epoch}, {end}")
+    texts = texts or ["no partitions"]
     if body.voter_id >= 0:
         texts.append(f"voter {body.voter_id}")
     return ", ".join(texts)
@@ -63,6 +73,7 @@ def _leader(each: Any) -> str:
 def begin_quorum_epoch_request(body: Any, _names: TopicNames) -> str:
     """Leader and epoch."""
     texts = [_leader(each) for each in _partitions(body.topics)]
+    texts = texts or ["no partitions"]
     if body.voter_id >= 0:
         texts.append(f"voter {body.voter_id}")
     return ", ".join(texts)
@@ -76,7 +87,7 @@ def end_quorum_epoch_request(body: Any, _names: TopicNames) -> str:
         preferred = preferred or each.preferred_successors
         successors = f", successors {some(preferred)}" if preferred else ""
         texts.append(f"{_leader(each)}{successors}")
-    return "; ".join(texts)
+    return "; ".join(texts) or "no partitions"
 
 
 def leader_and_epoch_response(body: Any, _names: TopicNames) -> str:
@@ -122,7 +133,7 @@ def raft_voter_request(body: Any, _names: TopicNames) -> str:
 
 def broker_registration_request(body: Any, _names: TopicNames) -> str:
     """Broker and listeners."""
-    return f"broker {body.broker_id} at {some([f'{e.host}:{e.port}' for e in body.listeners])}"
+    return f"broker {body.broker_id} {_at(body.listeners)}"
 
 
 def broker_registration_response(body: Any, _names: TopicNames) -> str:
@@ -147,13 +158,56 @@ def broker_heartbeat_response(body: Any, _names: TopicNames) -> str:
 
 def controller_registration_request(body: Any, _names: TopicNames) -> str:
     """Controller and listeners."""
-    listeners = some([f"{each.host}:{each.port}" for each in body.listeners])
-    return f"controller {body.controller_id} at {listeners}"
+    return f"controller {body.controller_id} {_at(body.listeners)}"
+
+
+def _at(listeners: list[Any]) -> str:
+    shown = some([f"{each.host}:{each.port}" for each in listeners])
+    return f"at {shown}" if shown else "without listeners"
 
 
 def alter_partition_request(body: Any, names: TopicNames) -> str:
-    """Broker and partitions."""
-    return f"broker {body.broker_id} {partitions_text(body.topics, names, 'partitions')}"
+    """Broker, partitions and the in-sync replicas that they are to have."""
+    texts = []
+    for topic in body.topics:
+        for each in topic.partitions:
+            isr = each.new_isr or [one.broker_id for one in each.new_isr_with_epochs]
+            epoch = f"epoch {each.leader_epoch}/{each.partition_epoch}"
+            texts.append(f"{place_text(topic, each, names)} ISR {_isr(isr)} {epoch}")
+    return f"broker {body.broker_id} {some(texts) or 'no partitions'}"
+
+
+def alter_partition_response(body: Any, names: TopicNames) -> str:
+    """Partitions, their leaders and in-sync replicas; of those without an error."""
+    return some(
+        [
+            f"{place_text(topic, each, names)} leader {each.leader_id} ISR {_isr(each.isr)} "
+            f"epoch {each.leader_epoch}/{each.partition_epoch}"
+            for topic in body.topics
+            for each in topic.partitions
+            if not each.error_code
+        ]
+    )
+
+
+def _isr(replicas: list[int]) -> str:
+    return f"[{', '.join(map(str, replicas))}]"
+
+
+def assign_replicas_request(body: Any, names: TopicNames) -> str:
+    """Broker, and which partitions lie in which log directory."""
+    texts = [
+        f"{partitions_text(each.topics, names, 'partitions') or 'no partitions'} in "
+        f"{uuid_to_text(each.id)}"
+        for each in body.directories
+    ]
+    return f"broker {body.broker_id} {some(texts) or 'no directories'}"
+
+
+def assign_replicas_response(body: Any, names: TopicNames) -> str:
+    """Which partitions were assigned."""
+    topics = [topic for each in body.directories for topic in each.topics]
+    return partitions_text(topics, names, "partitions") or "no partitions"
 
 
 def envelope_request(body: Any, _names: TopicNames) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kraftwire import messages
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.render.facts import cluster, data, groups, quorum
+from kraftwire.decode.render.facts import cluster, data, groups, quorum, share
 from kraftwire.decode.render.facts.generic import generic
 from kraftwire.wire.message import Message
 
@@ -20,24 +20,28 @@ _WORDS: dict[str, tuple[Facts | None, Facts | None]] = {
     "AddOffsetsToTxn": (groups.add_offsets_to_txn_request, None),
     "AddPartitionsToTxn": (groups.add_partitions_to_txn_request, lambda _body, _names: ""),
     "AddRaftVoter": (quorum.raft_voter_request, None),
+    "AlterClientQuotas": (cluster.quotas_request, cluster.quotas_response),
     "AlterConfigs": (cluster.configs_request, lambda _body, _names: ""),
-    "AlterPartition": (quorum.alter_partition_request, lambda _body, _names: ""),
+    "AlterPartition": (quorum.alter_partition_request, quorum.alter_partition_response),
     "ApiVersions": (cluster.api_versions_request, cluster.api_versions_response),
+    "AssignReplicasToDirs": (quorum.assign_replicas_request, quorum.assign_replicas_response),
     "BeginQuorumEpoch": (quorum.begin_quorum_epoch_request, quorum.leader_and_epoch_response),
     "BrokerHeartbeat": (quorum.broker_heartbeat_request, quorum.broker_heartbeat_response),
     "BrokerRegistration": (
         quorum.broker_registration_request, quorum.broker_registration_response
     ),
-    "ConsumerGroupDescribe": (cluster.names_request, None),
+    "ConsumerGroupDescribe": (cluster.names_request, groups.described_groups),
     "ConsumerGroupHeartbeat": (groups.group_heartbeat_request, groups.group_heartbeat_response),
     "ControllerRegistration": (quorum.controller_registration_request, None),
     "CreatePartitions": (cluster.names_request, None),
     "CreateTopics": (cluster.create_topics_request, cluster.topics_response),
     "DeleteGroups": (cluster.names_request, None),
     "DeleteTopics": (cluster.delete_topics_request, lambda _body, _names: ""),
+    "DeleteShareGroupState": (share.state_request, share.state_response),
+    "DescribeClientQuotas": (None, cluster.quotas_response),
     "DescribeCluster": (None, cluster.describe_cluster_response),
     "DescribeConfigs": (cluster.configs_request, lambda _body, _names: ""),
-    "DescribeGroups": (cluster.names_request, None),
+    "DescribeGroups": (cluster.names_request, groups.described_groups),
     "DescribeQuorum": (None, quorum.describe_quorum_response),
     "DescribeTopicPartitions": (cluster.names_request, cluster.topics_response),
     "EndQuorumEpoch": (quorum.end_quorum_epoch_request, quorum.leader_and_epoch_response),
@@ -48,6 +52,7 @@ _WORDS: dict[str, tuple[Facts | None, Facts | None]] = {
     "FindCoordinator": (groups.find_coordinator_request, groups.find_coordinator_response),
     "Heartbeat": (groups.group_request, None),
     "IncrementalAlterConfigs": (cluster.configs_request, lambda _body, _names: ""),
+    "InitializeShareGroupState": (share.state_request, share.state_response),
     "InitProducerId": (groups.init_producer_id_request, groups.init_producer_id_response),
     "JoinGroup": (groups.join_group_request, groups.join_group_response),
     "LeaveGroup": (groups.leave_group_request, lambda _body, _names: ""),
@@ -59,16 +64,22 @@ _WORDS: dict[str, tuple[Facts | None, Facts | None]] = {
         data.offset_for_leader_epoch_request, data.offset_for_leader_epoch_response
     ),
     "Produce": (data.produce_request, data.produce_response),
+    "ReadShareGroupState": (share.state_request, share.state_response),
+    "ReadShareGroupStateSummary": (share.state_request, share.state_response),
     "RemoveRaftVoter": (quorum.raft_voter_request, None),
     "SaslAuthenticate": (cluster.sasl_token, cluster.sasl_token),
     "SaslHandshake": (cluster.sasl_handshake_request, cluster.sasl_handshake_response),
-    "ShareFetch": (data.share_fetch_request, data.share_fetch_response),
+    "ShareAcknowledge": (share.acknowledge_request, share.acknowledge_response),
+    "ShareFetch": (share.fetch_request, share.fetch_response),
+    "ShareGroupDescribe": (cluster.names_request, groups.described_groups),
     "ShareGroupHeartbeat": (groups.group_heartbeat_request, groups.group_heartbeat_response),
+    "StreamsGroupDescribe": (cluster.names_request, groups.described_groups),
     "StreamsGroupHeartbeat": (groups.group_heartbeat_request, groups.group_heartbeat_response),
     "SyncGroup": (groups.sync_group_request, None),
     "TxnOffsetCommit": (groups.txn_offset_commit_request, lambda _body, _names: ""),
     "UpdateRaftVoter": (quorum.raft_voter_request, None),
     "Vote": (quorum.vote_request, quorum.vote_response),
+    "WriteShareGroupState": (share.state_request, share.state_response),
     "WriteTxnMarkers": (groups.write_txn_markers_request, lambda _body, _names: ""),
 }
 

@@ -8,7 +8,17 @@ from typing import Any
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = ["MORE_THAN", "bytes_text", "partitions_text", "some", "topic_text", "topics_text"]
+__all__ = [
+    "MORE_THAN",
+    "bytes_text",
+    "counted",
+    "named",
+    "partitions_text",
+    "place_text",
+    "some",
+    "topic_text",
+    "topics_text",
+]
 
 # Lists longer than this are cut.
 MORE_THAN = 3
@@ -25,11 +35,31 @@ def topic_text(topic: Any, names: TopicNames) -> str:
     return names.name(None, id) or uuid_to_text(id)
 
 
+def place_text(topic: Any, partition: Any, names: TopicNames) -> str:
+    """A partition with its topic."""
+    return f"{topic_text(topic, names)}-{_index(partition)}"
+
+
+def counted(values: Sequence[object], words: str) -> str:
+    """How many there are, after which comes a noun that is given in the plural."""
+    if len(values) != 1:
+        return f"{len(values) or 'no'} {words}"
+    if words.endswith("ies"):
+        return f"1 {words[:-3]}y"
+    if words.endswith("ches"):
+        return f"1 {words[:-2]}"
+    return f"1 {words.removesuffix('s')}"
+
+
 def some(values: Sequence[object]) -> str:
     """The first few of a list, and how many more there are."""
-    if len(values) <= MORE_THAN:
-        return ", ".join(map(str, values))
-    return f"{', '.join(map(str, values[:MORE_THAN]))} +{len(values) - MORE_THAN}"
+    shown = ", ".join([named(str(each)) for each in values[:MORE_THAN]])
+    return shown if len(values) <= MORE_THAN else f"{shown} +{len(values) - MORE_THAN}"
+
+
+def named(name: str | None) -> str:
+    """A name as it stands among words, also if it is empty."""
+    return name or '""'
 
 
 def topics_text(topics: Sequence[Any], names: TopicNames) -> str:

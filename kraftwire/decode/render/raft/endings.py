@@ -13,7 +13,7 @@ from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.decode.render.raft.model import Event
 from kraftwire.decode.render.raft.nodes import Nodes
 from kraftwire.decode.render.raft.sighting import NodeId, Sighting
-from kraftwire.decode.render.text import listed
+from kraftwire.decode.render.text import ids_text
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 
 __all__ = ["Endings"]
@@ -83,7 +83,7 @@ class Endings:
                 count = "its connection" if group.count == 1 else f"{group.count} connections"
                 verb = "resets" if group.is_reset else "closes"
                 details = {"peers": peers, "count": group.count, "isReset": group.is_reset}
-                text = f"{verb} {count} with {listed(peers)}"
+                text = f"{verb} {count} with {ids_text(peers)}"
                 yield Event(group.time, "disconnect", text, None, node, details)
 
 

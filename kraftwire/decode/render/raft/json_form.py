@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftwire.decode.render.raft.folds import folded
 from kraftwire.decode.render.raft.model import (
     LEADS,
     Event,
@@ -23,10 +24,11 @@ __all__ = ["story_to_json"]
 def story_to_json(story: Story) -> dict[str, Any]:
     """All of the story."""
     return {
+        "cluster": story.cluster,
         "start": story.start,
         "end": story.end,
         "nodes": [{"node": node, "kind": kind} for node, kind in story.labels.items()],
-        "events": [_event(each) for each in story.events],
+        "events": [_event(each) for each in folded(story.events)],
         "leaders": [_leader(each) for each in story.leaders],
         "replicas": [_replica(each) for each in story.replicas],
         "voterSets": [_voter_set(each) for each in story.voters],

@@ -194,7 +194,10 @@ class LogSummary:
 
 @dataclass(slots=True)
 class Story:
-    """All of it, in order of time; `labels` says what each node is."""
+    """All of it, in order of time.
+
+    Shape: `labels` says what each node is; `cluster` is the id, None where nobody told it.
+    """
 
     start: float
     end: float
@@ -207,3 +210,9 @@ class Story:
     log: LogSummary
     labels: dict[NodeId, str]
     event_overflow: int = 0
+    cluster: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of a quorum was seen."""
+        return not self.events and self.log.first_offset is None

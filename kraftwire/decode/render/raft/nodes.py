@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import replace
+from itertools import compress
 
 from kraftwire.decode.render.raft.model import Silence
 from kraftwire.decode.render.raft.sighting import NodeId, Sighting
@@ -80,11 +82,14 @@ class Nodes:
     def see(self, seen: Sighting) -> None:
         """Note a sign of life of the sender.
 
-        Order: after the body told who the sender is.
+        Order: after the body told who the sender is. Frames that waited for packets may come late,
+        with the time at which they were on the wire.
         """
-        if self._last_frame is not None and seen.time - self._last_frame > _HOLE_S:
+        if self._last_frame is None:
+            self._last_frame = seen.time
+        elif seen.time - self._last_frame > _HOLE_S:
             self._last_seen = dict.fromkeys(self._last_seen, seen.time)
-        self._last_frame = seen.time
+        self._last_frame = max(self._last_frame, seen.time)
         if seen.is_request:
             self._pending[seen.connection, seen.correlation_id] = (seen.server, seen.time)
             if len(self._pending) > RAFT_PENDING_COUNT_MAX:
@@ -99,7 +104,7 @@ class Nodes:
         if client is not None and self._waits_for.get(client) == seen.server:
             # It had nothing to say before this answer.
             del self._waits_for[client]
-            self._last_seen[client] = seen.time
+            self._last_seen[client] = max(seen.time, self._last_seen.get(client, seen.time))
         server = self._servers.get(seen.server)
         if server is not None:
             self._sign_of_life(server, seen.time)
@@ -122,11 +127,24 @@ class Nodes:
     def _sign_of_life(self, node: NodeId, time: float) -> None:
         last = self._last_seen.get(node)
         since, count = self._heard.get(node, (time, 0))
+        if last is not None and time < last:
+            self._interrupt_silence(node, time)
+            self._heard[node] = since, count + 1
+            return
         if last is not None and time - last > SILENCE_S:
             self._note_silence(node, last, time)
             since, count = time, 0
         self._heard[node] = since, count + 1
         self._last_seen[node] = time
+
+    def _interrupt_silence(self, node: NodeId, time: float) -> None:
+        """Take back what a frame shows that was held back: its sender was not silent then."""
+        for index, each in enumerate(self.silences):
+            if each.node == node and each.end is not None and each.start < time < each.end:
+                parts = replace(each, end=time), replace(each, start=time)
+                is_long = [p.end is None or p.end - p.start > SILENCE_S for p in parts]
+                self.silences[index : index + 1] = compress(parts, is_long)
+                return
 
     def _note_silence(self, node: NodeId, start: float, end: float | None) -> None:
         since, count = self._heard.get(node, (start, 0))

@@ -72,9 +72,13 @@ class Progress:
         known = self.replicas.get(node)
         if known is None:
             known = self._add(node, offset, time)
-        known.gap_max = max(known.gap_max, time - self._at_work.get(node, time))
-        self._at_work[node] = known.last_fetch = time
         known.fetch_count += 1
+        known.first_fetch = min(known.first_fetch, time)
+        if time < known.last_fetch:
+            return  # held back for want of a packet, and overtaken
+        known.gap_max = max(known.gap_max, time - self._at_work.get(node, time))
+        self._at_work[node] = max(time, self._at_work.get(node, time))
+        known.last_fetch = time
         known.offset = offset
         self._see_end(offset, time)
         lag = max(0, self.log_end - offset)

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
+from kraftwire.decode.render.raft.folds import folded
 from kraftwire.decode.render.raft.model import (
     LEADS,
     Event,
@@ -25,7 +26,7 @@ from kraftwire.decode.render.text import (
     YELLOW,
     count_text,
     duration_text,
-    listed,
+    ids_text,
     paint,
     utc_text,
 )
@@ -50,21 +51,25 @@ _LEADS_BAR = "L"
 
 # Highlights of the log that are shown at most; the JSON form has all that are kept.
 HIGHLIGHT_LINES_MAX = 24
+# A large cluster has hundreds of brokers, which all observe the quorum.
+OBSERVER_ROWS_MAX = 20
 # Records of one kind within this time share a line.
 _TOGETHER_S = 0.5
 _TOGETHER_MAX = 8
 _WRAP = 110
 
 
-def write_story(story: Story, stream: TextIO | None = None) -> None:
-    """Write all sections."""
+def write_story(
+    story: Story, stream: TextIO | None = None, *, is_one_of_many: bool = False
+) -> None:
+    """Write all sections; the story of `is_one_of_many` begins with its cluster's id."""
     stream = stream or sys.stdout
     is_coloured = wants_colour(stream)
 
     def write(lines: Sequence[str]) -> None:
         stream.write(printable_lines([*lines, ""], is_painted=is_coloured))
 
-    write(_head(story, is_coloured=is_coloured))
+    write(_head(story, is_coloured=is_coloured, is_one_of_many=is_one_of_many))
     if story.events:
         write(timeline_lines(story, is_coloured=is_coloured))
     for table in (_leaders_table(story), _replicas_table(story)):
@@ -74,9 +79,12 @@ def write_story(story: Story, stream: TextIO | None = None) -> None:
     write(log_lines(story, is_coloured=is_coloured))
 
 
-def _head(story: Story, *, is_coloured: bool) -> list[str]:
-    title = paint("Raft timeline", BOLD, is_wanted=is_coloured)
-    if not story.events and story.log.first_offset is None:
+def _head(story: Story, *, is_coloured: bool, is_one_of_many: bool) -> list[str]:
+    name = "Raft timeline"
+    if is_one_of_many:
+        name = f"{name} of cluster {story.cluster or 'unknown'}"
+    title = paint(name, BOLD, is_wanted=is_coloured)
+    if story.is_empty:
         return [f"{title}: nothing of a KRaft quorum was seen"]
     span = duration_text(story.end - story.start)
     kinds: dict[str, list[NodeId]] = {}
@@ -84,17 +92,18 @@ def _head(story: Story, *, is_coloured: bool) -> list[str]:
         kinds.setdefault(kind, []).append(node)
     parts = [f"{span} from {utc_text(round(story.start * 1000))}"]
     for kind in sorted(kinds, reverse=True):
-        nodes = sorted(kinds[kind], key=str)
-        parts.append(f"{kind}{'s' * (len(nodes) > 1)} {listed(nodes)}")
+        nodes = kinds[kind]
+        parts.append(f"{kind}{'s' * (len(nodes) > 1)} {ids_text(nodes)}")
     return [f"{title}: {'; '.join(parts)}"]
 
 
 def timeline_lines(story: Story, *, is_coloured: bool = False) -> list[str]:
     """One line per event: seconds since the start, epoch, node, what happened."""
-    rows = [tuple(map(printable, _row(event, story.start))) for event in story.events]
+    events = folded(story.events)
+    rows = [tuple(map(printable, _row(event, story.start))) for event in events]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
-    for event, (time, epoch, node, text) in zip(story.events, rows, strict=True):
+    for event, (time, epoch, node, text) in zip(events, rows, strict=True):
         place = f"{time.rjust(widths[0])}  {epoch.ljust(widths[1])}  {node.ljust(widths[2])}"
         style = _STYLES.get(event.kind)
         lines.append(f"{place}  {paint(text, style or '', is_wanted=is_coloured and bool(style))}")
@@ -142,8 +151,13 @@ def _replicas_table(story: Story) -> Table:
         "lag over time",
     )
     right, optional = (0, 2, 3, 4, 5, 6, 7), (2, 5, 3, 7)
-    table = Table("Replicas and their lag, in records", head, right=right, optional=optional)
-    for each in story.replicas:
+    shown, hidden = _shown_replicas(story)
+    title = "Replicas and their lag, in records"
+    if hidden:
+        worst = max(each.lag_max for each in hidden)
+        title += f" ({len(hidden):,} observers more, with a lag of at most {worst:,})"
+    table = Table(title, head, right=right, optional=optional)
+    for each in shown:
         table.rows.append(
             (
                 str(each.node),
@@ -158,6 +172,15 @@ def _replicas_table(story: Story) -> Table:
             )
         )
     return table
+
+
+def _shown_replicas(story: Story) -> tuple[list[Replica], list[Replica]]:
+    """The replicas that have a row each: the voters, and the observers that lagged most."""
+    others = [each for each in story.replicas if "voter" not in story.labels.get(each.node, "")]
+    others.sort(key=lambda each: each.lag_max, reverse=True)
+    hidden = others[OBSERVER_ROWS_MAX:]
+    unseen = {each.node for each in hidden}
+    return [each for each in story.replicas if each.node not in unseen], hidden
 
 
 def _spark(replica: Replica) -> str:

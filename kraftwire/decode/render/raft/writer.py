@@ -12,6 +12,7 @@ from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.pairing.outbox import Ending
+from kraftwire.decode.render.raft.clusters import Clusters
 from kraftwire.decode.render.raft.forwarded import Api, request_inside, response_inside
 from kraftwire.decode.render.raft.json_form import story_to_json
 from kraftwire.decode.render.raft.sighting import QUORUM_APIS, Sighting
@@ -38,7 +39,7 @@ class _Asked:
 
 
 class RaftWriter(Paired[_Asked], HearsEndings):
-    """Writes the story of a quorum as text."""
+    """Writes the story of each quorum as text."""
 
     def __init__(
         self, stream: TextIO, *, show_secrets: bool = False, **_options: object
@@ -46,7 +47,12 @@ class RaftWriter(Paired[_Asked], HearsEndings):
         """Write to a stream. Shape: a story has no use for other writers' options."""
         super().__init__()
         self._stream = stream
-        self.timeline = Timeline(show_secrets=show_secrets)
+        self._clusters = Clusters(show_secrets=show_secrets)
+
+    @property
+    def timeline(self) -> Timeline:
+        """The timeline of the first cluster."""
+        return self._clusters.first
 
     def frame(self, decoded: DecodedFrame) -> None:
         """Take note of a frame; bodies of other APIs are not decoded."""
@@ -61,7 +67,7 @@ class RaftWriter(Paired[_Asked], HearsEndings):
         """Take note of a request."""
         seen = _sighting(frame, body)
         api = self._unwrap(seen)
-        self.timeline.see(seen)
+        self._clusters.see(seen)
         return None if seen.body is None else _Asked(seen.body, frame.time, api)
 
     def answer(
@@ -79,7 +85,7 @@ class RaftWriter(Paired[_Asked], HearsEndings):
             seen.request, seen.asked = asked.body, asked.time
             if isinstance(body, EnvelopeResponse) and asked.api is not None:
                 seen.body = response_inside(body, asked.api)
-        self.timeline.see(seen)
+        self._clusters.see(seen)
 
     def unanswered(self, asked: _Asked, _is_awaited: bool, /) -> None:
         """A request without a response has told what it had to tell."""
@@ -95,24 +101,30 @@ class RaftWriter(Paired[_Asked], HearsEndings):
 
     def ending(self, ending: Ending) -> None:
         """Take note of a connection that ends."""
-        self.timeline.see_ending(ending)
+        self._clusters.see_ending(ending)
 
     def file_line(self, line: FileLine) -> None:
         """Take note of a batch of a metadata log or snapshot, and whose directory it is."""
         if line.kind is FileKind.META_PROPERTIES:
-            node = str(line.json["data"].get("node.id", ""))
-            if node.isascii() and node.isdigit():
-                self.timeline.see_directory(str(line.json["file"]), int(node))
+            data = line.json["data"]
+            node = str(data.get("node.id", ""))
+            id = int(node) if node.isascii() and node.isdigit() else None
+            cluster = str(data.get("cluster.id") or "")
+            self._clusters.see_directory(str(line.json["file"]), cluster, id)
         if line.batch is None or line.family != _METADATA:
             return
+        file = str(line.json["file"])
+        timeline = self._clusters.of_file(file)
         if line.kind is FileKind.SNAPSHOT:
-            self.timeline.see_snapshot_batch(str(line.json["file"]), line.batch)
+            timeline.see_snapshot_batch(file, line.batch)
         else:
-            self.timeline.see_batch(line.batch)
+            timeline.see_batch(line.batch)
 
     def finish(self) -> None:
-        """Write the story."""
-        write_story(self.timeline.story(), self._stream)
+        """Write the stories, with the cluster's id above where there are several."""
+        stories = list(self._clusters.stories())
+        for story in stories:
+            write_story(story, self._stream, is_one_of_many=len(stories) > 1)
         self._stream.flush()
 
 
@@ -124,9 +136,10 @@ def _sighting(frame: Frame, body: Message | None) -> Sighting:
 
 
 class RaftJsonWriter(RaftWriter):
-    """Writes the story of a quorum as one JSON object."""
+    """Writes the story of each quorum as one JSON object on a line."""
 
     def finish(self) -> None:
-        """Write the object."""
-        self._stream.write(printable(json.dumps(story_to_json(self.timeline.story()))) + "\n")
+        """Write the objects."""
+        for story in self._clusters.stories():
+            self._stream.write(printable(json.dumps(story_to_json(story))) + "\n")
         self._stream.flush()

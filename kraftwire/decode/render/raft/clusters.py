@@ -1,0 +1,114 @@
+"""Which cluster a frame or a file is of: one story for each cluster of a capture.
+
+Owns the choice alone. The requests of KRaft carry the cluster's id; what else goes to the same
+server is of the same cluster, and so is all that nobody can tell while there is one cluster only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kraftwire.decode.pairing.outbox import Ending
+from kraftwire.decode.render.raft.model import Story
+from kraftwire.decode.render.raft.sighting import Sighting
+from kraftwire.decode.render.raft.timeline import Timeline
+from kraftwire.limits import RAFT_CLUSTER_COUNT_MAX, RAFT_PENDING_COUNT_MAX
+from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
+from kraftwire.protocol.error_codes import ErrorCode
+
+__all__ = ["Clusters"]
+
+
+class Clusters:
+    """Tells the stories of all clusters.
+
+    Order: as of `Timeline`, of which there is one for each cluster; the first takes what is seen
+    before any id is.
+    """
+
+    def __init__(self, *, show_secrets: bool = False) -> None:
+        self.first = Timeline(show_secrets=show_secrets)
+        self._show_secrets = show_secrets
+        self._by_id: dict[str, Timeline] = {}
+        # Host and port, and log directory -> cluster id.
+        self._servers: dict[str, str] = {}
+        self._directories: dict[str, str] = {}
+
+    def see(self, seen: Sighting) -> None:
+        """Take note of a frame."""
+        timeline = self._of_frame(seen)
+        if timeline is not None:
+            timeline.see(seen)
+
+    def see_ending(self, ending: Ending) -> None:
+        """Take note of a connection that ends."""
+        timeline = self._of_server(ending.connection.rpartition("-")[2])
+        if timeline is not None:
+            timeline.see_ending(ending)
+
+    def see_directory(self, meta_properties: str, cluster: str, node: int | None) -> None:
+        """Take note of the cluster and the node that a log directory is of."""
+        if cluster and len(self._directories) < RAFT_PENDING_COUNT_MAX:
+            self._directories[meta_properties.rpartition("/")[0]] = cluster
+        if node is not None:
+            self.of_file(meta_properties, depth=1).see_directory(meta_properties, node)
+
+    def of_file(self, file: str, *, depth: int = 2) -> Timeline:
+        """The timeline for a file that lies so many folders deep in its log directory."""
+        folder = file.rsplit("/", depth)[0]
+        cluster = self._directories.get(folder)
+        return self.first if cluster is None else self._of_id(cluster)
+
+    def stories(self) -> Iterator[Story]:
+        """The story of every cluster of which there is something to tell; at least one."""
+        names: dict[int, str] = {id(timeline): name for name, timeline in self._by_id.items()}
+        timelines = {id(each): each for each in (self.first, *self._by_id.values())}
+        found = []
+        for key, timeline in timelines.items():
+            story = timeline.story()
+            story.cluster = names.get(key)
+            found.append(story)
+        yield from [each for each in found if not each.is_empty] or found[:1]
+
+    def _of_frame(self, seen: Sighting) -> Timeline | None:
+        server, body = seen.server, seen.body
+        cluster = _cluster_id(body)
+        if seen.is_request and cluster:
+            self._learn(server, cluster, is_sure=False)
+            if isinstance(body, BrokerRegistrationRequest):
+                for each in body.listeners:
+                    self._learn(f"{each.host}:{each.port}", cluster, is_sure=False)
+            return self._of_id(cluster)
+        asked = None if seen.is_request else _cluster_id(seen.request)
+        if asked and getattr(body, "error_code", 0) != ErrorCode.INCONSISTENT_CLUSTER_ID:
+            self._learn(server, asked, is_sure=True)
+        return self._of_id(asked) if asked else self._of_server(server)
+
+    def _learn(self, server: str, cluster: str, *, is_sure: bool) -> None:
+        """Note what cluster a server is of; a request may have come to a wrong one."""
+        if is_sure or (
+            server not in self._servers and len(self._servers) < RAFT_PENDING_COUNT_MAX
+        ):
+            self._servers[server] = cluster
+
+    def _of_server(self, server: str) -> Timeline | None:
+        """The timeline for what goes to a server; None if that could be any of several."""
+        cluster = self._servers.get(server)
+        if cluster is not None:
+            return self._of_id(cluster)
+        return self.first if len(self._by_id) <= 1 else None
+
+    def _of_id(self, cluster: str) -> Timeline:
+        known = self._by_id.get(cluster)
+        if known is not None:
+            return known
+        if len(self._by_id) >= RAFT_CLUSTER_COUNT_MAX:
+            return self.first
+        made = Timeline(show_secrets=self._show_secrets) if self._by_id else self.first
+        return self._by_id.setdefault(cluster, made)
+
+
+def _cluster_id(body: Any) -> str:
+    """The cluster id in a request; empty if there is none."""
+    return getattr(body, "cluster_id", None) or ""

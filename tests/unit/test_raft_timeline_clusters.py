@@ -1,0 +1,135 @@
+"""Two clusters in one capture, or two log directories: one story each, and nothing in between."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kraftwire.cli.main import main
+from kraftwire.decode.pairing.outbox import Ending
+from kraftwire.decode.render.raft import Sighting, write_story
+from kraftwire.decode.render.raft.clusters import Clusters
+from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest, Listener
+from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
+from kraftwire.messages.vote_response import VoteResponse
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.wire.message import Message
+
+_CONTROLLER = Path("tests/golden/logs/controller")
+
+
+def _seen(
+    time: float, server: str, body: Message | None, *, asked: Message | None = None
+) -> Sighting:
+    key = 1 if body is None else body.API_KEY
+    return Sighting(time, f"10.0.0.9:5-{server}", key, asked is None, body, 1, asked)
+
+
+def _vote(cluster: str | None, candidate: int, *, epoch: int = 1) -> VoteRequest:
+    asked = PartitionData(replica_id=candidate, replica_epoch=epoch)
+    return VoteRequest(cluster_id=cluster, topics=[TopicData(partitions=[asked])])
+
+
+def _votes(clusters: Clusters) -> dict[str | None, list[int | None]]:
+    """The epochs of the votes in each story."""
+    return {
+        story.cluster: [event.epoch for event in story.events if event.kind == "vote"]
+        for story in clusters.stories()
+    }
+
+
+def test_each_cluster_has_a_story() -> None:
+    """Node 1 of one cluster is not node 1 of the other."""
+    clusters = Clusters()
+    for epoch in (1, 2):
+        clusters.see(_seen(epoch, "a:1", _vote("A", 1, epoch=epoch)))
+        clusters.see(_seen(epoch, "b:1", _vote("B", 1, epoch=10 * epoch)))
+    assert _votes(clusters) == {"A": [1, 2], "B": [10, 20]}
+
+
+def test_what_has_no_id_follows_its_server() -> None:
+    """A broker's heartbeats name no cluster, but the controller that gets them is of one."""
+    clusters = Clusters()
+    clusters.see(_seen(1, "a:1", _vote("A", 1)))
+    listener = Listener(name="PLAIN", host="broker", port=9092)
+    registration = BrokerRegistrationRequest(broker_id=7, cluster_id="B", listeners=[listener])
+    clusters.see(_seen(2, "b:1", registration))
+    clusters.see(_seen(3, "b:1", BrokerHeartbeatRequest(broker_id=8)))
+    clusters.see(_seen(4, "broker:9092", _vote(None, 2, epoch=5)))
+    clusters.see_ending(Ending("c:1-broker:9092", 5_000_000_000, True, False))
+    first, second = clusters.stories()
+    assert (first.labels, second.labels) == ({}, {7: "broker", 8: "broker"})
+    assert _votes(clusters) == {"A": [1], "B": [5]}
+
+
+def test_what_could_be_of_any_cluster_is_of_none() -> None:
+    """A story that may be wrong is worse than one that is not told."""
+    clusters = Clusters()
+    clusters.see(_seen(1, "a:1", _vote("A", 1)))
+    clusters.see(_seen(2, "b:1", _vote("B", 1)))
+    clusters.see(_seen(3, "c:1", _vote(None, 1, epoch=7)))
+    assert _votes(clusters) == {"A": [1], "B": [1]}
+
+
+def test_frames_from_before_the_first_id_are_of_the_only_cluster() -> None:
+    """The first frames of a capture seldom carry the id."""
+    clusters = Clusters()
+    clusters.see(_seen(1, "a:1", _vote(None, 1, epoch=1)))
+    clusters.see(_seen(2, "a:2", _vote("A", 1, epoch=2)))
+    clusters.see(_seen(3, "a:3", _vote(None, 1, epoch=3)))
+    assert _votes(clusters) == {"A": [1, 2, 3]}
+
+
+def test_a_request_at_the_wrong_door_does_not_move_the_house() -> None:
+    """A node with another cluster's addresses is refused; the server stays what it is."""
+    clusters = Clusters()
+    clusters.see(_seen(1, "a:1", _vote("A", 1)))
+    stray = _vote("B", 1, epoch=9)
+    clusters.see(_seen(2, "a:1", stray))
+    refusal = VoteResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+    clusters.see(_seen(3, "a:1", refusal, asked=stray))
+    clusters.see(_seen(4, "a:1", _vote(None, 1, epoch=2)))
+    assert _votes(clusters) == {"A": [1, 2], "B": [9]}
+
+
+def test_a_capture_full_of_ids_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each story costs memory, and ids are the senders' to choose."""
+    monkeypatch.setattr("kraftwire.decode.render.raft.clusters.RAFT_CLUSTER_COUNT_MAX", 3)
+    clusters = Clusters()
+    for number in range(10):
+        clusters.see(_seen(number, "a:1", _vote(f"cluster {number}", 1, epoch=number)))
+    assert len(list(clusters.stories())) == 3
+
+
+def test_the_cluster_stands_in_the_heading_of_each_story() -> None:
+    """Without it nobody knows which is which; alone it would only be noise."""
+    clusters = Clusters()
+    clusters.see(_seen(1, "a:1", _vote("A", 1)))
+    out = io.StringIO()
+    for story in clusters.stories():
+        write_story(story, out, is_one_of_many=True)
+    assert out.getvalue().startswith("Raft timeline of cluster A: ")
+
+
+def test_log_directories_of_two_clusters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """meta.properties says which is which."""
+    for name in ("one", "two"):
+        shutil.copytree(_CONTROLLER, tmp_path / name)
+    properties = tmp_path / "two" / "meta.properties"
+    text = properties.read_text()
+    cluster = next(line for line in text.splitlines() if line.startswith("cluster.id="))
+    properties.write_text(text.replace(cluster, "cluster.id=AnotherCluster"))
+    assert main(["decode", str(tmp_path), "--raft", "--json", "-q"]) == 0
+    stories = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    known = cluster.removeprefix("cluster.id=")
+    assert [each["cluster"] for each in stories] == [known, "AnotherCluster"]
+    assert stories[0]["log"] == stories[1]["log"]
+    assert main(["decode", str(tmp_path / "one"), "--raft", "-q"]) == 0
+    assert capsys.readouterr().out.startswith("Raft timeline: ")
