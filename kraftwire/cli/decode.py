@@ -16,6 +16,7 @@ from typing import Any, TypeVar, get_args
 import click
 
 from kraftwire import messages
+from kraftwire.cli.decode_jobs import Job, Jobs, job_count
 from kraftwire.cli.decode_output import Output, make_sink
 from kraftwire.cli.decode_progress import Progress
 from kraftwire.cli.output import say
@@ -99,6 +100,13 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
     help="Kafka's own records in log files whose folder does not tell.",
 )
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is appended to a segment.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Processes; by default one, and for -v, --bytes and JSON lines of captures over 50 MB "
+    "one for each processor.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="No totals and no progress on standard error.")
 def decode(inputs: tuple[str, ...], **options: Any) -> int:
     """Show what is in captures, log segments, snapshots and state files.
@@ -125,17 +133,35 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     is_awaited = options["follow"] or is_live(inputs)
     output = _output(options)
     wanted = _options(options, is_bare=is_bare)
-    memory = Memory()
-    sink = make_sink(output, wanted.settings(memory), is_live=is_awaited, is_full=is_full)
-    run = Run(wanted, sink, memory)
-    run.totals.files.on_finding = _say
     gc.set_threshold(*_GC_THRESHOLDS)
-    with Progress(run.totals, is_wanted=not options["quiet"]):
+
+    def started(job: Job | None = None) -> Run:
+        memory = Memory()
+        turned, shared = (job.turned, (job.share, job.turned)) if job else (None, None)
+        settings = wanted.settings(memory)
+        sink = make_sink(output, settings, is_live=is_awaited, is_full=is_full, turned=turned)
+        return Run(wanted, sink, memory, shared=shared)
+
+    def work(run: Run, tell: Callable[[object], None] = _say) -> Run:
+        run.totals.files.on_finding = tell
         try:
-            read = Inputs(run, _say, options["input_kind"], api)
+            read = Inputs(run, tell, options["input_kind"], api)
             read.follow(inputs, _wait) if options["follow"] else read.read(inputs)
         finally:
             run.finish()
+        return run
+
+    run = started()
+    count = 1 if options["follow"] or is_bare else job_count(
+        options["jobs"], inputs, output, has_filters=not run.passes_all
+    )
+    if count > 1:
+        jobs = Jobs(count, lambda job: work(started(job), _say if job.share.is_first else _mute))
+        run.totals = jobs.totals
+        jobs.run(output, Progress(jobs.totals, is_wanted=not options["quiet"]))
+    else:
+        with Progress(run.totals, is_wanted=not options["quiet"]):
+            work(run)
     totals = list(summary(run.totals))
     folders = [name for name in inputs if Path(name).is_dir()]
     if folders and not totals:
@@ -146,6 +172,10 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
         if run.totals.files.line_count and not run.passes_all:
             _say("the filters are for frames; lines of files are all shown")
     return int(run.totals.exit_code)
+
+
+def _mute(_text: object) -> None:
+    """Say nothing: another process does."""
 
 
 def _wait() -> bool:

@@ -10,9 +10,12 @@ import sys
 from enum import StrEnum
 from importlib import import_module
 from io import TextIOWrapper
+from typing import Any
 
 from kraftwire.decode.body.records import Settings
+from kraftwire.decode.exchange.paired import Paired
 from kraftwire.decode.jsonl import JsonLines
+from kraftwire.decode.run.share import Turned
 from kraftwire.decode.run.sinks import Sink
 
 __all__ = ["Output", "make_sink"]
@@ -37,27 +40,36 @@ class Output(StrEnum):
 
 
 def make_sink(
-    output: Output, settings: Settings, *, is_live: bool, is_full: bool = False
+    output: Output,
+    settings: Settings,
+    *,
+    is_live: bool,
+    is_full: bool = False,
+    turned: Turned | None = None,
 ) -> Sink:
-    """The sink of a kind of output, writing to standard output.
+    """The sink of a kind of output, writing to standard output, or to a stream that keeps the order
+    of what several processes write.
 
     Shape: `is_full` cuts off nothing that is long.
     """
+    out: Any = turned
     if output is Output.JSONL:
-        return JsonLines(sys.stdout.buffer, is_live=is_live)
+        return JsonLines(out or sys.stdout.buffer, is_live=is_live)
     module, _, name = output.value.partition(":")
     if isinstance(sys.stdout, TextIOWrapper):
         # Names are UTF-8 on the wire; a terminal of another kind must not end the run.
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     writer = getattr(import_module(module), name)
     sink: Sink = writer(
-        sys.stdout,
+        out or sys.stdout,
         topics=settings.topics,
         is_coloured=_is_coloured(),
         is_full=is_full,
-        is_live=is_live,
+        is_live=is_live or turned is not None,
         show_secrets=settings.show_secrets,
     )
+    if turned is not None and isinstance(sink, Paired):
+        turned.turns = sink
     return sink
 
 

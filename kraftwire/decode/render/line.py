@@ -75,6 +75,12 @@ class LineWriter(QuickPaired[_Asked]):
         for each in self._file_lines.lines(line):
             self._put(each)
 
+    def pass_over(self, frame: Frame) -> None:
+        """Take note of a frame that somebody else shows, and of the width of its connection."""
+        if frame.direction == "request" or frame.request is None:
+            self._place(frame)
+        super().pass_over(frame)
+
     def finish(self) -> None:
         """Write the requests that never got an answer, and all that is still held back."""
         super().finish()

@@ -24,7 +24,7 @@ from kraftwire.decode.run.bare import BareFrames
 from kraftwire.decode.run.run import Run
 from kraftwire.errors import KraftwireError, StorageError, UsageError
 
-__all__ = ["STDIN", "InputKind", "Inputs", "is_live"]
+__all__ = ["STDIN", "InputKind", "Inputs", "is_capture", "is_live"]
 
 STDIN = "-"
 _STDIN_PATH = Path("/dev/stdin")
@@ -129,7 +129,7 @@ class Rotated:
         # A pipe must not be opened twice.
         named = dict.fromkeys(str(file) for file in files if file.is_file())
         alike = [family for family in families(named, str) if len(family) > 1]
-        captures = [path for family in alike for path in family if _is_capture(path)]
+        captures = [path for family in alike for path in family if is_capture(path)]
         for recording in recordings(captures):
             self._series.update(dict.fromkeys(recording, recording))
 
@@ -158,7 +158,8 @@ def _ignore(_error: StorageError) -> None:
     """It is told where the path is read."""
 
 
-def _is_capture(path: str) -> bool:
+def is_capture(path: str) -> bool:
+    """Whether a file can be read and is a capture."""
     try:
         with open_source(Path(path)) as source:
             return source.kind.is_capture

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from math import inf
 
+from kraftwire.decode.body.clues import needs_learning
 from kraftwire.decode.body.findings import LOSSES
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.memory import Memory
@@ -19,6 +21,7 @@ from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.framing.health import Health
 from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.decode.run.options import Options
+from kraftwire.decode.run.share import Share, Turned
 from kraftwire.decode.run.sinks import HearsEndings, Sink
 
 __all__ = ["Run", "Totals"]
@@ -60,8 +63,18 @@ class Totals:
 class Run:
     """Takes frames and lines of all inputs, one after the other."""
 
-    def __init__(self, options: Options, sink: Sink, memory: Memory | None = None) -> None:
-        """Begin a run. Shape: `memory` is what it starts from, and what it learns more in.
+    def __init__(
+        self,
+        options: Options,
+        sink: Sink,
+        memory: Memory | None = None,
+        *,
+        shared: tuple[Share, Turned] | None = None,
+    ) -> None:
+        """Begin a run.
+
+        Shape: `memory` is what it starts from, and what it learns more in. Of a `shared` run only
+        the frames of a share are shown, by a sink that writes to a stream that keeps their order.
 
         Raises: UsageError for filters that make no sense.
         """
@@ -71,6 +84,7 @@ class Run:
         self._decoder = FrameDecoder(options.settings(self.memory), self.memory)
         self._filter = options.frame_filter()
         self._sink = sink
+        self._shared = shared
 
     @property
     def passes_all(self) -> bool:
@@ -84,7 +98,9 @@ class Run:
 
     def frames(self, frames: Iterable[Frame]) -> None:
         """Decode frames and show those that pass the filter."""
-        if self._filter.passes_all:
+        if self._shared is not None:
+            self._show_share(frames, *self._shared)
+        elif self._filter.passes_all:
             self._show_all(frames)
         elif isinstance(self._sink, Paired):
             self._show_exchanges(frames)
@@ -103,6 +119,25 @@ class Run:
                 totals.shown += 1
             else:
                 self._show(decode(frame, number))
+
+    def _show_share(self, frames: Iterable[Frame], share: Share, turned: Turned) -> None:
+        """Show some frames, and let the others tell what they tell."""
+        sink, totals = self._sink, self.totals
+        passes_all = self._filter.passes_all
+        quick = sink.quick if isinstance(sink, QuickPaired) and passes_all else None
+        pass_over = sink.pass_over if isinstance(sink, Paired) else None
+        for frame in frames:
+            number = totals.frames
+            totals.frames = turned.at = number + 1
+            if not share.owns(frame):
+                if needs_learning(frame.api_key):
+                    self._decoder.decode(frame, number)
+                if pass_over is not None:
+                    pass_over(frame)
+            elif quick is not None and quick(frame):
+                totals.shown += 1
+            else:
+                self._show_alone(self._decoder.decode(frame, number))
 
     def _show_exchanges(self, frames: Iterable[Frame]) -> None:
         """Hold requests back: whether an exchange is wanted may depend on its response."""
@@ -134,11 +169,15 @@ class Run:
     def file_lines(self, lines: Iterable[FileLine]) -> None:
         """Show the lines of a file; `totals.files` counts them."""
         show = self._sink.file_line
+        if self._shared is not None and not self._shared[0].is_first:
+            return
         for line in lines:
             show(line)
 
     def finish(self) -> None:
         """End the output. Order: once, whatever ended the run."""
+        if self._shared is not None:
+            self._shared[1].at = inf
         self._sink.finish()
 
 
