@@ -26,6 +26,8 @@ from kraftwire.decode.run.inputs import InputKind, Inputs, is_live
 from kraftwire.decode.run.options import Options
 from kraftwire.decode.run.run import Run
 from kraftwire.decode.run.summary import summary
+from kraftwire.decode.tls.ciphers import ensure_ciphers
+from kraftwire.decode.tls.keylog import KeyLog
 from kraftwire.errors import UsageError
 from kraftwire.records.decoded import FAMILIES
 
@@ -72,6 +74,7 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
     show_default=True,
     help="How much of record batches JSON shows: their headers; types of Kafka's own records; all.",
 )
+@click.option("--keylog", metavar="FILE", help="Secrets of TLS connections (SSLKEYLOGFILE).")
 @click.option("--show-secrets", is_flag=True, help="Show passwords, tokens and keys.")
 @_filter("--api", "NAME", "API by name or key, such as Fetch, *Group*, 52. " + _REPEATABLE)
 @_filter("--api-version", "N", "API version, or a range such as 3-5 or 12+.")
@@ -216,6 +219,7 @@ def _options(options: dict[str, Any], *, is_bare: bool) -> Options:
         records=options["records"],
         show_secrets=options["show_secrets"],
         family=options["family"],
+        keys=_keys(options["keylog"]),
         filters=FilterOptions(
             # Of bare frames the option says what they are.
             api=() if is_bare else options["api"],
@@ -231,6 +235,14 @@ def _options(options: dict[str, Any], *, is_bare: bool) -> Options:
             until=options["until"],
         ),
     )
+
+
+def _keys(path: str | None) -> KeyLog | None:
+    """The secrets in a key log. Raises: UsageError if nothing can be decrypted."""
+    if path is None:
+        return None
+    ensure_ciphers()
+    return KeyLog.read(path)
 
 
 def _bare_api(options: dict[str, Any]) -> tuple[int, int] | None:

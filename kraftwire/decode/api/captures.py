@@ -47,7 +47,7 @@ class Frames:
         self.options = options
         self.memory = Memory() if memory is None else memory
         self._filter = options.frame_filter()
-        self._capture = Capture(*captures, name=name)
+        self._capture = Capture(*captures, name=name, keys=options.keys)
         self._decoder = FrameDecoder(options.settings(self.memory), self.memory)
 
     def close(self) -> None:

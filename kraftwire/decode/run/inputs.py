@@ -89,7 +89,7 @@ class Inputs:
         if not paths:
             return
         totals = self.run.totals
-        capture = Capture(*paths, on_ending=self.run.on_ending)
+        capture = Capture(*paths, on_ending=self.run.on_ending, keys=self.run.options.keys)
         name = paths[0] if len(paths) == 1 else f"{paths[0]} to {paths[-1]}"
         totals.captures[name] = capture.health
         self.run.frames(capture)
