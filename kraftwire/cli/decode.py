@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -21,6 +21,7 @@ from kraftwire.cli.decode_output import Output, make_sink
 from kraftwire.cli.decode_progress import Progress
 from kraftwire.cli.output import say
 from kraftwire.decode.body.memory import Memory
+from kraftwire.decode.render.columns import COLUMNS
 from kraftwire.decode.run.filters import FilterOptions
 from kraftwire.decode.run.inputs import InputKind, Inputs, is_live
 from kraftwire.decode.run.options import Options
@@ -65,6 +66,14 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
 @click.option("--json", "as_json", is_flag=True, help="JSON, also of --stats and --raft.")
 @click.option("-v", "--verbose", count=True, help="All fields as a tree; -vv: nothing cut.")
 @click.option("--bytes", "with_bytes", is_flag=True, help="Bytes by field; -v: nothing cut.")
+@click.option(
+    "-o",
+    "--columns",
+    multiple=True,
+    metavar="NAME",
+    callback=_listed,
+    help=f"Columns of lines, comma lists: {', '.join(COLUMNS)}.",
+)
 @click.option("--stats", is_flag=True, help="Counts, sizes, latencies and errors by API.")
 @click.option("--raft", is_flag=True, help="Epochs, leaders, votes and voters over time.")
 @click.option(
@@ -85,7 +94,11 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
 @_filter("--group", "ID", "Group named in the body.")
 @_filter("--error", "NAME", "Error in the response, by name or code; any, none.")
 @click.option("--min-latency", type=float, metavar="MS", help="Responses that took at least this.")
-@click.option("--since", metavar="TIME", help="ISO 8601 (UTC) or seconds since the epoch.")
+@click.option(
+    "--since",
+    metavar="TIME",
+    help="ISO 8601 (UTC), seconds since the epoch, or +SECONDS since the first frame.",
+)
 @click.option("--until", metavar="TIME", help="As --since.")
 @click.option(
     "--input",
@@ -142,7 +155,14 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
         memory = Memory()
         turned, shared = (job.turned, (job.share, job.turned)) if job else (None, None)
         settings = wanted.settings(memory)
-        sink = make_sink(output, settings, is_live=is_awaited, is_full=is_full, turned=turned)
+        sink = make_sink(
+            output,
+            settings,
+            is_live=is_awaited,
+            is_full=is_full,
+            columns=options["columns"],
+            turned=turned,
+        )
         return Run(wanted, sink, memory, shared=shared)
 
     def work(run: Run, tell: Callable[[object], None] = _say) -> Run:
@@ -210,7 +230,19 @@ def _output(options: dict[str, Any]) -> Output:
         "--bytes": Output.BYTES,
         "-v": Output.TREE,
     }
+    if options["columns"]:
+        _check_columns(options["columns"], asked)
+        return Output.COLUMNS
     return next((output for name, output in names.items() if name in asked), Output.LINE)
+
+
+def _check_columns(columns: Sequence[str], asked: Sequence[str]) -> None:
+    """Raises: UsageError for columns that there are not, or of what is no line."""
+    if asked:
+        raise UsageError(f"{asked[0]} has no columns, -o is for lines")
+    for name in columns:
+        if name not in COLUMNS:
+            raise UsageError(f"there is no column {name!r}; there are {', '.join(COLUMNS)}")
 
 
 def _options(options: dict[str, Any], *, is_bare: bool) -> Options:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from importlib import import_module
 from io import TextIOWrapper
@@ -31,6 +32,7 @@ class Output(StrEnum):
 
     JSONL = "jsonl"
     LINE = "kraftwire.decode.render.line:LineWriter"
+    COLUMNS = "kraftwire.decode.render.columns:ColumnWriter"
     TREE = "kraftwire.decode.render.tree:TreeWriter"
     BYTES = "kraftwire.decode.render.hexdump:BytesWriter"
     STATS = "kraftwire.decode.render.stats:StatsWriter"
@@ -45,12 +47,13 @@ def make_sink(
     *,
     is_live: bool,
     is_full: bool = False,
+    columns: Sequence[str] = (),
     turned: Turned | None = None,
 ) -> Sink:
     """The sink of a kind of output, writing to standard output, or to a stream that keeps the order
     of what several processes write.
 
-    Shape: `is_full` cuts off nothing that is long.
+    Shape: `is_full` cuts off nothing that is long; `columns` are for `Output.COLUMNS`.
     """
     out: Any = turned
     if output is Output.JSONL:
@@ -67,6 +70,7 @@ def make_sink(
         is_full=is_full,
         is_live=is_live or turned is not None,
         show_secrets=settings.show_secrets,
+        **({"columns": columns} if columns else {}),
     )
     if turned is not None and isinstance(sink, Paired):
         turned.turns = sink

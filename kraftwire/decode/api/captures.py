@@ -79,7 +79,10 @@ class Frames:
                 yield Exchange(each.asked, each.answered, each.is_awaited)
 
     def _decoded(self) -> Iterator[DecodedFrame]:
-        return map(self._decoder.decode, self._capture)
+        for number, frame in enumerate(self._capture):
+            if not number:
+                self._filter.begin(frame.time_ns)
+            yield self._decoder.decode(frame)
 
     def _is_wanted(self, found: Facts) -> bool:
         if found.asked is not None and found.answered is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from math import inf
 
 from kraftwire.decode.body.clues import needs_learning
@@ -22,7 +23,7 @@ from kraftwire.decode.framing.health import Health
 from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.decode.run.options import Options
 from kraftwire.decode.run.share import Share, Turned
-from kraftwire.decode.run.sinks import HearsEndings, Sink
+from kraftwire.decode.run.sinks import HearsEndings, HearsStart, Sink
 
 __all__ = ["Run", "Totals"]
 
@@ -98,6 +99,7 @@ class Run:
 
     def frames(self, frames: Iterable[Frame]) -> None:
         """Decode frames and show those that pass the filter."""
+        frames = self._begun(frames)
         if self._shared is not None:
             self._show_share(frames, *self._shared)
         elif self._filter.passes_all:
@@ -107,6 +109,19 @@ class Run:
         else:
             for frame in frames:
                 self._show_alone(self._decode(frame))
+
+    def _begun(self, frames: Iterable[Frame]) -> Iterable[Frame]:
+        """The frames; the time of the run's first one is where relative times count from."""
+        if self.totals.frames:
+            return frames
+        rest = iter(frames)
+        first = next(rest, None)
+        if first is None:
+            return ()
+        self._filter.begin(first.time_ns)
+        if isinstance(self._sink, HearsStart):
+            self._sink.begin(first.time_ns)
+        return chain((first,), rest)
 
     def _show_all(self, frames: Iterable[Frame]) -> None:
         totals = self.totals
