@@ -115,6 +115,12 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
     type=click.Choice([*FAMILIES.values(), "none"]),
     help="Kafka's own records in log files whose folder does not tell.",
 )
+@click.option(
+    "--merge/--no-merge",
+    "is_merging",
+    default=True,
+    help="Captures of the same time in the order of time, or one by one.",
+)
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is appended to a segment.")
 @click.option(
     "--jobs",
@@ -168,7 +174,7 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     def work(run: Run, tell: Callable[[object], None] = _say) -> Run:
         run.totals.files.on_finding = tell
         try:
-            read = Inputs(run, tell, options["input_kind"], api)
+            read = Inputs(run, tell, options["input_kind"], api, options["is_merging"])
             read.follow(inputs, _wait) if options["follow"] else read.read(inputs)
         finally:
             run.finish()

@@ -21,6 +21,7 @@ from kraftwire.decode.files.source import open_source
 from kraftwire.decode.files.walk import walk
 from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.decode.run.bare import BareFrames
+from kraftwire.decode.run.merged import compare, merged, overlapping
 from kraftwire.decode.run.run import Run
 from kraftwire.errors import KraftwireError, StorageError, UsageError
 
@@ -37,13 +38,15 @@ class Inputs:
     """Runs the inputs of a command line.
 
     Shape: `tell` takes a line about what cannot be read. `api` are key and version of the requests
-    that bare frames answer, None if these are requests.
+    that bare frames answer, None if these are requests. If it `is_merging`, captures that were
+    taken at the same time are read as one.
     """
 
     run: Run
     tell: Callable[[str], None]
     kind: InputKind = "auto"
     api: tuple[int, int] | None = None
+    is_merging: bool = True
 
     def read(self, paths: Iterable[str]) -> None:
         """Decode everything, one input after the other.
@@ -53,7 +56,12 @@ class Inputs:
         named = list(paths)
         _ensure_named(named)
         rotated = Rotated(named if self.kind in ("auto", "capture") else ())
+        together = self._overlapping(named, rotated)
+        if len(together) > 1:
+            self._read_merged(together)
         for path in named:
+            if path in together:
+                continue
             try:
                 self._read_one(path, rotated)
             except StorageError as error:
@@ -94,6 +102,26 @@ class Inputs:
         totals.captures[name] = capture.health
         self.run.frames(capture)
 
+    def _overlapping(self, named: Sequence[str], rotated: Rotated) -> list[str]:
+        """The captures that are named and were taken at the same time."""
+        if self.kind not in ("auto", "capture") or not self.is_merging or len(named) < 2:
+            return []
+        return overlapping([path for path in dict.fromkeys(named) if rotated.is_alone(path)])
+
+    def _read_merged(self, paths: Sequence[str]) -> None:
+        """Read captures of several nodes as one."""
+        totals, keys = self.run.totals, self.run.options.keys
+        clocks = compare(paths, keys)
+        captures = [Capture(path, on_ending=self.run.on_ending, keys=keys) for path in paths]
+        for path, capture, offset in zip(paths, captures, clocks.offsets_ns, strict=True):
+            totals.captures[path] = capture.health
+            if offset:
+                words = f"{abs(offset) / 1e6:,.3f} ms"
+                self.tell(f"{path}: its clock is {words} {'behind' if offset > 0 else 'ahead'}")
+        for place in clocks.alone:
+            self.tell(f"{paths[place]}: no frame in common with {paths[0]}, its clock is trusted")
+        self.run.frames(merged(captures, clocks))
+
     def _read_files(self, path: Path, rotated: Rotated) -> None:
         for each in walk([path], self._fail):
             try:
@@ -132,6 +160,10 @@ class Rotated:
         captures = [path for family in alike for path in family if is_capture(path)]
         for recording in recordings(captures):
             self._series.update(dict.fromkeys(recording, recording))
+
+    def is_alone(self, path: str) -> bool:
+        """Whether a path is a capture that is no part of a series."""
+        return os.path.isfile(path) and str(Path(path)) not in self._series and is_capture(path)
 
     def take(self, path: str) -> list[str]:
         """What to read where a path is named: the recording that it is of, or nothing if that was
