@@ -9,23 +9,27 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import click
 
 from kraftwire import messages
+from kraftwire.cli.decode_jobs import Job, Jobs, job_count
 from kraftwire.cli.decode_output import Output, make_sink
 from kraftwire.cli.decode_progress import Progress
 from kraftwire.cli.output import say
 from kraftwire.decode.body.memory import Memory
+from kraftwire.decode.render.columns import COLUMNS
 from kraftwire.decode.render.stats.order import Sort
 from kraftwire.decode.run.filters import FilterOptions, topic_test
 from kraftwire.decode.run.inputs import InputKind, Inputs, is_live
 from kraftwire.decode.run.options import Options
 from kraftwire.decode.run.run import Run
 from kraftwire.decode.run.summary import summary
+from kraftwire.decode.tls.ciphers import ensure_ciphers
+from kraftwire.decode.tls.keylog import KeyLog
 from kraftwire.errors import UsageError
 from kraftwire.records.decoded import FAMILIES
 
@@ -66,6 +70,14 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
 @click.option("--json", "as_json", is_flag=True, help="JSON, also of --stats and the stories.")
 @click.option("-v", "--verbose", count=True, help="All fields as a tree; -vv: nothing cut.")
 @click.option("--bytes", "with_bytes", is_flag=True, help="Bytes by field; -v: nothing cut.")
+@click.option(
+    "-o",
+    "--columns",
+    multiple=True,
+    metavar="NAME",
+    callback=_listed,
+    help=f"Columns of lines, comma lists: {', '.join(COLUMNS)}.",
+)
 @click.option("--stats", is_flag=True, help="Times, sizes and errors by client and by API.")
 @click.option(
     "--sort",
@@ -89,6 +101,7 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
     show_default=True,
     help="How much of record batches JSON shows: their headers; types of Kafka's own records; all.",
 )
+@click.option("--keylog", metavar="FILE", help="Secrets of TLS connections (SSLKEYLOGFILE).")
 @click.option("--show-secrets", is_flag=True, help="Show passwords, tokens and keys.")
 @_filter("--api", "NAME", "API by name or key, such as Fetch, *Group*, 52. " + _REPEATABLE)
 @_filter("--api-version", "N", "API version, or a range such as 3-5 or 12+.")
@@ -101,7 +114,11 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
 @_filter("--key", "TEXT", "Log files: keys of records; * and ? are wildcards.")
 @_filter("--error", "NAME", "Error in the response, by name or code; any, none.")
 @click.option("--min-latency", type=float, metavar="MS", help="Responses that took at least this.")
-@click.option("--since", metavar="TIME", help="ISO 8601 (UTC) or seconds since the epoch.")
+@click.option(
+    "--since",
+    metavar="TIME",
+    help="ISO 8601 (UTC), seconds since the epoch, or +SECONDS since the first frame.",
+)
 @click.option("--until", metavar="TIME", help="As --since.")
 @click.option(
     "--input",
@@ -118,7 +135,20 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
     type=click.Choice([*FAMILIES.values(), "none"]),
     help="Kafka's own records in log files whose folder does not tell.",
 )
+@click.option(
+    "--merge/--no-merge",
+    "is_merging",
+    default=True,
+    help="Captures of the same time in the order of time, or one by one.",
+)
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is appended to a segment.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Processes; by default one, and for -v, --bytes and JSON lines of captures over 50 MB "
+    "one for each processor.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="No totals and no progress on standard error.")
 def decode(inputs: tuple[str, ...], **options: Any) -> int:
     """Show what is in captures, log segments, snapshots and state files.
@@ -150,21 +180,45 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     is_awaited = options["follow"] or is_live(inputs)
     output = _output(options)
     wanted = _options(options, is_bare=is_bare)
-    memory = Memory()
-    sink = make_sink(
-        output, wanted.settings(memory), is_live=is_awaited, is_full=is_full,
-        sort=options["sort"] or "p99", template=options["template"],
-        is_wanted_topic=topic_test(wanted.filters),
-    )
-    run = Run(wanted, sink, memory)
-    run.totals.files.on_finding = _say
     gc.set_threshold(*_GC_THRESHOLDS)
-    with Progress(run.totals, is_wanted=not options["quiet"]):
+
+    def started(job: Job | None = None) -> Run:
+        memory = Memory()
+        turned, shared = (job.turned, (job.share, job.turned)) if job else (None, None)
+        settings = wanted.settings(memory)
+        sink = make_sink(
+            output,
+            settings,
+            is_live=is_awaited,
+            is_full=is_full,
+            turned=turned,
+            columns=options["columns"],
+            sort=options["sort"] or "p99",
+            template=options["template"],
+            is_wanted_topic=topic_test(wanted.filters),
+        )
+        return Run(wanted, sink, memory, shared=shared)
+
+    def work(run: Run, tell: Callable[[object], None] = _say) -> Run:
+        run.totals.files.on_finding = tell
         try:
-            read = Inputs(run, _say, options["input_kind"], api)
+            read = Inputs(run, tell, options["input_kind"], api, options["is_merging"])
             read.follow(inputs, _wait) if options["follow"] else read.read(inputs)
         finally:
             run.finish()
+        return run
+
+    run = started()
+    count = 1 if options["follow"] or is_bare else job_count(
+        options["jobs"], inputs, output, has_filters=not run.passes_all
+    )
+    if count > 1:
+        jobs = Jobs(count, lambda job: work(started(job), _say if job.share.is_first else _mute))
+        run.totals = jobs.totals
+        jobs.run(output, Progress(jobs.totals, is_wanted=not options["quiet"]))
+    else:
+        with Progress(run.totals, is_wanted=not options["quiet"]):
+            work(run)
     totals = list(summary(run.totals))
     folders = [name for name in inputs if Path(name).is_dir()]
     if folders and not totals:
@@ -176,6 +230,10 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
             there = "; ".join(run.offered.texts())
             _say(f"nothing passes the filters{f'; there are {there}' if there else ''}")
     return int(run.totals.exit_code)
+
+
+def _mute(_text: object) -> None:
+    """Say nothing: another process does."""
 
 
 def _wait() -> bool:
@@ -219,7 +277,19 @@ def _output(options: dict[str, Any]) -> Output:
         "--bytes": Output.BYTES,
         "-v": Output.TREE,
     }
+    if options["columns"]:
+        _check_columns(options["columns"], asked)
+        return Output.COLUMNS
     return next((output for name, output in names.items() if name in asked), Output.LINE)
+
+
+def _check_columns(columns: Sequence[str], asked: Sequence[str]) -> None:
+    """Raises: UsageError for columns that there are not, or of what is no line."""
+    if asked:
+        raise UsageError(f"{asked[0]} has no columns, -o is for lines")
+    for name in columns:
+        if name not in COLUMNS:
+            raise UsageError(f"there is no column {name!r}; there are {', '.join(COLUMNS)}")
 
 
 def _options(options: dict[str, Any], *, is_bare: bool) -> Options:
@@ -228,6 +298,7 @@ def _options(options: dict[str, Any], *, is_bare: bool) -> Options:
         records="full" if options["print_data"] or options["template"] else options["records"],
         show_secrets=options["show_secrets"],
         family=options["family"],
+        keys=_keys(options["keylog"]),
         filters=FilterOptions(
             # Of bare frames the option says what they are.
             api=() if is_bare else options["api"],
@@ -245,6 +316,14 @@ def _options(options: dict[str, Any], *, is_bare: bool) -> Options:
             key=options["key"],
         ),
     )
+
+
+def _keys(path: str | None) -> KeyLog | None:
+    """The secrets in a key log. Raises: UsageError if nothing can be decrypted."""
+    if path is None:
+        return None
+    ensure_ciphers()
+    return KeyLog.read(path)
 
 
 def _bare_api(options: dict[str, Any]) -> tuple[int, int] | None:

@@ -10,9 +10,12 @@ import sys
 from enum import StrEnum
 from importlib import import_module
 from io import TextIOWrapper
+from typing import Any
 
 from kraftwire.decode.body.records import Settings
+from kraftwire.decode.exchange.paired import Paired
 from kraftwire.decode.jsonl import JsonLines
+from kraftwire.decode.run.share import Turned
 from kraftwire.decode.run.sinks import Sink
 
 __all__ = ["Output", "make_sink"]
@@ -28,6 +31,7 @@ class Output(StrEnum):
 
     JSONL = "jsonl"
     LINE = "kraftwire.decode.render.line:LineWriter"
+    COLUMNS = "kraftwire.decode.render.columns:ColumnWriter"
     TREE = "kraftwire.decode.render.tree:TreeWriter"
     BYTES = "kraftwire.decode.render.hexdump:BytesWriter"
     STATS = "kraftwire.decode.render.stats:StatsWriter"
@@ -51,28 +55,33 @@ def make_sink(
     *,
     is_live: bool,
     is_full: bool = False,
+    turned: Turned | None = None,
     **more: object,
 ) -> Sink:
-    """The sink of a kind of output, writing to standard output.
+    """The sink of a kind of output, writing to standard output, or to a stream that keeps the order
+    of what several processes write.
 
     Shape: `is_full` cuts off nothing that is long; `more` is for kinds that want to know more.
     """
+    out: Any = turned
     if output is Output.JSONL:
-        return JsonLines(sys.stdout.buffer, is_live=is_live)
+        return JsonLines(out or sys.stdout.buffer, is_live=is_live)
     module, _, name = output.value.partition(":")
     if isinstance(sys.stdout, TextIOWrapper):
         # Names are UTF-8 on the wire; a terminal of another kind must not end the run.
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     writer = getattr(import_module(module), name)
     sink: Sink = writer(
-        sys.stdout,
+        out or sys.stdout,
         topics=settings.topics,
         is_coloured=_is_coloured(),
         is_full=is_full,
-        is_live=is_live,
+        is_live=is_live or turned is not None,
         show_secrets=settings.show_secrets,
         **more,
     )
+    if turned is not None and isinstance(sink, Paired):
+        turned.turns = sink
     return sink
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Printer = Callable[[Any], dict[str, Any]]
 
-__all__ = ["from_json", "to_json", "uuid_from_text", "uuid_to_text"]
+__all__ = ["float_to_json", "from_json", "to_json", "uuid_from_text", "uuid_to_text"]
 
 _INT_BITS = {"int8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32, "int64": 64}
 
@@ -138,7 +138,8 @@ def _uuid(value: bytes) -> str:
     return uuid_to_text(value)
 
 
-def _float_to_json(value: float) -> Any:
+def float_to_json(value: float) -> Any:
+    """A number as Kafka's converters print it."""
     # JSON has no infinity; Jackson prints these words in quotes.
     if value != value or value in (float("inf"), float("-inf")):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
@@ -150,7 +151,7 @@ _PLAIN: dict[str, Callable[[Any], Any]] = {
     "bytes": _base64,
     "records": _base64,
     "uuid": _uuid,
-    "float64": _float_to_json,
+    "float64": float_to_json,
 }
 
 

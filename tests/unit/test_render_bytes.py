@@ -14,7 +14,7 @@ from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.pairing.conversations import Capture
-from kraftwire.decode.render.frame_spans import frame_spans
+from kraftwire.decode.render.frame_spans import FrameSpans
 from kraftwire.decode.render.hexdump import BytesWriter, hexdump
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
@@ -35,7 +35,7 @@ def _decoded(frame: Frame, *, show_secrets: bool = False) -> DecodedFrame:
 
 
 def _spans(frame: DecodedFrame) -> list[Span]:
-    return list(frame_spans(frame, frame.settings.topics))
+    return list(FrameSpans(frame.settings.topics).spans(frame))
 
 
 def _assert_covers(found: list[Span], start: int, end: int) -> None:

@@ -47,7 +47,7 @@ class Frames:
         self.options = options
         self.memory = Memory() if memory is None else memory
         self._filter = options.frame_filter()
-        self._capture = Capture(*captures, name=name)
+        self._capture = Capture(*captures, name=name, keys=options.keys)
         self._decoder = FrameDecoder(options.settings(self.memory), self.memory)
 
     def close(self) -> None:
@@ -79,7 +79,10 @@ class Frames:
                 yield Exchange(each.asked, each.answered, each.is_awaited)
 
     def _decoded(self) -> Iterator[DecodedFrame]:
-        return map(self._decoder.decode, self._capture)
+        for number, frame in enumerate(self._capture):
+            if not number:
+                self._filter.begin(frame.time_ns)
+            yield self._decoder.decode(frame)
 
     def _is_wanted(self, found: Facts) -> bool:
         if found.asked is not None and found.answered is not None:

@@ -2,7 +2,8 @@
 
 The fast readers are struct calls and generated code; these layouts say the same bytes a second
 time, field by field, so that tests can hold the two together and a byte view can name every
-range. They are two orders of magnitude slower, so nothing on a hot path uses them.
+range. They are two orders of magnitude slower, so for what every frame has, `spans` has short ways
+of its own, which tests hold equal to the layouts.
 
 Nothing here knows a message schema: bodies of requests, control and metadata records belong to
 the generated classes.
@@ -11,15 +12,17 @@ the generated classes.
 # Values of a construct container have no static types: hence Any.
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import struct
+from collections.abc import Callable, Iterator
+from functools import partial
 from io import BytesIO
-from itertools import pairwise
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 
 import construct as c
 
 from kraftwire.errors import WireError
+from kraftwire.wire.varint import read_varint
 
 __all__ = ["LAYOUTS", "Span", "parse", "spans"]
 
@@ -154,8 +157,7 @@ LAYOUTS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A field and the bytes [start, end) that hold it; hidden ones must not be shown."""
 
     path: str
@@ -177,11 +179,14 @@ def parse(name: str, buf: bytes | memoryview, offset: int = 0) -> dict[str, Any]
 def spans(name: str, buf: bytes | memoryview, offset: int = 0) -> list[Span]:
     """Read the layout `name` at an offset; returns its innermost fields in order of their bytes.
 
+    Layouts of fixed size, and those that most bytes of a capture follow, take a short way.
     Shape: ranges count from the start of `buf`, follow each other without a gap and cover all
     that the layout reads; the bits of a bit struct have no ranges.
     Raises: WireError if the bytes do not follow the layout.
     """
-    return list(_spans(_container(name, buf, offset), ""))
+    quick = _QUICK.get(name)
+    found = None if quick is None else quick(buf, offset)
+    return list(_spans(_container(name, buf, offset), "")) if found is None else found
 
 
 def _container(name: str, buf: bytes | memoryview, offset: int) -> Any:
@@ -220,3 +225,126 @@ def _spans(value: Any, path: str) -> Iterator[Span]:
             yield from _spans(item, where)
         elif start < end:
             yield Span(where, start, end, item)
+
+
+# -- short ways ---------------------------------------------------------------------------------
+# None wherever something is unusual; construct then finds the place and the words for it.
+
+_Quick = Callable[[bytes | memoryview, int], list[Span] | None]
+
+
+def _fixed(name: str) -> _Quick:
+    """The way of a layout whose fields all have a fixed size, read off its construct."""
+    fields = [each for each in LAYOUTS[name].subcons if each.name and not each.name.startswith("@")]
+    plain = [getattr(each.subcon, "subcon", each.subcon) for each in fields]
+    unpack = struct.Struct(">" + "".join(each.fmtstr[1:] for each in plain)).unpack_from
+    ends = list(accumulate(each.length for each in plain))
+    places = [
+        (each.name, end - one.length, end)
+        for each, one, end in zip(fields, plain, ends, strict=True)
+    ]
+    subcons = enumerate(each.subcon for each in fields)
+    wanted = [(at, each.value) for at, each in subcons if isinstance(each, c.Const)]
+
+    def quick(buf: bytes | memoryview, offset: int) -> list[Span] | None:
+        if offset + ends[-1] > len(buf):
+            return None
+        values = unpack(buf, offset)
+        if any(values[at] != value for at, value in wanted):
+            return None
+        return [
+            Span(path, offset + start, offset + end, value)
+            for (path, start, end), value in zip(places, values, strict=True)
+        ]
+
+    return quick
+
+
+def _varints(*names: str) -> _Quick:
+    """The way of some unsigned varints of a byte each."""
+
+    def quick(buf: bytes | memoryview, offset: int) -> list[Span] | None:
+        values = bytes(buf[offset : offset + len(names)])
+        if len(values) < len(names) or max(values) > 0x7F:
+            return None
+        return [
+            Span(name, at, at + 1, value)
+            for at, (name, value) in enumerate(zip(names, values, strict=True), offset)
+        ]
+
+    return quick
+
+
+def _request_header(buf: bytes | memoryview, offset: int, *, is_tagged: bool) -> list[Span] | None:
+    found = _REQUEST_START(buf, offset)
+    end = offset + 10
+    if found is None or end > len(buf):
+        return None
+    size = int.from_bytes(buf[end - 2 : end], "big", signed=True)
+    found.append(Span("clientId.length", end - 2, end, size))
+    if size > 0:
+        try:
+            text = bytes(buf[end : end + size]).decode()
+        except UnicodeDecodeError:
+            return None
+        found.append(Span("clientId.value", end, end + size, text))
+        end += size
+    return _with_no_tags(found, buf, end) if is_tagged else found if end <= len(buf) else None
+
+
+def _with_no_tags(found: list[Span], buf: bytes | memoryview, end: int) -> list[Span] | None:
+    if end >= len(buf) or buf[end]:
+        return None
+    found.append(Span("taggedFields.count", end, end + 1, 0))
+    return found
+
+
+def _tagged_response_header(buf: bytes | memoryview, offset: int) -> list[Span] | None:
+    found = _RESPONSE_START(buf, offset)
+    return None if found is None else _with_no_tags(found, buf, offset + 4)
+
+
+def _record(buf: bytes | memoryview, offset: int) -> list[Span] | None:
+    """A record without headers of its own."""
+    found: list[Span] = []
+    try:
+        at = offset
+        for name in ("length", "attributes", "timestampDelta", "offsetDelta"):
+            start = at
+            if name == "attributes":
+                value, at = buf[at] - (buf[at] >> 7 << 8), at + 1
+            else:
+                value, at = read_varint(buf, at)
+            found.append(Span(name, start, at, value))
+        for name in ("key", "value"):
+            start = at
+            size, at = read_varint(buf, at)
+            found.append(Span(f"{name}.length", start, at, size))
+            if size > 0:
+                found.append(Span(f"{name}.value", at, at + size, bytes(buf[at : at + size])))
+                at += size
+        if at >= len(buf) or buf[at]:
+            return None
+    except (IndexError, WireError):
+        return None
+    found.append(Span("headerCount", at, at + 1, 0))
+    return found
+
+
+_FIXED = frozenset(
+    {
+        "frame", "record batch", "control record key", "end transaction marker",
+        "coordinator record key", "coordinator record value", "offset index entry",
+        "time index entry", "transaction index entry", "producer snapshot",
+        "producer snapshot entry", "request header v0", "response header v0",
+    }
+)  # fmt: skip
+_QUICK: dict[str, _Quick] = {name: _fixed(name) for name in _FIXED}
+_REQUEST_START, _RESPONSE_START = _QUICK["request header v0"], _QUICK["response header v0"]
+_QUICK |= {
+    "metadata record": _varints("frameVersion", "type", "version"),
+    "record": _record,
+    "request header v1": partial(_request_header, is_tagged=False),
+    "request header v2": partial(_request_header, is_tagged=True),
+    "response header v1": _tagged_response_header,
+}

@@ -122,33 +122,7 @@ def _find_way(
 
 def quick_errors(body: Any, version: int) -> list[int]:
     """The error codes in a response other than 0, each once."""
-    special = _ERRORS.get(body.NAME)
-    return error_codes(body, version) if special is None else special(body)
-
-
-def _fetch_errors(body: Any) -> list[int]:
-    codes = [body.error_code] if body.error_code else []
-    for topic in body.responses:
-        for partition in topic.partitions:
-            if partition.error_code and partition.error_code not in codes:
-                codes.append(partition.error_code)
-    return codes
-
-
-def _produce_errors(body: Any) -> list[int]:
-    codes: list[int] = []
-    for topic in body.responses:
-        for partition in topic.partition_responses:
-            if partition.error_code and partition.error_code not in codes:
-                codes.append(partition.error_code)
-    return codes
-
-
-# The two APIs that most frames belong to.
-_ERRORS: dict[str, Callable[[Any], list[int]]] = {
-    "FetchResponse": _fetch_errors,
-    "ProduceResponse": _produce_errors,
-}
+    return error_codes(body, version)
 
 
 def _fetched(body: Any) -> Iterator[memoryview | bytes | None]:

@@ -53,6 +53,8 @@ def _nodes(root: Annotation, paths: set[str]) -> Iterator[ByteRange]:
 
 def _records(view: PayloadView) -> Iterator[ByteRange]:
     """The records of batches that hold secrets; in the metadata log also what cannot be read."""
+    if not view.has_records:
+        return
     fields = [(each, getattr(each.where.holder, each.where.attribute)) for each in view.batches]
     found = [(each, list(_batches(data, each))) for each, data in fields if data]
     if not any(ranges for _, ranges in found):

@@ -22,6 +22,7 @@ __all__ = [
     "UnknownTag",
     "error_codes",
     "groups",
+    "has_records",
     "records_fields",
     "topics",
     "unknown_tags",
@@ -162,7 +163,35 @@ _partitions = _Scanner(lambda facts: facts.type == "int32" and facts.name in _PA
 
 def error_codes(message: Message, version: int) -> list[int]:
     """The error codes other than 0 in a message, each once, in order of appearance by level."""
+    special = _ERRORS.get(message.NAME)
+    if special is not None:
+        return special(message)
     return list(dict.fromkeys(filter(None, _errors.values(message, version))))
+
+
+def _fetch_errors(body: Any) -> list[int]:
+    codes = [body.error_code] if body.error_code else []
+    for topic in body.responses:
+        for partition in topic.partitions:
+            if partition.error_code and partition.error_code not in codes:
+                codes.append(partition.error_code)
+    return codes
+
+
+def _produce_errors(body: Any) -> list[int]:
+    codes: list[int] = []
+    for topic in body.responses:
+        for partition in topic.partition_responses:
+            if partition.error_code and partition.error_code not in codes:
+                codes.append(partition.error_code)
+    return codes
+
+
+# The two APIs that most frames belong to.
+_ERRORS: dict[str, Callable[[Any], list[int]]] = {
+    "FetchResponse": _fetch_errors,
+    "ProduceResponse": _produce_errors,
+}
 
 
 def groups(message: Message, version: int) -> list[str]:
@@ -213,6 +242,14 @@ def unknown_tags(message: Message, version: int) -> list[UnknownTag]:
 
 
 _records = _Scanner(lambda facts: facts.type == "records" or _is_topic(facts))
+
+
+_held_records = _Scanner(lambda facts: facts.type == "records")
+
+
+def has_records(message: Message, version: int) -> bool:
+    """Whether any field of type records has bytes in it."""
+    return any(_held_records.values(message, version))
 
 
 def records_fields(message: Message, version: int) -> list[RecordsField]:

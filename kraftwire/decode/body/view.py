@@ -18,7 +18,7 @@ from kraftwire.decode.body.nested import HAS_NESTED, Around, Inner, Nested, nest
 from kraftwire.decode.body.partial import Part, annotated, partial_json
 from kraftwire.decode.body.records import FieldBatches, Settings, batches_in, read_into
 from kraftwire.decode.body.redact import REDACTED, holds_secrets, may_carry_secrets, redact
-from kraftwire.decode.body.scan import RecordsField, error_codes
+from kraftwire.decode.body.scan import RecordsField, error_codes, has_records
 from kraftwire.decode.body.secret_records import SECRET_HEADS
 from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.errors import WireError
@@ -89,6 +89,12 @@ class PayloadView:
         return batches_in(body, self.payload.body_version, self.settings, self.file)
 
     @lazy
+    def has_records(self) -> bool:
+        """Whether there is any byte of a batch in the body."""
+        body = self.payload.body
+        return body is not None and has_records(body, self.payload.body_version)
+
+    @lazy
     def nested(self) -> Nested:
         """What is inside the body's fields of type bytes."""
         body = self.payload.body
@@ -128,7 +134,7 @@ class PayloadView:
     def findings(self) -> list[Finding]:
         """Everything that was found in the payload."""
         found = self.payload.findings + self._of_form()
-        batches = [each for each in self.batches if each.findings]
+        batches = [each for each in self.batches if each.findings] if self.has_records else []
         if not batches and not self.nested.findings:
             return found
         return [*found, *self._of_batches(batches), *self.nested.findings]
@@ -216,6 +222,9 @@ class PayloadView:
     @property
     def secret_paths(self) -> list[str]:
         """Paths of the fields that are redacted in the body."""
+        name = self.payload.name
+        if self.payload.body is not None and not holds_secrets(name) and name not in HAS_NESTED:
+            return []
         return self._json[1]
 
     @property

@@ -1,7 +1,7 @@
 """Packets of a pcapng file: sections, interfaces and the four kinds of packet blocks.
 
 Owns the block structure, time stamps of any resolution and the byte order of each section. Blocks
-of other kinds (names, statistics, secrets) are skipped.
+with secrets of TLS are handed to whoever wants them; others (names, statistics) are skipped.
 
 Source: draft-ietf-opsawg-pcapng.
 """
@@ -9,7 +9,7 @@ Source: draft-ietf-opsawg-pcapng.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kraftwire.decode.capture.packets import Packet
 from kraftwire.decode.capture.source import CaptureSource
@@ -24,6 +24,9 @@ _INTERFACE = 1
 _OLD_PACKET = 2
 _SIMPLE_PACKET = 3
 _PACKET = 6
+_SECRETS = 10
+_SECRETS_SIZE_MIN = 20
+_TLS_KEYS = 0x544C534B
 _BYTE_ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 _BLOCK_SIZE_MIN = 12
 _PACKET_HEADER_SIZE = 28
@@ -88,6 +91,14 @@ class _Section:
                 interface.offset_ns = seconds * _SECOND_NS
             at += (size + 3) & ~3
 
+    def tell_secrets(
+        self, data: bytes, at: int, size: int, tell: Callable[[bytes], None]
+    ) -> None:
+        """Hand out the lines of a key log of TLS."""
+        kind, length = self.block(data, at + 8)
+        if kind == _TLS_KEYS and length <= size - _SECRETS_SIZE_MIN:
+            tell(bytes(data[at + 16 : at + 16 + length]))
+
     def simple_packet(
         self, data: bytes, base: int, start: int, end: int, time_ns: int
     ) -> Packet | None:
@@ -144,6 +155,8 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
                 return
             if at + size > end:
                 break
+            if kind == _SECRETS and size >= _SECRETS_SIZE_MIN and source.on_secrets is not None:
+                section.tell_secrets(data, at, size, source.on_secrets)
             packet = _rare(section, data, base, at, time_ns)
             if packet is not None:
                 time_ns = packet[0]

@@ -20,7 +20,7 @@ from kraftwire.decode.capture.source import CaptureSource
 from kraftwire.decode.framing.health import Health
 from kraftwire.errors import StorageError
 
-__all__ = ["Span", "chains", "families", "in_time_order", "recordings"]
+__all__ = ["Span", "chains", "families", "in_time_order", "recordings", "span_of"]
 
 _DIGITS = re.compile(r"\d+")
 _PCAP_HEADER_SIZE = 24
@@ -108,12 +108,13 @@ def recordings(paths: Iterable[str]) -> Iterator[list[str]]:
     """
     for family in families(paths, str):
         if len(family) > 1:
-            for chain in chains(filter(None, map(_span, family))):
+            for chain in chains(filter(None, map(span_of, family))):
                 if len(chain) > 1:
                     yield [span.path for span in chain]
 
 
-def _span(path: str) -> Span | None:
+def span_of(path: str) -> Span | None:
+    """The times of a capture's packets; None if it cannot be read, or has none."""
     first = last = None
     try:
         with CaptureSource(path) as source:

@@ -48,6 +48,7 @@ class CaptureSource:
         self.problem = ""
         self.packed = 0
         self.on_block: Callable[[CaptureSource], None] | None = None
+        self.on_secrets: Callable[[bytes], None] | None = None
         self.is_damaged = False
         self.size = 0
         self.offset = self.position = self.end = offset

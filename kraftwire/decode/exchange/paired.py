@@ -7,16 +7,19 @@ from typing import Generic, TypeVar
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.quick import quick_body
 from kraftwire.decode.exchange.pending import Pending
-from kraftwire.decode.framing.frames import Frame
+from kraftwire.decode.framing.frames import Frame, Request
 from kraftwire.limits import RENDER_PENDING_BYTES_MAX, RENDER_PENDING_COUNT_MAX
 from kraftwire.wire.message import Message
 
-__all__ = ["Paired", "QuickPaired", "WholePaired"]
+__all__ = ["TURN_LAST", "Paired", "QuickPaired", "WholePaired"]
 
 T = TypeVar("T")
 
 # What a decoded request occupies besides its bytes.
 _OBJECT_BYTES = 2000
+
+# Behind the requests that stay alone: the frame itself.
+TURN_LAST = 1 << 62
 
 
 class Paired(Generic[T]):
@@ -29,7 +32,13 @@ class Paired(Generic[T]):
     def __init__(self, *, kept_whole: bool = False) -> None:
         self._is_weighed = kept_whole
         limit = RENDER_PENDING_BYTES_MAX if kept_whole else RENDER_PENDING_COUNT_MAX
-        self._pending: Pending[T] = Pending(limit)
+        # None stands for a request that somebody else shows.
+        self._pending: Pending[T | None] = Pending(limit)
+
+    @property
+    def turn(self) -> int:
+        """Where what is told now stands among all that one frame gives rise to."""
+        return self._pending.turn
 
     def frame(self, decoded: DecodedFrame) -> None:
         """Take the next frame."""
@@ -45,21 +54,41 @@ class Paired(Generic[T]):
             if request is None or not request.has_response:
                 self.unanswered(kept, False)
                 return
-            weight = frame.size + _OBJECT_BYTES if self._is_weighed else 1
-            for each in self._pending.add(frame.connection, request, kept, weight):
-                self.unanswered(each, True)
+            self._keep(frame, request, kept)
             return
         asked = None
         if request is not None:
             asked = self._pending.take(frame.connection, request)
-            for each in self._pending.skipped():
-                self.unanswered(each, True)
+            self._tell_skipped()
         self.answer(asked, frame, body, decoded)
+
+    def pass_over(self, frame: Frame) -> None:
+        """Take note of a frame that somebody else shows: it may tell of requests before it."""
+        request = frame.request
+        if request is None:
+            return
+        if frame.direction != "request":
+            self._pending.take(frame.connection, request)
+            self._tell_skipped()
+        elif request.has_response:
+            self._keep(frame, request, None)
+
+    def _keep(self, frame: Frame, request: Request, kept: T | None) -> None:
+        weight = frame.size + _OBJECT_BYTES if self._is_weighed else 1
+        self._pending.add(frame.connection, request, kept, weight)
+        self._tell_skipped()
+
+    def _tell_skipped(self) -> None:
+        for each in self._pending.skipped():
+            if each is not None:
+                self.unanswered(each, True)
+        self._pending.turn = TURN_LAST
 
     def finish(self) -> None:
         """Tell of the requests that never got a response."""
         for each in self._pending.rest():
-            self.unanswered(each, True)
+            if each is not None:
+                self.unanswered(each, True)
 
     def ask(
         self, frame: Frame, body: Message | None, decoded: DecodedFrame | None, /

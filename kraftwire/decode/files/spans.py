@@ -12,6 +12,7 @@ from kraftwire.decode.body.findings import json_path
 from kraftwire.decode.body.layouts import Span, spans
 from kraftwire.decode.body.redact import REDACTED
 from kraftwire.decode.body.secret_records import has_secret_records
+from kraftwire.decode.body.walk import FieldWalk
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine
 from kraftwire.errors import WireError
@@ -30,6 +31,9 @@ _ENTRY_LAYOUTS = {
     FileKind.TIME_INDEX: "time index entry",
     FileKind.TXN_INDEX: "transaction index entry",
 }
+
+
+_WALK = FieldWalk()
 
 
 def line_spans(line: FileLine) -> Iterator[Span]:
@@ -161,8 +165,11 @@ def _value(data: bytes, decoded: Decoded) -> Iterator[Span]:
 
 
 def _message(message: Message, version: int, data: bytes, start: int) -> Iterator[Span]:
-    root, _ = annotate(message.facts(), data, version, start)
-    yield from _leaves(root)
+    found = _WALK.spans(type(message), version, data, start)
+    if found is None:
+        root, _ = annotate(message.facts(), data, version, start)
+        found = list(_leaves(root))
+    yield from found
 
 
 def _leaves(node: Annotation) -> Iterator[Span]:

@@ -24,6 +24,8 @@ class TlsConnection:
     version: str = ""
     client_bytes: int = 0
     server_bytes: int = 0
+    damaged_records: int = 0
+    reason: str = ""
 
 
 @dataclass(slots=True)

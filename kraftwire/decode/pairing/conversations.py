@@ -32,6 +32,8 @@ from kraftwire.decode.pairing.connection import Connection, Direction, reverse_k
 from kraftwire.decode.pairing.holdings import Holdings
 from kraftwire.decode.pairing.outbox import Ending, Outbox
 from kraftwire.decode.tcp.history import History
+from kraftwire.decode.tls.ciphers import has_ciphers
+from kraftwire.decode.tls.keylog import KeyLog
 from kraftwire.errors import UsageError
 from kraftwire.limits import CLOSED_CONNECTIONS_MAX, CONNECTIONS_MAX, REVIEW_NS
 
@@ -71,7 +73,8 @@ class Capture:
     and whole packets of it. Captures in the order of time, as those of a rotated series, share
     their connections. `name` stands for the path of a single one. Iterate once; `health` is
     complete when the iterator is exhausted. `on_ending` hears of connections that end, before the
-    frames after that are handed out. A capture can be decoded in parts, one after the other: all
+    frames after that are handed out. With `keys`, or where a capture has secrets of TLS in it,
+    encrypted connections are decrypted. A capture can be decoded in parts, one after the other: all
     but the last one are not `is_last` and leave everything open, in `connections`, and each of them
     goes on `after` the one before.
     Raises: StorageError if a file cannot be opened or is no capture; the first one is opened at
@@ -83,6 +86,7 @@ class Capture:
         *captures: CaptureInput,
         name: str | None = None,
         on_ending: Callable[[Ending], None] | None = None,
+        keys: KeyLog | None = None,
         after: OpenConnections | None = None,
         is_last: bool = True,
     ) -> None:
@@ -95,6 +99,7 @@ class Capture:
         self._later = captures[1:]
         self._outbox = self.connections.outbox
         self._outbox.on_ending = on_ending
+        self._outbox.keys = keys or self._outbox.keys
         self._flows = self.connections.flows
         self._open = self.connections.open
         self._closed = self.connections.closed
@@ -115,6 +120,7 @@ class Capture:
             self._outbox.begin_file(source.path, source.offset)
             with source:
                 source.on_block = self._watch
+                source.on_secrets = self._learn_secrets
                 yield read_packets(source, self.health)
                 source.read_on()
             self.health.add_problem(source.problem, is_damaged=source.is_damaged)
@@ -179,6 +185,14 @@ class Capture:
         self._finish()
         yield from out
         out.clear()
+
+    def _learn_secrets(self, lines: bytes) -> None:
+        """Take the secrets that a capture has in it, if there is what it needs to use them."""
+        if self._outbox.keys is None:
+            if not has_ciphers():
+                return
+            self._outbox.keys = KeyLog()
+        self._outbox.keys.add(lines.splitlines())
 
     def _watch(self, source: CaptureSource) -> None:
         """Let connections give up what they hold where it is too much, the oldest first."""

@@ -13,6 +13,7 @@ from operator import itemgetter
 from kraftwire.decode.capture.packets import Stamp
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.framing.health import Health
+from kraftwire.decode.tls.keylog import KeyLog
 from kraftwire.limits import BUFFERED_BYTES_MAX
 
 __all__ = ["Budget", "Ending", "Outbox"]
@@ -52,10 +53,20 @@ class Outbox:
     """Collects frames until the capture's iterator hands them out.
 
     Shape: `count` is how many there have been; `offset` is where the present file begins, counted
-    over all files of a series.
+    over all files of a series. `keys` are the secrets of encrypted connections, if any are known.
     """
 
-    __slots__ = ("_files", "budget", "count", "file", "frames", "health", "offset", "on_ending")
+    __slots__ = (
+        "_files",
+        "budget",
+        "count",
+        "file",
+        "frames",
+        "health",
+        "keys",
+        "offset",
+        "on_ending",
+    )
 
     def __init__(self, health: Health) -> None:
         self.file = ""
@@ -64,6 +75,7 @@ class Outbox:
         self.count = 0
         self.frames: list[Frame] = []
         self.budget = Budget()
+        self.keys: KeyLog | None = None
         self.on_ending: Callable[[Ending], None] | None = None
         self._files: list[tuple[int, str]] = []
 

@@ -20,6 +20,7 @@ from kraftwire.decode.framing.headers import (
 from kraftwire.decode.framing.health import ByteCounts
 from kraftwire.decode.framing.pieces import DATA, TRUNCATED
 from kraftwire.decode.framing.search import RequestSearch
+from kraftwire.decode.pairing.decrypted import Decrypted
 from kraftwire.decode.pairing.exchanges import Conversation
 from kraftwire.decode.pairing.outbox import Ending, Outbox
 from kraftwire.decode.pairing.tls import Tls, is_tls
@@ -216,7 +217,15 @@ class Recogniser:
         if not self.is_client_known and self.sides[0].port < self.sides[1].port:
             self.sides = (self.sides[1], self.sides[0])
         client, server = self.sides
-        self.stage = Tls(self._name(), client.flow, server.flow, self._outbox.health)
+        health, keys = self._outbox.health, self._outbox.keys
+        if keys is None or not (client.is_whole and server.is_whole):
+            self.stage = Tls(self._name(), client.flow, server.flow, health)
+        else:
+            texts = Flow(health), Flow(health)
+            inner = Recogniser(texts, (client.name, server.name), self._outbox)
+            inner.know_client(texts[0])
+            flows = client.flow, server.flow
+            self.stage = Decrypted(self._name(), flows, texts, health, keys, inner)
         dropped = client.search.pieces.dropped + server.search.pieces.dropped
         self._outbox.health.bytes.tls += dropped
         _replay(client)
@@ -319,7 +328,7 @@ def _is_request(data: bytes, header: Header) -> bool | None:
     return decode_payload(data[4 : 4 + size], is_request=True, api=None).body is not None
 
 
-Stage = Recogniser | Conversation | Tls | Other
+Stage = Recogniser | Conversation | Decrypted | Tls | Other
 
 
 def end_name(address: bytes, port: bytes) -> str:

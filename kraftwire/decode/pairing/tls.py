@@ -11,7 +11,7 @@ from kraftwire.decode.capture.packets import Stamp
 from kraftwire.decode.framing.health import Health, TlsConnection
 from kraftwire.decode.tcp.streams import Flow
 
-__all__ = ["Tls", "is_tls"]
+__all__ = ["VERSIONS", "Tls", "is_tls"]
 
 _HANDSHAKE = 22
 _CONTENT_TYPES = range(20, 24)
@@ -19,8 +19,8 @@ _RECORD_SIZE_MAX = 16_384 + 2048
 _CLIENT_HELLO = 1
 _SERVER_HELLO = 2
 _SERVER_NAME = 0
-_SUPPORTED_VERSIONS = 43
-_VERSIONS = {
+_SUPPORTEDVERSIONS = 43
+VERSIONS = {
     0x0300: "SSLv3",
     0x0301: "TLSv1",
     0x0302: "TLSv1.1",
@@ -105,10 +105,10 @@ class Tls:
             at += 4 + len(value)
             if extension == _SERVER_NAME and kind == _CLIENT_HELLO:
                 self.summary.server_name = value[5:].decode("ascii", "backslashreplace")
-            elif extension == _SUPPORTED_VERSIONS and kind == _SERVER_HELLO:
+            elif extension == _SUPPORTEDVERSIONS and kind == _SERVER_HELLO:
                 version = int.from_bytes(value, "big")
         if kind == _SERVER_HELLO:
-            self.summary.version = _VERSIONS.get(version, f"0x{version:04x}")
+            self.summary.version = VERSIONS.get(version, f"0x{version:04x}")
 
 
 class _Side:

@@ -56,8 +56,8 @@ class ExchangeWriter(WholePaired):
         super().finish()
         self._stream.flush()
 
-    def frame_lines(self, decoded: DecodedFrame) -> Iterator[str]:
-        """What a subclass shows of a frame."""
+    def frame_lines(self, decoded: DecodedFrame) -> list[str] | Iterator[str]:
+        """What a subclass shows of a frame; a list only if it is short."""
         raise NotImplementedError
 
     def file_lines(self, line: FileLine) -> Iterator[str]:
@@ -68,11 +68,21 @@ class ExchangeWriter(WholePaired):
         first = request or response
         if first is None:
             return
-        self._put(iter([self._head(first, response)]))
+        ready = [self._head(first, response)]
         for decoded in (request, response):
             if decoded is not None:
-                self._put(self._side(decoded))
-        self._stream.write("\n")
+                ready.append(self._side(decoded))
+                lines = self.frame_lines(decoded)
+                if isinstance(lines, list):
+                    ready += lines
+                else:
+                    self._put(iter(ready))
+                    self._put(lines)
+                    ready = []
+                if decoded.findings:
+                    ready += self._findings(decoded)
+        ready.append("")
+        self._put(iter(ready))
         if self._is_live:
             self._stream.flush()
 
@@ -92,7 +102,7 @@ class ExchangeWriter(WholePaired):
             parts.append("no response" if wants else "wants no response")
         return paint("  ".join(parts), BOLD, is_wanted=self._is_coloured)
 
-    def _side(self, decoded: DecodedFrame) -> Iterator[str]:
+    def _side(self, decoded: DecodedFrame) -> str:
         frame = decoded.frame
         parts = [f"{frame.direction}: {frame.size:,} bytes, frame {decoded.number}"]
         if decoded.client_id is not None and frame.is_request:
@@ -100,11 +110,12 @@ class ExchangeWriter(WholePaired):
         if decoded.is_assumed:
             parts.append(f"read as v{decoded.body_version}")
         text = "  " + ", ".join(parts)
-        if decoded.error_codes:
-            names = ", ".join(map(error_name, decoded.error_codes))
+        if codes := decoded.error_codes:
+            names = ", ".join(map(error_name, codes))
             text += "  " + paint(names, RED, is_wanted=self._is_coloured)
-        yield text
-        yield from self.frame_lines(decoded)
+        return text
+
+    def _findings(self, decoded: DecodedFrame) -> Iterator[str]:
         show = not decoded.is_token and not decoded.view.hides_bytes
         for finding in decoded.findings:
             at = "" if finding.offset is None else f" at byte {finding.offset}"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.layouts import Span
+from kraftwire.decode.body.lazy import lazy
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.files.spans import line_spans
 from kraftwire.decode.render.exchange import ExchangeWriter
-from kraftwire.decode.render.frame_spans import frame_spans, span_text
+from kraftwire.decode.render.frame_spans import FrameSpans, span_text
 from kraftwire.decode.render.text import DIM, paint
 from kraftwire.decode.render.tree import batch_text
 from kraftwire.printable import printable
@@ -19,16 +19,25 @@ __all__ = ["BytesWriter", "hexdump"]
 
 _ROW = 8
 _ROWS_SHOWN = 32
+_HEX_WIDTH = _ROW * 3 - 1
 _HIDDEN_BYTE = "**"
+# Data up to this size is made text at once, not span by span.
+_AT_ONCE_MAX = 64 * 1024
+# Bytes as text: a dot for what is no printable character of ASCII.
+_SHOWN = bytes(each if 0x20 <= each < 0x7F else ord(".") for each in range(256))
 
 
 class BytesWriter(ExchangeWriter):
     """Writes the bytes of requests and responses, and of lines of files."""
 
+    @lazy
+    def _frame_spans(self) -> FrameSpans:
+        return FrameSpans(self._topics)
+
     def frame_lines(self, decoded: DecodedFrame) -> Iterator[str]:
         """The frame from its length prefix to its last byte."""
         data = decoded.frame.size.to_bytes(4, "big", signed=True) + decoded.frame.data
-        found = frame_spans(decoded, self._topics)
+        found = self._frame_spans.spans(decoded)
         return self._lines(found, data, -4, "    ")
 
     def file_lines(self, line: FileLine) -> Iterator[str]:
@@ -36,20 +45,23 @@ class BytesWriter(ExchangeWriter):
         what = batch_text(line.json) if line.batch is not None else ""
         yield f"{line.json['file']}  {what}".rstrip()
         found = (
-            replace(each, value=span_text(each, self._topics)) for each in line_spans(line)
+            each._replace(value=span_text(each, self._topics)) for each in line_spans(line)
         )
         yield from self._lines(found, bytes(line.data), line.position, "  ")
         yield ""
 
     def _lines(self, found: Iterable[Span], data: bytes, start: int, indent: str) -> Iterator[str]:
-        for line in hexdump(found, data, start, is_full=self._is_full):
-            place, bar, rest = line.partition(")")
-            shown = printable(rest)
-            yield indent + paint(place + bar, DIM, is_wanted=self._is_coloured) + shown
+        lines = hexdump(found, data, start, is_full=self._is_full, indent=indent)
+        # Without colour, what is written is escaped as a whole.
+        return map(self._painted, lines) if self._is_coloured else lines
+
+    def _painted(self, line: str) -> str:
+        place, bar, rest = line.partition(")")
+        return paint(place + bar, DIM, is_wanted=True) + printable(rest)
 
 
 def hexdump(
-    found: Iterable[Span], data: bytes, start: int = 0, *, is_full: bool = False
+    found: Iterable[Span], data: bytes, start: int = 0, *, is_full: bool = False, indent: str = ""
 ) -> Iterator[str]:
     """The lines of spans: range, bytes in hex and as text, path and value.
 
@@ -57,33 +69,45 @@ def hexdump(
     `is_full`.
     """
     width = max(len(str(start)), len(str(start + len(data))))
-    for span in found:
-        yield from _span_lines(span, data[span.start - start : span.end - start], width, is_full)
+    line = f"{indent}[%{width}d, %{width}d)  %-{_HEX_WIDTH}s  %-{_ROW}s  %s"
+    is_small = len(data) <= _AT_ONCE_MAX
+    hexes, texts = _columns(data) if is_small else ("", "")
+    for path, low, high, value, is_hidden in found:
+        text = path if value == "" else f"{path} = {value}"
+        is_short = high - low <= _ROW
+        at, end = low - start, (high if is_short else low + _ROW) - start
+        if is_hidden:
+            yield line % (low, high, _hidden(data[at:end]), "*" * (end - at), text)
+        elif is_small:
+            yield line % (low, high, hexes[3 * at : 3 * end - 1], texts[at:end], text)
+        else:
+            yield line % (low, high, *_columns(data[at:end]), text)
+        if not is_short:
+            span = Span(path, low, high, value, is_hidden)
+            yield from _more(span, data[low - start : high - start], width, is_full, indent)
 
 
-def _span_lines(span: Span, data: bytes, width: int, is_full: bool) -> Iterator[str]:
-    value = f" = {span.value}" if span.value != "" else ""
+def _more(span: Span, data: bytes, width: int, is_full: bool, indent: str) -> Iterator[str]:
+    """The lines of a long field after the first."""
+    place = indent + " " * (2 * width + 4)
     rows = range(0, len(data), _ROW)
     shown = rows if is_full or len(rows) <= _ROWS_SHOWN else rows[:_ROWS_SHOWN]
-    for row in shown:
+    for row in shown[1:]:
         piece = data[row : row + _ROW]
-        if row == 0:
-            place = f"[{span.start:>{width}}, {span.end:>{width}})"
-            text = f"  {span.path}{value}"
+        if span.is_hidden:
+            hex_text, text = _hidden(piece), "*" * len(piece)
         else:
-            place, text = " " * (2 * width + 4), ""
-        yield f"{place}  {_hex(piece, span.is_hidden)}  {_ascii(piece, span.is_hidden)}{text}"
+            hex_text, text = _columns(piece)
+        yield f"{place}  {hex_text:{_HEX_WIDTH}}  {text:{_ROW}}"
     if len(shown) < len(rows):
         rest = len(data) - len(shown) * _ROW
-        yield f"{' ' * (2 * width + 4)}  ... {rest:,} bytes more, -v shows all"
+        yield f"{place}  ... {rest:,} bytes more, -v shows all"
 
 
-def _hex(data: bytes, is_hidden: bool) -> str:
-    text = " ".join([_HIDDEN_BYTE] * len(data)) if is_hidden else data.hex(" ")
-    return text.ljust(_ROW * 3 - 1)
+def _columns(data: bytes) -> tuple[str, str]:
+    """Bytes in hex and as text."""
+    return data.hex(" "), data.translate(_SHOWN).decode("ascii")
 
 
-def _ascii(data: bytes, is_hidden: bool) -> str:
-    if is_hidden:
-        return ("*" * len(data)).ljust(_ROW)
-    return "".join(chr(each) if 0x20 <= each < 0x7F else "." for each in data).ljust(_ROW)
+def _hidden(data: bytes) -> str:
+    return " ".join([_HIDDEN_BYTE] * len(data))

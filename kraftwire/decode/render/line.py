@@ -75,6 +75,12 @@ class LineWriter(QuickPaired[_Asked]):
         for each in self._file_lines.lines(line):
             self._put(each)
 
+    def pass_over(self, frame: Frame) -> None:
+        """Take note of a frame that somebody else shows, and of the width of its connection."""
+        if frame.direction == "request" or frame.request is None:
+            self._place(frame)
+        super().pass_over(frame)
+
     def finish(self) -> None:
         """Write the requests that never got an answer, and all that is still held back."""
         super().finish()
@@ -114,12 +120,9 @@ class LineWriter(QuickPaired[_Asked]):
             if before:
                 facts = f"{before}; {facts}" if facts else before
         latency = frame.latency_ms
-        line = (
-            f"{self._time(frame.time_ns)} {place} {sizes:>13} "
-            f"{_NO_LATENCY if latency is None else f'{latency:9.3f}'} "
-            f"{self._error(codes) if codes else '-'}"
-        )
-        self._put(f"{line} {facts}" if facts else line)
+        latency_text = _NO_LATENCY if latency is None else f"{latency:9.3f}"
+        error = self._error(codes) if codes else "-"
+        self._put(self._line(frame.time_ns, place, sizes, latency_text, error, facts))
 
     def unanswered(self, asked: _Asked, is_awaited: bool, /) -> None:
         """Write the line of a request that stays alone."""
@@ -128,8 +131,15 @@ class LineWriter(QuickPaired[_Asked]):
     def _write_request(self, asked: _Asked, remark: str) -> None:
         time_ns, place, size, facts, _ = asked
         remark = paint(remark, YELLOW, is_wanted=self._is_coloured and bool(remark))
-        line = f"{self._time(time_ns)} {place} {f'{size}/-':>13} {_NO_LATENCY} - {facts}{remark}"
+        line = self._line(time_ns, place, f"{size}/-", _NO_LATENCY, "-", facts + remark)
         self._put(line.rstrip())
+
+    def _line(
+        self, time_ns: int, place: str, sizes: str, latency: str, error: str, facts: str
+    ) -> str:
+        """The columns in their order."""
+        line = f"{self._time(time_ns)} {place} {sizes:>13} {latency} {error}"
+        return f"{line} {facts}" if facts else line
 
     # -- columns -------------------------------------------------------------------------------
 
@@ -153,8 +163,11 @@ class LineWriter(QuickPaired[_Asked]):
         is_first = self._day < 0
         self._day = second // _DAY_S
         if is_first:
-            self._put(paint(self._head(), BOLD, is_wanted=self._is_coloured))
+            self._put(self._painted_head())
         self._put(paint(f"# {utc_text(second * 1000)[:10]} UTC", DIM, is_wanted=self._is_coloured))
+
+    def _painted_head(self) -> str:
+        return paint(self._head(), BOLD, is_wanted=self._is_coloured)
 
     def _head(self) -> str:
         return (

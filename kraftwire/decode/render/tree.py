@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.lazy import lazy
 from kraftwire.decode.body.redact import REDACTED
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.render.exchange import ExchangeWriter
+from kraftwire.decode.render.fields import NUMBERS_SHOWN, STEP, STRUCTS_SHOWN, FieldLines
 from kraftwire.decode.render.payload import payload_of
 from kraftwire.decode.render.text import count_text, utc_text, words
 from kraftwire.decode.render.values import cut, value_text
@@ -23,10 +25,11 @@ from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 
 __all__ = ["Tree", "TreeWriter", "batch_text", "json_lines"]
 
-_STEP = "  "
-_STRUCTS_SHOWN = 5
-_NUMBERS_SHOWN = 12
 _RECORDS_SHOWN = 5
+
+# Made once: `json.dumps` makes an encoder for each value.
+_json = json.JSONEncoder(ensure_ascii=False).encode
+
 _JSON_SHOWN = 120
 
 
@@ -64,36 +67,36 @@ class Tree:
         if facts.type == "records" and isinstance(value, list):
             yield f"{indent}{facts.name}: {count_text(len(value), 'batch')}"
             for batch in value:
-                yield from self.batch(batch, indent + _STEP)
+                yield from self.batch(batch, indent + STEP)
         elif facts.is_array and isinstance(value, list):
             yield from self._array(facts, value, indent, path)
         elif facts.struct and isinstance(value, dict):
             yield f"{indent}{facts.name}"
-            yield from self._struct(facts.struct, value, indent + _STEP, path)
+            yield from self._struct(facts.struct, value, indent + STEP, path)
         else:
             yield f"{indent}{facts.name}: {value_text(facts, value, self._topics)}"
             inside = self._nested.get(path)
             if inside is not None:
-                yield from json_lines("inside", inside, indent + _STEP, is_full=self._is_full)
+                yield from json_lines("inside", inside, indent + STEP, is_full=self._is_full)
 
     def _array(
         self, facts: FieldFacts, values: list[Any], indent: str, path: str
     ) -> Iterator[str]:
         if facts.struct is None:
-            shown = values if self._is_full else values[:_NUMBERS_SHOWN]
+            shown = values if self._is_full else values[:NUMBERS_SHOWN]
             texts = ", ".join(value_text(facts, each, self._topics) for each in shown)
             rest = f", ... {len(values) - len(shown)} more" if len(shown) < len(values) else ""
             yield f"{indent}{facts.name}: [{texts}{rest}]"
             return
         yield f"{indent}{facts.name}: {len(values)}"
-        shown = values if self._is_full else values[:_STRUCTS_SHOWN]
+        shown = values if self._is_full else values[:STRUCTS_SHOWN]
         for index, each in enumerate(shown):
-            yield f"{indent}{_STEP}[{index}]"
+            yield f"{indent}{STEP}[{index}]"
             if isinstance(each, dict):
-                deeper = indent + _STEP + _STEP
+                deeper = indent + STEP + STEP
                 yield from self._struct(facts.struct, each, deeper, f"{path}[{index}]")
         if len(shown) < len(values):
-            yield f"{indent}{_STEP}... {len(values) - len(shown)} more, -vv shows all"
+            yield f"{indent}{STEP}... {len(values) - len(shown)} more, -vv shows all"
 
     # -- records -------------------------------------------------------------------------------
 
@@ -103,9 +106,9 @@ class Tree:
         records = batch.get("records") or ()
         shown = records if self._is_full else records[:_RECORDS_SHOWN]
         for record in shown:
-            yield from self._record(record, indent + _STEP)
+            yield from self._record(record, indent + STEP)
         if len(shown) < len(records):
-            yield f"{indent}{_STEP}... {len(records) - len(shown)} more, -vv shows all"
+            yield f"{indent}{STEP}... {len(records) - len(shown)} more, -vv shows all"
 
     def _record(self, record: dict[str, Any], indent: str) -> Iterator[str]:
         decoded = record.get("decoded")
@@ -114,7 +117,7 @@ class Tree:
             version = "" if decoded["version"] is None else f" v{decoded['version']}"
             yield f"{head} {decoded['type']}{version}"
             if decoded["data"] is not None:
-                deeper = indent + _STEP
+                deeper = indent + STEP
                 yield from json_lines("", decoded["data"], deeper, is_full=self._is_full)
             return
         if "keySize" in record:
@@ -168,18 +171,18 @@ def _size(size: int) -> str:
 def json_lines(name: str, value: Any, indent: str, *, is_full: bool) -> Iterator[str]:
     """Any JSON value under a name; short objects stay on one line."""
     head = f"{indent}{name}: " if name else indent
-    text = json.dumps(value, ensure_ascii=False)
+    text = _json(value)
     if not isinstance(value, dict | list) or len(text) <= _JSON_SHOWN:
         yield head + cut(text.strip('"') if isinstance(value, str) else text)
         return
     if name:
         yield head.rstrip(" ")
-        indent += _STEP
+        indent += STEP
     if isinstance(value, dict):
         for key, each in value.items():
             yield from json_lines(key, each, indent, is_full=is_full)
         return
-    shown = value if is_full else value[:_STRUCTS_SHOWN]
+    shown = value if is_full else value[:STRUCTS_SHOWN]
     for index, each in enumerate(shown):
         yield from json_lines(f"[{index}]", each, indent, is_full=is_full)
     if len(shown) < len(value):
@@ -189,8 +192,18 @@ def json_lines(name: str, value: Any, indent: str, *, is_full: bool) -> Iterator
 class TreeWriter(ExchangeWriter):
     """Writes the fields of requests and responses, and of what is in files."""
 
-    def frame_lines(self, decoded: DecodedFrame) -> Iterator[str]:
-        """The header's tagged fields if there are any, and the body."""
+    @lazy
+    def _fields(self) -> FieldLines:
+        return FieldLines(self._topics, Tree(self._topics).batch)
+
+    def frame_lines(self, decoded: DecodedFrame) -> list[str] | Iterator[str]:
+        """The body; ordinary ones by the short way, which cuts long lists off."""
+        lines = None
+        if not self._is_full and not decoded.is_token:
+            lines = self._fields.lines(decoded, "    ")
+        return self._long_way(decoded) if lines is None else lines
+
+    def _long_way(self, decoded: DecodedFrame) -> Iterator[str]:
         if decoded.is_token:
             yield from json_lines("token", decoded.nested["token"], "    ", is_full=self._is_full)
             return

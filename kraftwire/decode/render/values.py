@@ -8,6 +8,7 @@ from __future__ import annotations
 import binascii
 import json
 from base64 import b64decode
+from functools import lru_cache
 from typing import Any
 
 from kraftwire import messages
@@ -18,9 +19,12 @@ from kraftwire.protocol.error_codes import error_name
 from kraftwire.records.compression import CODEC_MASK, NAMES
 from kraftwire.records.header import CONTROL, DELETE_HORIZON, STAMPED, TRANSACTIONAL
 from kraftwire.wire.facts import FieldFacts
-from kraftwire.wire.json_form import uuid_from_text, uuid_to_text
+from kraftwire.wire.json_form import float_to_json, uuid_from_text, uuid_to_text
 
-__all__ = ["bytes_text", "cut", "raw_value_text", "value_text"]
+__all__ = ["bytes_text", "cut", "plain_value_text", "raw_value_text", "uuid_text", "value_text"]
+
+# Made once: `json.dumps` makes an encoder for each text.
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 _ERROR_SUFFIX = "rrorCode"
 _API_KEYS = frozenset({"apiKey", "requestApiKey"})
@@ -48,17 +52,27 @@ _WORDS: dict[str, dict[int, str]] = {
 
 def value_text(facts: FieldFacts, value: Any, topics: TopicNames) -> str:
     """A value that is no array and no struct; `value` is its JSON form."""
+    if isinstance(value, str) and value != REDACTED:
+        if facts.type in ("bytes", "records"):
+            return _base64_text(value)
+        if facts.type == "uuid":
+            name = topics.name(None, uuid_from_text(value)) if facts.name == "topicId" else None
+            return f"{value} ({name})" if name else value
+    return plain_value_text(facts, value)
+
+
+def plain_value_text(facts: FieldFacts, value: Any) -> str:
+    """A value as a message holds it; no array, no struct and no uuid."""
     if value is None:
         return "null"
+    if isinstance(value, bytes | memoryview):
+        return bytes_text(value)
+    if isinstance(value, float):
+        value = float_to_json(value)
     if value == REDACTED:
         return REDACTED
-    if facts.type in ("bytes", "records"):
-        return _base64_text(value)
-    if facts.type == "uuid":
-        name = topics.name(None, uuid_from_text(value)) if facts.name == "topicId" else None
-        return f"{value} ({name})" if name else str(value)
     if facts.type == "string":
-        return cut(json.dumps(value, ensure_ascii=False))
+        return cut(_quoted(value))
     remark = _remark(facts.name, facts.type, value)
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return f"{text} {remark}" if remark else text
@@ -74,7 +88,7 @@ def raw_value_text(name: str, type_name: str, value: Any, topics: TopicNames) ->
             return f"{uuid_to_text(bytes(value))}{f' ({known})' if known else ''}"
         return bytes_text(value)
     if isinstance(value, str):
-        return cut(json.dumps(value, ensure_ascii=False))
+        return cut(_quoted(value))
     if isinstance(value, bool):
         return str(value).lower()
     remark = _remark(name, type_name, value)
@@ -119,12 +133,18 @@ def bytes_text(data: bytes | memoryview) -> str:
         return "0 bytes"
     head = bytes(data[:_BYTES_SHOWN])
     noun = "byte" if size == 1 else "bytes"
-    shown = json.dumps(head.decode("ascii")) if _is_text(head) else head.hex(" ")
+    shown = _quoted(head.decode("ascii")) if _is_text(head) else head.hex(" ")
     return f"{size} {noun}: {shown}{'...' if size > _BYTES_SHOWN else ''}"
 
 
 def _is_text(data: bytes) -> bool:
     return all(0x20 <= each < 0x7F for each in data)
+
+
+@lru_cache(1000)
+def uuid_text(value: bytes) -> str:
+    """An id as Kafka writes it; few of them are in a capture."""
+    return uuid_to_text(value)
 
 
 def cut(text: str, size: int = _TEXT_SHOWN) -> str:

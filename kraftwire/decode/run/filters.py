@@ -38,7 +38,8 @@ class FilterOptions:
     Shape: each tuple holds values of one option, of which any may match; a value with ``!`` or
     ``^`` in front excludes. Names may have the wildcards ``*`` and ``?``; numbers may be ranges
     such as ``3-5`` and ``12+``. `offset` and `key` are those of records in log files.
-    Units: `min_latency_ms` milliseconds.
+    Units: `min_latency_ms` milliseconds; `since` and `until` as `parse_time` takes them, or with a
+    plus in seconds since the first frame.
     """
 
     api: tuple[str, ...] = ()
@@ -62,14 +63,19 @@ class FrameFilter:
     def __init__(self, options: FilterOptions | None = None) -> None:
         """Prepare the tests. Raises: UsageError for a value that makes no sense."""
         options = options or FilterOptions()
-        self._on_frame = _frame_tests(options)
+        self._clock = _Clock()
+        self._on_frame = _frame_tests(options, self._clock)
         self._on_body = _body_tests(options)
-        self._exchange = _ExchangeTests(options)
+        self._exchange = _ExchangeTests(options, self._clock)
 
     @property
     def passes_all(self) -> bool:
         """Whether there is nothing to test."""
         return not self._on_frame and not self._on_body
+
+    def begin(self, time_ns: int) -> None:
+        """Learn the time of the run's first frame, from which relative times count."""
+        self._clock.start_ns = time_ns
 
     def passes(self, frame: DecodedFrame) -> bool:
         """Whether a frame is to be shown."""
@@ -86,17 +92,24 @@ class FrameFilter:
         return self._exchange.pass_on(request, response)
 
 
+@dataclass(slots=True)
+class _Clock:
+    """When the run's first frame was. Units: nanoseconds since the epoch."""
+
+    start_ns: int = 0
+
+
 class _ExchangeTests:
     """The same options, asked of both frames of an exchange."""
 
-    def __init__(self, options: FilterOptions) -> None:
+    def __init__(self, options: FilterOptions, clock: _Clock) -> None:
         wanted = _some_values(options, lambda value: not value.startswith(_NEGATIONS))
         unwanted = _some_values(options, lambda value: value.startswith(_NEGATIONS))
         # A partition cannot be excluded, so it is only ever wanted, of either frame.
         unwanted = replace(unwanted, partition=())
-        self._in_either = _frame_tests(wanted) + _body_tests(wanted)
+        self._in_either = _frame_tests(wanted, clock) + _body_tests(wanted)
         no_times = replace(unwanted, min_latency_ms=None, since=None, until=None)
-        self._in_both = _frame_tests(no_times) + _body_tests(replace(no_times, error=()))
+        self._in_both = _frame_tests(no_times, clock) + _body_tests(replace(no_times, error=()))
         # Requests have no error that could be excluded.
         self._in_response = [_error_test(unwanted.error)] if unwanted.error else []
 
@@ -127,7 +140,7 @@ def _some_values(options: FilterOptions, is_kept: Callable[[str], bool]) -> Filt
     )
 
 
-def _frame_tests(options: FilterOptions) -> list[Test]:
+def _frame_tests(options: FilterOptions, clock: _Clock) -> list[Test]:
     """The tests that need no body."""
     tests: list[Test] = []
     if options.api:
@@ -145,12 +158,23 @@ def _frame_tests(options: FilterOptions) -> list[Test]:
         least = options.min_latency_ms
         tests.append(lambda f: f.frame.latency_ms is not None and f.frame.latency_ms >= least)
     if options.since is not None:
-        first = parse_time(options.since)
-        tests.append(lambda f: f.frame.time_ns >= first)
+        first = _moment(options.since, clock)
+        tests.append(lambda f: f.frame.time_ns >= first())
     if options.until is not None:
-        last = parse_time(options.until)
-        tests.append(lambda f: f.frame.time_ns <= last)
+        last = _moment(options.until, clock)
+        tests.append(lambda f: f.frame.time_ns <= last())
     return tests
+
+
+def _moment(text: str, clock: _Clock) -> Callable[[], int]:
+    """A time, which with a plus counts from the run's first frame."""
+    if not text.startswith("+"):
+        fixed = parse_time(text)
+        return lambda: fixed
+    if not _SECONDS.fullmatch(text[1:]):
+        raise UsageError(f"{text!r} is no time: after + there are seconds since the first frame")
+    after = parse_time(text[1:])
+    return lambda: clock.start_ns + after
 
 
 def _body_tests(options: FilterOptions) -> list[Test]:
@@ -380,7 +404,8 @@ def parse_time(text: str) -> int:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(
-            f"{text!r} is no time: seconds since the epoch, or such as 2026-11-21T04:49:02"
+            f"{text!r} is no time: seconds since the epoch, such as 2026-11-21T04:49:02, or such "
+            "as +12.5 for seconds since the first frame"
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -23,10 +23,11 @@ from kraftwire.decode.files.source import ByteSource, open_source
 from kraftwire.decode.files.walk import walk
 from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.decode.run.bare import BareFrames
+from kraftwire.decode.run.merged import compare, merged, overlapping
 from kraftwire.decode.run.run import Run
 from kraftwire.errors import KraftwireError, StorageError, UsageError
 
-__all__ = ["STDIN", "InputKind", "Inputs", "is_live"]
+__all__ = ["STDIN", "InputKind", "Inputs", "is_capture", "is_live"]
 
 STDIN = "-"
 _STDIN_PATH = Path("/dev/stdin")
@@ -39,13 +40,15 @@ class Inputs:
     """Runs the inputs of a command line.
 
     Shape: `tell` takes a line about what cannot be read. `api` are key and version of the requests
-    that bare frames answer, None if these are requests.
+    that bare frames answer, None if these are requests. If it `is_merging`, captures that were
+    taken at the same time are read as one.
     """
 
     run: Run
     tell: Callable[[str], None]
     kind: InputKind = "auto"
     api: tuple[int, int] | None = None
+    is_merging: bool = True
 
     def read(self, paths: Iterable[str]) -> None:
         """Decode everything, one input after the other.
@@ -55,7 +58,12 @@ class Inputs:
         named = list(paths)
         _ensure_named(named)
         rotated = Rotated(named if self.kind in ("auto", "capture") else ())
+        together = self._overlapping(named, rotated)
+        if len(together) > 1:
+            self._read_merged(together)
         for path in named:
+            if path in together:
+                continue
             try:
                 self._read_one(path, rotated)
             except StorageError as error:
@@ -93,10 +101,30 @@ class Inputs:
             return
         self.run.line_filter.ensure_for_captures(paths[0])
         totals = self.run.totals
-        capture = Capture(*paths, on_ending=self.run.on_ending)
+        capture = Capture(*paths, on_ending=self.run.on_ending, keys=self.run.options.keys)
         name = paths[0] if len(paths) == 1 else f"{paths[0]} to {paths[-1]}"
         totals.captures[name] = capture.health
         self.run.frames(capture)
+
+    def _overlapping(self, named: Sequence[str], rotated: Rotated) -> list[str]:
+        """The captures that are named and were taken at the same time."""
+        if self.kind not in ("auto", "capture") or not self.is_merging or len(named) < 2:
+            return []
+        return overlapping([path for path in dict.fromkeys(named) if rotated.is_alone(path)])
+
+    def _read_merged(self, paths: Sequence[str]) -> None:
+        """Read captures of several nodes as one."""
+        totals, keys = self.run.totals, self.run.options.keys
+        clocks = compare(paths, keys)
+        captures = [Capture(path, on_ending=self.run.on_ending, keys=keys) for path in paths]
+        for path, capture, offset in zip(paths, captures, clocks.offsets_ns, strict=True):
+            totals.captures[path] = capture.health
+            if offset:
+                words = f"{abs(offset) / 1e6:,.3f} ms"
+                self.tell(f"{path}: its clock is {words} {'behind' if offset > 0 else 'ahead'}")
+        for place in clocks.alone:
+            self.tell(f"{paths[place]}: no frame in common with {paths[0]}, its clock is trusted")
+        self.run.frames(merged(captures, clocks))
 
     def _read_files(self, path: Path, rotated: Rotated) -> None:
         for each in walk([path], self._fail):
@@ -145,9 +173,13 @@ class Rotated:
         # A pipe must not be opened twice.
         named = dict.fromkeys(str(file) for file in files if file.is_file())
         alike = [family for family in families(named, str) if len(family) > 1]
-        captures = [path for family in alike for path in family if _is_capture(path)]
+        captures = [path for family in alike for path in family if is_capture(path)]
         for recording in recordings(captures):
             self._series.update(dict.fromkeys(recording, recording))
+
+    def is_alone(self, path: str) -> bool:
+        """Whether a path is a capture that is no part of a series."""
+        return os.path.isfile(path) and str(Path(path)) not in self._series and is_capture(path)
 
     def take(self, path: str) -> list[str]:
         """What to read where a path is named: the recording that it is of, or nothing if that was
@@ -174,7 +206,8 @@ def _ignore(_error: StorageError) -> None:
     """It is told where the path is read."""
 
 
-def _is_capture(path: str) -> bool:
+def is_capture(path: str) -> bool:
+    """Whether a file can be read and is a capture."""
     try:
         with open_source(Path(path)) as source:
             return source.kind.is_capture

@@ -11,6 +11,7 @@ from kraftwire.decode.body.memory import Memory
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.files.segment import FileOptions
 from kraftwire.decode.run.filters import FilterOptions, FrameFilter
+from kraftwire.decode.tls.keylog import KeyLog
 from kraftwire.records.json_form import Detail
 
 __all__ = ["Options"]
@@ -21,12 +22,14 @@ class Options:
     """How frames and files are decoded; picklable.
 
     Shape: `records` says how much of records JSON shows: ``none``, ``summary`` or ``full``.
-    `family` overrides what the folder of a log file tells of its records. `filters` choose frames.
+    `family` overrides what the folder of a log file tells of its records. `keys` are the secrets of
+    encrypted connections. `filters` choose frames.
     """
 
     records: Detail = "full"
     show_secrets: bool = False
     family: str | None = None
+    keys: KeyLog | None = None
     filters: FilterOptions = field(default_factory=FilterOptions)
 
     def settings(self, memory: Memory) -> Settings:

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import chain
+from math import inf
 
+from kraftwire.decode.body.clues import needs_learning
 from kraftwire.decode.body.findings import LOSSES
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.memory import Memory
@@ -21,7 +24,8 @@ from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.decode.run.line_filter import LineFilter
 from kraftwire.decode.run.offered import Offered
 from kraftwire.decode.run.options import Options
-from kraftwire.decode.run.sinks import HearsEndings, Sink
+from kraftwire.decode.run.share import Share, Turned
+from kraftwire.decode.run.sinks import HearsEndings, HearsStart, Sink
 
 __all__ = ["Run", "Totals"]
 
@@ -78,8 +82,18 @@ class Totals:
 class Run:
     """Takes frames and lines of all inputs, one after the other."""
 
-    def __init__(self, options: Options, sink: Sink, memory: Memory | None = None) -> None:
-        """Begin a run. Shape: `memory` is what it starts from, and what it learns more in.
+    def __init__(
+        self,
+        options: Options,
+        sink: Sink,
+        memory: Memory | None = None,
+        *,
+        shared: tuple[Share, Turned] | None = None,
+    ) -> None:
+        """Begin a run.
+
+        Shape: `memory` is what it starts from, and what it learns more in. Of a `shared` run only
+        the frames of a share are shown, by a sink that writes to a stream that keeps their order.
 
         Raises: UsageError for filters that make no sense.
         """
@@ -91,6 +105,7 @@ class Run:
         self.line_filter = LineFilter(options.filters)
         self.offered = Offered(options.filters)
         self._sink = sink
+        self._shared = shared
 
     @property
     def passes_all(self) -> bool:
@@ -104,13 +119,29 @@ class Run:
 
     def frames(self, frames: Iterable[Frame]) -> None:
         """Decode frames and show those that pass the filter."""
-        if self._filter.passes_all:
+        frames = self._begun(frames)
+        if self._shared is not None:
+            self._show_share(frames, *self._shared)
+        elif self._filter.passes_all:
             self._show_all(frames)
         elif isinstance(self._sink, Paired):
             self._show_exchanges(frames)
         else:
             for frame in frames:
                 self._show_alone(self._decode(frame))
+
+    def _begun(self, frames: Iterable[Frame]) -> Iterable[Frame]:
+        """The frames; the time of the run's first one is where relative times count from."""
+        if self.totals.frames:
+            return frames
+        rest = iter(frames)
+        first = next(rest, None)
+        if first is None:
+            return ()
+        self._filter.begin(first.time_ns)
+        if isinstance(self._sink, HearsStart):
+            self._sink.begin(first.time_ns)
+        return chain((first,), rest)
 
     def _show_all(self, frames: Iterable[Frame]) -> None:
         totals = self.totals
@@ -123,6 +154,25 @@ class Run:
                 totals.shown += 1
             else:
                 self._show(decode(frame, number))
+
+    def _show_share(self, frames: Iterable[Frame], share: Share, turned: Turned) -> None:
+        """Show some frames, and let the others tell what they tell."""
+        sink, totals = self._sink, self.totals
+        passes_all = self._filter.passes_all
+        quick = sink.quick if isinstance(sink, QuickPaired) and passes_all else None
+        pass_over = sink.pass_over if isinstance(sink, Paired) else None
+        for frame in frames:
+            number = totals.frames
+            totals.frames = turned.at = number + 1
+            if not share.owns(frame):
+                if needs_learning(frame.api_key):
+                    self._decoder.decode(frame, number)
+                if pass_over is not None:
+                    pass_over(frame)
+            elif quick is not None and quick(frame):
+                totals.shown += 1
+            else:
+                self._show_alone(self._decoder.decode(frame, number))
 
     def _show_exchanges(self, frames: Iterable[Frame]) -> None:
         """Hold requests back: whether an exchange is wanted may depend on its response."""
@@ -158,6 +208,8 @@ class Run:
         """Show the lines of a file that pass the filter; `totals.files` counts all of them."""
         show = self._sink.file_line
         keep = self.line_filter.apply
+        if self._shared is not None and not self._shared[0].is_first:
+            return
         for line in lines:
             kept = keep(line)
             if kept is None:
@@ -168,6 +220,8 @@ class Run:
 
     def finish(self) -> None:
         """End the output. Order: once, whatever ended the run."""
+        if self._shared is not None:
+            self._shared[1].at = inf
         self._sink.finish()
 
 

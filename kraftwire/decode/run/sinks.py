@@ -9,7 +9,7 @@ from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.pairing.outbox import Ending
 
-__all__ = ["HearsEndings", "Sink"]
+__all__ = ["HearsEndings", "HearsStart", "Sink"]
 
 
 class Sink(Protocol):
@@ -38,3 +38,11 @@ class HearsEndings(ABC):
     @abstractmethod
     def ending(self, ending: Ending) -> None:
         """Take note of a connection that ends."""
+
+
+class HearsStart(ABC):
+    """A sink that shows times since the start."""
+
+    @abstractmethod
+    def begin(self, time_ns: int) -> None:
+        """Learn the time of the run's first frame, shown or not."""

@@ -73,9 +73,13 @@ def _capture(name: str, health: Health) -> Iterator[str]:
 def _tls(tls: TlsConnection) -> str:
     version = tls.version or "TLS of an unknown version"
     server = f" to {tls.server_name}" if tls.server_name else ""
+    if tls.damaged_records and not tls.reason:
+        records = _count(tls.damaged_records, "record")
+        return f"{tls.connection} is encrypted ({version}{server}): {records} could not be opened"
     return (
         f"{tls.connection} is encrypted ({version}{server}): {tls.client_bytes:,} bytes from the "
         f"client and {tls.server_bytes:,} from the server are not decoded"
+        + (f", as {tls.reason}" if tls.reason else "")
     )
 
 

@@ -1,0 +1,158 @@
+"""The keys of TLS connections, and opening records with them.
+
+Owns how keys follow from the secrets of a key log, for the ciphers that Kafka's clients agree on:
+AES-GCM and ChaCha20-Poly1305 in TLS 1.2 and 1.3. The ciphers themselves are those of the package
+`cryptography`, an extra.
+
+Source: RFC 8446 (sections 5.2, 5.3, 7.1 and 7.3), RFC 5246 (sections 5 and 6.3), RFC 5288,
+RFC 7905.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from hashlib import sha256, sha384
+from importlib.util import find_spec
+from typing import Any
+
+from kraftwire.errors import UsageError
+
+__all__ = [
+    "SUITES",
+    "TLS_1_2",
+    "TLS_1_3",
+    "Opener",
+    "Suite",
+    "ensure_ciphers",
+    "has_ciphers",
+    "openers_1_2",
+]
+
+TLS_1_2 = 0x0303
+TLS_1_3 = 0x0304
+
+TAG_SIZE = 16
+_EXPLICIT_SIZE = 8
+_NONCE_SIZE = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A cipher suite: what it encrypts with, and the hash that its keys are made with."""
+
+    is_gcm: bool
+    key_size: int
+    hash: Any
+    version: int
+
+
+_AES_128, _AES_256 = (True, 16, sha256), (True, 32, sha384)
+_CHACHA = (False, 32, sha256)
+SUITES = {
+    0x1301: Suite(*_AES_128, TLS_1_3),
+    0x1302: Suite(*_AES_256, TLS_1_3),
+    0x1303: Suite(*_CHACHA, TLS_1_3),
+    **{id: Suite(*_AES_128, TLS_1_2) for id in (0x009C, 0x009E, 0xC02B, 0xC02D, 0xC02F, 0xC031)},
+    **{id: Suite(*_AES_256, TLS_1_2) for id in (0x009D, 0x009F, 0xC02C, 0xC02E, 0xC030, 0xC032)},
+    **{id: Suite(*_CHACHA, TLS_1_2) for id in (0xCCA8, 0xCCA9, 0xCCAA)},
+}
+
+
+def has_ciphers() -> bool:
+    """Whether the extra is installed."""
+    return find_spec("cryptography") is not None
+
+
+def ensure_ciphers() -> None:
+    """Raises: UsageError if the extra is not installed."""
+    if not has_ciphers():
+        raise UsageError("decryption needs the package cryptography: pip install 'kraftwire[tls]'")
+
+
+class Opener:
+    """Opens the records of one direction under one key.
+
+    Shape: `overhead` is what a record has besides its text: a record of the wire is longer than
+    what was said by so many bytes, and by padding in TLS 1.3.
+    """
+
+    def __init__(self, suite: Suite, key: bytes, iv: bytes, secret: bytes = b"") -> None:
+        from cryptography.hazmat.primitives.ciphers import aead
+
+        cipher = aead.AESGCM if suite.is_gcm else aead.ChaCha20Poly1305
+        self._decrypt = cipher(key).decrypt
+        self._iv = iv
+        self._suite = suite
+        self._secret = secret
+        self._is_explicit = suite.is_gcm and suite.version == TLS_1_2
+        explicit = _EXPLICIT_SIZE if self._is_explicit else 0
+        self.overhead = TAG_SIZE + explicit + (suite.version == TLS_1_3)
+
+    @classmethod
+    def of_secret(cls, suite: Suite, secret: bytes) -> Opener:
+        """The opener of a traffic secret of TLS 1.3."""
+        key = _expand_label(suite, secret, b"key", suite.key_size)
+        return cls(suite, key, _expand_label(suite, secret, b"iv", _NONCE_SIZE), secret)
+
+    def next(self) -> Opener:
+        """The opener after a key update of TLS 1.3."""
+        size = self._suite.hash().digest_size
+        return Opener.of_secret(
+            self._suite, _expand_label(self._suite, self._secret, b"traffic upd", size)
+        )
+
+    def open(self, head: bytes, body: bytes, number: int) -> tuple[int, bytes] | None:
+        """Kind and text of a record; None if it is not of this key and number, or damaged."""
+        from cryptography.exceptions import InvalidTag
+
+        if len(body) < self.overhead:
+            return None
+        if self._suite.version == TLS_1_3:
+            nonce, about, sealed = self._mixed(number), head, body
+        else:
+            nonce, sealed = self._mixed(number), body
+            if self._is_explicit:
+                nonce, sealed = self._iv + body[:_EXPLICIT_SIZE], body[_EXPLICIT_SIZE:]
+            size = len(sealed) - TAG_SIZE
+            about = number.to_bytes(8, "big") + head[:3] + size.to_bytes(2, "big")
+        try:
+            text = self._decrypt(nonce, sealed, about)
+        except InvalidTag:
+            return None
+        if self._suite.version != TLS_1_3:
+            return head[0], text
+        # The kind follows the text, and zeros follow the kind.
+        text = text.rstrip(b"\0")
+        return (text[-1], text[:-1]) if text else None
+
+    def _mixed(self, number: int) -> bytes:
+        if self._is_explicit:
+            return b""
+        mixed = int.from_bytes(self._iv, "big") ^ number
+        return mixed.to_bytes(_NONCE_SIZE, "big")
+
+
+def _expand_label(suite: Suite, secret: bytes, label: bytes, size: int) -> bytes:
+    """HKDF-Expand-Label without a context, for sizes of one block."""
+    label = b"tls13 " + label
+    info = size.to_bytes(2, "big") + bytes((len(label),)) + label + b"\0"
+    return hmac.digest(secret, info + b"\x01", suite.hash().name)[:size]
+
+
+def openers_1_2(
+    suite: Suite, master: bytes, client_random: bytes, server_random: bytes
+) -> tuple[Opener, Opener]:
+    """The openers of client and server of a connection of TLS 1.2."""
+    iv_size = _NONCE_SIZE - _EXPLICIT_SIZE if suite.is_gcm else _NONCE_SIZE
+    seed = b"key expansion" + server_random + client_random
+    size = 2 * (suite.key_size + iv_size)
+    made, link = b"", seed
+    while len(made) < size:
+        link = hmac.digest(master, link, suite.hash().name)
+        made += hmac.digest(master, link + seed, suite.hash().name)
+    keys, ivs = made[: 2 * suite.key_size], made[2 * suite.key_size : size]
+    return (
+        Opener(suite, keys[: suite.key_size], ivs[:iv_size]),
+        Opener(suite, keys[suite.key_size :], ivs[iv_size:]),
+    )

@@ -1,0 +1,94 @@
+"""TLS connections between two ends in memory, with the secrets that both would log."""
+
+from __future__ import annotations
+
+import ssl
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
+
+from tests.support.pcap_builder import Session
+
+__all__ = ["TlsTalk"]
+
+
+def _certificate(folder: Path) -> tuple[Path, Path]:
+    """A key and a certificate that it signs itself."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "broker.example")])
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name)
+    builder = builder.public_key(key.public_key()).serial_number(1)
+    made = builder.not_valid_before(now).not_valid_after(now + timedelta(days=36500))
+    pem = made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    (folder / "cert.pem").write_bytes(pem)
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return folder / "cert.pem", folder / "key.pem"
+
+
+@dataclass
+class TlsTalk:
+    """A client and a server that have agreed on keys, and the session that they have had.
+
+    Shape: `cipher` is a name of OpenSSL for TLS 1.2; None stands for TLS 1.3. `keylog` is the file
+    with the secrets.
+    """
+
+    folder: Path
+    cipher: str | None = None
+    session: Session = field(default_factory=lambda: Session().open())
+
+    def __post_init__(self) -> None:
+        """Shake hands."""
+        self.keylog = self.folder / "keys.log"
+        version = ssl.TLSVersion.TLSv1_3 if self.cipher is None else ssl.TLSVersion.TLSv1_2
+        client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+        server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        server.load_cert_chain(*_certificate(self.folder))
+        for context in (client, server):
+            context.minimum_version = context.maximum_version = version
+            if self.cipher is not None:
+                context.set_ciphers(self.cipher)
+        client.keylog_filename = str(self.keylog)
+        self._bios = [ssl.MemoryBIO() for _ in range(4)]
+        up_in, up_out, down_in, down_out = self._bios
+        self._client = client.wrap_bio(down_in, up_out, server_hostname="broker.example")
+        self._server = server.wrap_bio(up_in, down_out, server_side=True)
+        for _ in range(4):
+            for end in (self._client, self._server):
+                with suppress(ssl.SSLWantReadError):
+                    end.do_handshake()
+                self._pass_on()
+
+    def _pass_on(self) -> None:
+        """What one end has written goes to the other one, and into the session."""
+        up_in, up_out, down_in, down_out = self._bios
+        if data := up_out.read():
+            self.session.client(data)
+            up_in.write(data)
+        if data := down_out.read():
+            self.session.server(data)
+            down_in.write(data)
+
+    def client(self, text: bytes) -> None:
+        """The client says something."""
+        self._client.write(text)
+        self._pass_on()
+
+    def server(self, text: bytes) -> None:
+        """The server says something."""
+        self._server.write(text)
+        self._pass_on()

@@ -1,0 +1,93 @@
+"""Captures of several nodes: in the order of time, each frame once, on one clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.decode.run.merged import compare, merged, overlapping
+from tests.support.pcap_builder import MILLISECOND, Segment, Session, pcap_of, request, response
+from tests.support.run_decode import run_decode
+
+WAY = MILLISECOND // 2
+CLIENT, SERVER, OTHER = ("10.0.0.1", 40000), ("10.0.0.2", 9092), ("10.0.0.3", 41000)
+
+
+def _session(client: tuple[str, int], start: int) -> list[Segment]:
+    session = Session(client_end=client, server_end=SERVER).open()
+    for number in range(20):
+        session.client(request(start + number)).server(response(start + number, bytes(9)))
+        session.now_ns += 30 * MILLISECOND
+    return session.segments
+
+
+def _at(segments: list[Segment], end: tuple[str, int], skew_ns: int) -> list[Segment]:
+    """What a node sees: its own packets when it sends them, others a way later, by its clock."""
+    return [
+        replace(each, time_ns=each.time_ns + skew_ns + (0 if each.source == end else WAY))
+        for each in segments
+    ]
+
+
+def _files(folder: Path, skew_ns: int) -> list[str]:
+    """A client's capture, and its server's, who talks to another client as well."""
+    shared, alone = _session(CLIENT, 0), _session(OTHER, 500)
+    of_server = sorted((*_at(shared, SERVER, skew_ns), *_at(alone, SERVER, skew_ns)), key=_time)
+    client, server = folder / "client.pcap", folder / "server.pcap"
+    client.write_bytes(pcap_of(_at(shared, CLIENT, 0)))
+    server.write_bytes(pcap_of(of_server))
+    return [str(client), str(server)]
+
+
+def _time(segment: Segment) -> int:
+    return segment.time_ns
+
+
+@pytest.mark.parametrize("skew_ms", [0, 250, -40, 3])
+def test_clocks_are_aligned_by_frames_that_both_saw(tmp_path: Path, skew_ms: int) -> None:
+    """The way of the bytes does not count as a difference of clocks."""
+    paths = _files(tmp_path, skew_ms * MILLISECOND)
+    clocks = compare(paths)
+    assert clocks.offsets_ns == [0, -skew_ms * MILLISECOND]
+    assert clocks.alone == []
+    frames = list(merged([Capture(path) for path in paths], clocks))
+    assert len(frames) == 80
+    times = [each.time_ns for each in frames]
+    assert times == sorted(times)
+    assert {each.file for each in frames if each.connection.startswith(CLIENT[0])} == {paths[0]}
+
+
+def test_captures_of_other_times_are_no_pair(tmp_path: Path) -> None:
+    """They are read one after the other, as they always were."""
+    first, late = tmp_path / "a.pcap", tmp_path / "late.pcap"
+    segments = _session(CLIENT, 0)
+    first.write_bytes(pcap_of(segments))
+    late.write_bytes(pcap_of(replace(each, time_ns=each.time_ns + 10**12) for each in segments))
+    assert overlapping([str(first), str(late)]) == []
+
+
+def test_the_command_line_merges_and_tells_of_clocks(tmp_path: Path) -> None:
+    """Lines are in order of time, and standard error says how far a clock was off."""
+    paths = _files(tmp_path, 250 * MILLISECOND)
+    done = run_decode(*paths)
+    assert "server.pcap: its clock is 250.000 ms ahead" in done.err
+    lines = [line for line in done.out.splitlines() if not line.startswith("#")]
+    assert len(lines) == 40
+    assert [line[:15] for line in lines] == sorted(line[:15] for line in lines)
+    apart = run_decode(*paths, "--no-merge")
+    assert len([line for line in apart.out.splitlines() if not line.startswith("#")]) == 60
+
+
+def test_a_capture_with_nothing_in_common_keeps_its_times(tmp_path: Path) -> None:
+    """And that is said."""
+    one, other = tmp_path / "one.pcap", tmp_path / "other.pcap"
+    one.write_bytes(pcap_of(_session(CLIENT, 0)))
+    other.write_bytes(pcap_of(_session(OTHER, 100)))
+    clocks = compare([str(one), str(other)])
+    assert (clocks.offsets_ns, clocks.alone, clocks.owner) == ([0, 0], [1], {})
+    done = run_decode(str(one), str(other))
+    assert "no frame in common" in done.err
+    assert len([line for line in done.out.splitlines() if not line.startswith("#")]) == 40
