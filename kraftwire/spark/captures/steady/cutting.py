@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from kraftwire.decode.framing.headers import HEADER_SIZE, PRODUCE, api_table, produce_acks
 from kraftwire.limits import FRAME_SIZE_MAX, PENDING_REQUESTS_MAX
+from kraftwire.spark.captures.headers import join_ranges
 from kraftwire.spark.captures.steady.packets import Ints, Segments
 
 __all__ = ["Run", "cut", "rows_of"]
@@ -116,10 +117,7 @@ def _cut(segments: Segments, start: int, end: int, way: int) -> _Cut:
     mine = mine[segments.counts[mine] > 0]
     counts = segments.counts[mine]
     begins = segments.begins[mine]
-    source = segments.packets.data
-    data = b"".join(
-        [source[a:b] for a, b in zip(begins.tolist(), (begins + counts).tolist(), strict=True)]
-    )
+    data = join_ranges(segments.packets.data, begins, counts)
     edges = np.cumsum(counts)
     starts, sizes, bad = _lengths(data, edges, counts)
     stops = starts + sizes + 4
