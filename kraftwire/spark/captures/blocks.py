@@ -33,7 +33,7 @@ from kraftwire.spark.captures.walk import Walk
 
 __all__ = ["BlockWalk"]
 
-_BLOCK_BYTES = 2 * 1024 * 1024
+_BLOCK_BYTES = 2048 * 1024
 _NONE = -1
 
 # What multiplies addresses and ports before they are added up: any odd numbers.

@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from kraftwire.errors import StorageError, UsageError
 from kraftwire.spark.captures import BIN_BYTES, CAPTURE_TABLES, Series, Tables, bins
+from kraftwire.spark.captures.collection import rare_collection
 from kraftwire.spark.captures.connections import may_be_called
 from kraftwire.spark.captures.cuts import CUT_BYTES, Part, decode_part, parts, to_cut
 from kraftwire.spark.captures.files import file_rows
@@ -121,9 +122,10 @@ class _CaptureReader(DataSourceReader):
         """The rows of a task, as Arrow batches that have exactly the schema."""
         assert isinstance(partition, _CapturePartition)
         target = to_arrow_schema(self._schema, timezone="UTC")
-        for task in partition.tasks:
-            for batch in self._batches(task):
-                yield batch.select(target.names).cast(target)
+        with rare_collection():
+            for task in partition.tasks:
+                for batch in self._batches(task):
+                    yield batch.select(target.names).cast(target)
 
     def _batches(self, task: _Task) -> Iterator[Any]:
         try:
