@@ -1,5 +1,6 @@
 /* The module kraftwire.engine._core; docs/engine.md tells how it works and by which rules. */
 
+#include "packets.h"
 #include "plan.h"
 #include "records.h"
 
@@ -20,6 +21,8 @@ static int module_exec(PyObject *module)
 }
 
 static PyMethodDef module_methods[] = {
+    {"join_ranges", join_ranges, METH_VARARGS, "Ranges of bytes, one after the other."},
+    {"packet_places", packet_places, METH_VARARGS, "Where the packets of a classic capture begin."},
     {"read_records", read_records, METH_VARARGS, "Records of a batch as rows."},
     {"split_records", split_records, METH_O, "Columns of rows."},
     {"write_records", write_records, METH_VARARGS, "The records part of a batch from columns."},

@@ -16,10 +16,9 @@ import numpy as np
 from tests.bench.capture import CAPTURE
 from tests.support.maven import CACHE
 
-__all__ = ["KRAFT", "grown", "kraft", "load"]
+__all__ = ["grown", "kraft", "load"]
 
 _GOLDEN = Path(__file__).parents[1] / "golden" / "captures" / "kraft_quorum.pcapng.xz"
-KRAFT = CACHE / "bench" / "kraft.pcap"
 _KRAFT_BYTES = 18_000_000
 
 _FILE_HEADER = 24
@@ -42,16 +41,20 @@ def load(size: int) -> Path | None:
 
 def kraft(size: int = _KRAFT_BYTES) -> Path:
     """A capture of three controllers that elect and replicate, of at least some bytes."""
-    if not KRAFT.exists():
-        one = KRAFT.with_name("kraft-one.pcap")
+    one = CACHE / "bench" / "kraft-one.pcap"
+    if not one.exists():
         one.parent.mkdir(parents=True, exist_ok=True)
-        _write_plain(one, lzma.decompress(_GOLDEN.read_bytes()))
-        grown(one, _KRAFT_BYTES).rename(KRAFT)
-    return KRAFT if KRAFT.stat().st_size >= size else grown(KRAFT, size)
+        fresh = one.with_suffix(".new")
+        _write_plain(fresh, lzma.decompress(_GOLDEN.read_bytes()))
+        fresh.rename(one)
+    return grown(one, size)
 
 
 def grown(path: Path, size: int) -> Path:
-    """A pcap file of at least some bytes out of a smaller one of Ethernet and IPv4, made once."""
+    """A pcap file of at least some bytes out of a recording of Ethernet and IPv4, made once.
+
+    Needs: a recording, not what was made of one, whose copies would get the same addresses.
+    """
     target = path.with_name(f"{path.stem}-{size // 1_000_000}{path.suffix}")
     if target.exists():
         return target

@@ -7,15 +7,20 @@ import json
 import random
 import time
 from collections import Counter
+from importlib.util import find_spec
 
 from kraftwire import engine
 from tests.engine.batches import search_batches
+from tests.engine.packets import search_packets
 from tests.engine.search import search_messages
 
 __all__ = ["main"]
 
 # After each round of messages so many batches, with about 15 damaged copies of each.
 _BATCHES = 200
+
+# Spark's extra brings it; without, nothing needs what the engine does for captures.
+_HAS_NUMPY = find_spec("numpy") is not None
 
 
 def main() -> int:
@@ -36,6 +41,8 @@ def main() -> int:
         counts += search_messages(random.Random(seed))
         for _ in range(_BATCHES):
             counts += search_batches(random.Random(batch_seed))
+            if _HAS_NUMPY:
+                counts += search_packets(random.Random(batch_seed))
             batch_seed += 1
         seed += 1
     print(json.dumps({"engine": {"cases": _cases(counts), "seeds": seed, **counts}}))

@@ -17,7 +17,7 @@ from kraftwire.decode.framing.health import Health
 from kraftwire.errors import StorageError
 from kraftwire.limits import PACKET_BYTES_MAX
 
-__all__ = ["read_packets"]
+__all__ = ["cut_off", "not_a_packet", "read_packets"]
 
 # Magic number -> byte order, nanoseconds of the second half of a timestamp.
 _MAGICS = {
@@ -71,7 +71,7 @@ def _records(
             if stop > end:
                 if captured > PACKET_BYTES_MAX:
                     health.packets += count
-                    source.fail(f"a packet of {captured} bytes cannot be")
+                    source.fail(not_a_packet(captured))
                     return
                 missing = stop - end
                 break
@@ -85,4 +85,14 @@ def _records(
         count = 0
         data = data[at:]
     if data and not source.problem:
-        source.problem = f"the file ends inside a packet, {len(data)} bytes behind the last one"
+        source.problem = cut_off(len(data))
+
+
+def not_a_packet(captured: int) -> str:
+    """The problem of a file with a record that is larger than any can be."""
+    return f"a packet of {captured} bytes cannot be"
+
+
+def cut_off(rest: int) -> str:
+    """The problem of a file that has so many bytes after its last whole packet."""
+    return f"the file ends inside a packet, {rest} bytes behind the last one"

@@ -66,17 +66,18 @@ class _Names(TopicNames):
 class Way:
     """One direction of a connection, as packets show it.
 
-    Shape: `awaited` are correlation ids of requests in the other direction whose responses are
-    wanted, with key and version.
+    Shape: `at` counts the directions of a file; `awaited` are correlation ids of requests in the
+    other direction whose responses are wanted, with key and version.
     """
 
     __slots__ = (
-        "awaited", "last_ns", "number", "other", "packets", "parts", "payload", "seq", "size",
-        "syn_ns", "wanted",
+        "at", "awaited", "last_ns", "number", "other", "packets", "parts", "payload", "seq",
+        "size", "syn_ns", "wanted",
     )  # fmt: skip
 
-    def __init__(self, number: int) -> None:
-        self.number = number
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.number = at // 2 + 1
         self.packets = self.payload = self.size = 0
         self.last_ns = self.syn_ns = -1
         self.awaited: dict[bytes, tuple[int, int]] = {}
@@ -97,6 +98,13 @@ class Gatherer:
             for key in apis
             for version in range(messages.API_VERSIONS[key][0], messages.API_VERSIONS[key][1] + 1)
         )
+
+    def look(self, way: Way, seq: int, data: bytes, start: int, end: int) -> None:
+        """Take a packet with payload, of any direction."""
+        if data[start + 4 : start + 8] in self.telling:
+            self.request(way, data, start, end)
+        if way.awaited:
+            self.response(way, seq, data, start, end)
 
     def request(self, way: Way, data: bytes, start: int, end: int) -> None:
         """Take a packet that begins like a request that tells something."""

@@ -1,34 +1,41 @@
-"""The packets of connections, read again by their positions.
+"""The files of a recording as one, and the packets of its connections.
 
-Owns bins (connections that are decoded in one go, about equal in size) and the way from the runs of
-an index to pieces of a file. The files of a rotated series count as one: a position in it is that
-in a file plus the sizes of all files before.
+Owns bins (connections that are decoded in one go, about equal in size) and which runs of an index
+are wanted. The files of a rotated series count as one: a position in it is that in a file plus the
+sizes of all files before.
 """
 
 from __future__ import annotations
 
-import io
 from array import array
 from bisect import bisect_right
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from kraftwire.decode.capture.source import CaptureSource
+import numpy as np
+
 from kraftwire.spark.captures.connections import Connection
-from kraftwire.spark.captures.index import PACKED, SHARED, FileIndex, Talk
+from kraftwire.spark.captures.headers import Flags, Ints
 from kraftwire.spark.captures.memory import Memory
+from kraftwire.spark.captures.reading import (
+    Chosen,
+    Held,
+    Holder,
+    Piece,
+    Places,
+    hold_runs,
+    read_runs,
+)
 from kraftwire.spark.captures.sums import FileSums
+from kraftwire.spark.captures.talks import SHARED, FileIndex, Talk
 
-__all__ = ["Piece", "Places", "Series", "Span", "bins"]
+__all__ = ["Held", "Piece", "Places", "Series", "Span", "bins"]
 
-Piece = tuple[int, bytes]
 # First position and the one after the last, in the recording.
 Span = tuple[int, int]
 
-# Runs are read together up to so many bytes, if not more than a few lie unused between them.
-_BLOCK_BYTES = 4 * 1024 * 1024
-_GAP_BYTES = 8 * 1024
+_PORTION_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -101,80 +108,110 @@ class Series:
         """The bytes of all files."""
         return sum(file.size for file in self.files)
 
-    def only(self, wanted: Sequence[int], span: Span | None = None) -> tuple[FileIndex, ...]:
+    @property
+    def is_packed(self) -> bool:
+        """Whether some file has to be unpacked from its start."""
+        return any(file.is_packed for file in self.files)
+
+    def only(self, wanted: Collection[int], span: Span | None = None) -> tuple[FileIndex, ...]:
         """The indexes of the files with the packets of some connections alone, or with those of
-        them that are in a span.
+        them that are in a span, and what the files tell of all packets.
         """
-        chosen = set(wanted)
         made = []
         for which, file in enumerate(self.files):
-            local = self.numbers[which]
-            part = replace(file, numbers=array("I"), starts=array("Q"), sizes=array("I"))
             within = self.within(which, span)
-            for number, start, size in zip(file.numbers, file.starts, file.sizes, strict=True):
-                if number == SHARED or (local[number] in chosen and start in within):
-                    part.numbers.append(number)
-                    part.starts.append(start)
-                    part.sizes.append(size)
+            starts = np.frombuffer(file.starts, np.uint64)
+            numbers = np.frombuffer(file.numbers, np.uint32)
+            is_chosen = self.mask(which, wanted)[numbers]
+            is_chosen &= (starts >= within.start) & (starts < within.stop)
+            is_chosen |= numbers == SHARED
+            part = replace(file, numbers=array("I"), starts=array("Q"), sizes=array("I"))
+            part.numbers.frombytes(numbers[is_chosen].tobytes())
+            part.starts.frombytes(starts[is_chosen].tobytes())
+            part.sizes.frombytes(np.frombuffer(file.sizes, np.uint32)[is_chosen].tobytes())
             made.append(part)
         return tuple(made)
 
-    def local(self, which: int, wanted: Container[int]) -> set[int]:
-        """What some connections are in the index of a file, with what belongs to all of them."""
-        numbers = enumerate(self.numbers[which])
-        return {SHARED, *(mine for mine, ours in numbers if ours in wanted)}
-
-    def read(self, wanted: Sequence[int]) -> dict[int, list[Piece]]:
-        """The pieces of connections, by their numbers; each begins with the headers of a file."""
-        found: dict[int, list[Piece]] = {number: [] for number in wanted}
-        for number, piece in self._pieces(found):
-            for pieces in [found[number]] if number != SHARED else found.values():
-                pieces.append(piece)
+    def mask(self, which: int, wanted: Collection[int]) -> Flags:
+        """By the numbers of connections in the index of a file, whether they are wanted here; what
+        belongs to all of them is.
+        """
+        found: Flags = np.isin(self.numbers[which], list(wanted))
+        found[SHARED] = True
         return found
 
-    def stream(self, number: int, span: Span | None = None) -> Iterator[Piece]:
-        """The pieces of a connection that is too long to be held in memory, one after the other.
-
-        Shape: with a span the packets in it, after what the files tell of all packets.
+    def read(self, wanted: Collection[int], span: Span | None = None) -> dict[int, Held]:
+        """The packets of connections, by their numbers; with a span those in it, after what the
+        files tell of all packets.
         """
-        for _, piece in self._pieces({number}, span):
-            yield piece
+        holders = {number: Holder() for number in wanted}
+        for which, (file, offset) in enumerate(zip(self.files, self.offsets, strict=True)):
+            hold_runs(file.path, self._chosen(which, wanted, span), offset, holders)
+        return {number: holder.held() for number, holder in holders.items()}
 
-    def spans(self, number: int, size_max: int) -> list[Span]:
-        """Spans of the recording that cut a connection into about equal parts between packets.
+    def portions(self, number: int, span: Span | None = None) -> Iterator[Held]:
+        """The packets of a connection, as many at once as memory should hold; as `read`."""
+        for each in self.spans(number, _PORTION_BYTES, span):
+            yield self.read({number}, each)[number]
+
+    def stream(self, number: int, span: Span | None = None) -> Iterator[Piece]:
+        """The packets of a connection that is too long to be held in memory, one run after the
+        other; as `read`.
+        """
+        for which, (file, offset) in enumerate(zip(self.files, self.offsets, strict=True)):
+            for position, data in read_runs(file.path, self._chosen(which, {number}, span)):
+                yield offset + position, data
+
+    def spans(self, number: int, size_max: int, span: Span | None = None) -> list[Span]:
+        """Spans that cut a connection into about equal parts between packets.
 
         Shape: none of them has more than `size_max` bytes of the connection, but for what one run
-        may have. Together they cover the recording.
+        may have. Together they cover the span, or the recording.
         """
-        size = self.talks[number - 1].size
+        first, end = (0, self.size) if span is None else span
+        starts, seen, size = self._own_runs(number, (first, end))
         share = size / max(1, -(-size // size_max))
-        borders = [0]
-        seen = 0
-        for which, (file, offset) in enumerate(zip(self.files, self.offsets, strict=True)):
-            mine = self.local(which, {number}) - {SHARED}
-            for at, start, count in zip(file.numbers, file.starts, file.sizes, strict=True):
-                if at in mine:
-                    if seen >= share * len(borders):
-                        borders.append(offset + start)
-                    seen += count
-        return list(pairwise([*borders, self.size]))
+        borders = [first]
+        at = 0
+        while len(starts):
+            at = max(at + 1, int(np.searchsorted(seen, share * len(borders))))
+            if at >= len(starts):
+                break
+            borders.append(int(starts[at]))
+        return list(pairwise([*borders, end]))
+
+    def _own_runs(self, number: int, span: Span) -> tuple[Ints, Ints, int]:
+        """Where the runs of a connection begin, how much of it is before each, and its size."""
+        found = []
+        for which, offset in enumerate(self.offsets):
+            chosen = self._chosen(which, {number}, span)
+            is_mine = chosen.numbers != SHARED
+            found.append((chosen.starts[is_mine] + offset, chosen.sizes[is_mine]))
+        starts, sizes = (np.concatenate(each) for each in zip(*found, strict=True))
+        return starts, np.cumsum(sizes) - sizes, int(sizes.sum())
 
     def within(self, which: int, span: Span | None) -> range:
         """The positions in a file that are in a span."""
         begin, end = (0, self.size) if span is None else span
         return range(max(0, begin - self.offsets[which]), max(0, end - self.offsets[which]))
 
-    def _pieces(
-        self, wanted: Container[int], span: Span | None = None
-    ) -> Iterator[tuple[int, Piece]]:
-        """The pieces of connections with the number of each, in the order of the files."""
-        for which, (file, offset) in enumerate(zip(self.files, self.offsets, strict=True)):
-            numbers = self.numbers[which]
-            local, within = self.local(which, wanted), self.within(which, span)
-            for mine, position, data in _runs(file, local, within):
-                # The header of a pcap file is the same in all files of a series.
-                if mine != SHARED or which == 0 or not file.head:
-                    yield numbers[mine], (offset + position, data)
+    def _chosen(self, which: int, wanted: Collection[int], span: Span | None) -> Chosen:
+        """Runs of a file with the numbers of this series: those of connections that begin in a
+        span, and those before its end that all connections need.
+        """
+        file = self.files[which]
+        within = self.within(which, span)
+        numbers = np.frombuffer(file.numbers, np.uint32)
+        starts = np.frombuffer(file.starts, np.uint64).astype(np.int64)
+        is_shared = numbers == SHARED
+        is_chosen = self.mask(which, wanted)[numbers] & (starts < within.stop)
+        is_chosen &= is_shared | (starts >= within.start)
+        if which and file.head:
+            # The header of a pcap file is the same in all files of a series.
+            is_chosen &= ~is_shared
+        sizes = np.frombuffer(file.sizes, np.uint32)[is_chosen].astype(np.int64)
+        ours = np.array(self.numbers[which], np.int64)[numbers[is_chosen]]
+        return Chosen(ours, starts[is_chosen], sizes)
 
 
 def _moved(talk: Talk, at: int) -> Talk:
@@ -195,23 +232,6 @@ def _join(talk: Talk, later: Talk) -> None:
         talk.round_trip_ns = later.round_trip_ns
 
 
-class Places:
-    """Where the bytes of joined pieces stand in the recording."""
-
-    def __init__(self, pieces: Iterable[Piece]) -> None:
-        self._starts: list[int] = []
-        self._shifts: list[int] = []
-        at = 0
-        for position, data in pieces:
-            self._starts.append(at)
-            self._shifts.append(position - at)
-            at += len(data)
-
-    def find(self, at: int) -> int:
-        """The position of a byte of the joined pieces."""
-        return at + self._shifts[bisect_right(self._starts, at) - 1]
-
-
 def bins(talks: Sequence[Talk], size_max: int) -> list[list[int]]:
     """Numbers of connections, in bins of at most so many bytes where a connection allows it.
 
@@ -228,93 +248,3 @@ def bins(talks: Sequence[Talk], size_max: int) -> list[list[int]]:
         loads[which] += talks[at].size
         chosen[which].append(at + 1)
     return [sorted(each) for each in chosen if each]
-
-
-def _runs(
-    file: FileIndex, wanted: set[int], within: range
-) -> Iterator[tuple[int, int, bytes]]:
-    """Number, position and bytes of the runs of some connections that begin within a range, in
-    order, and of those before the end of it that all connections need.
-    """
-    group: list[tuple[int, int, int]] = []
-    with _Blocks(file.path) as blocks:
-        for run in _chosen(file, wanted, within):
-            if group and (
-                run[1] + run[2] - group[0][1] > _BLOCK_BYTES
-                or run[1] - group[-1][1] - group[-1][2] > _GAP_BYTES
-            ):
-                yield from _read(blocks, group)
-                group.clear()
-            group.append(run)
-        if group:
-            yield from _read(blocks, group)
-
-
-def _chosen(
-    file: FileIndex, wanted: set[int], within: range
-) -> Iterator[tuple[int, int, int]]:
-    first, end = within.start, within.stop
-    for run in zip(file.numbers, file.starts, file.sizes, strict=True):
-        number, start, _ = run
-        if number in wanted and start < end and (start >= first or number == SHARED):
-            yield run
-
-
-def _read(
-    blocks: _Blocks, group: Sequence[tuple[int, int, int]]
-) -> Iterator[tuple[int, int, bytes]]:
-    """Runs that lie close together, by one read."""
-    _, begin, _ = group[0]
-    _, last, size = group[-1]
-    block = blocks.read(begin, last + size)
-    for number, start, size in group:
-        yield number, start, block[start - begin : start - begin + size]
-
-
-class _Blocks:
-    """Reads ranges of a file in order; a packed file is unpacked once on the way."""
-
-    def __init__(self, path: str) -> None:
-        self._plain: io.FileIO | None = io.FileIO(path)
-        self._packed: CaptureSource | None = None
-        if self._plain.read(6).startswith(PACKED):
-            self._plain.close()
-            self._plain = None
-            self._packed = CaptureSource(path)
-        self._rest = b""
-        self._position = 0
-
-    def __enter__(self) -> _Blocks:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Give the file back."""
-        if self._plain is not None:
-            self._plain.close()
-        if self._packed is not None:
-            self._packed.__exit__()
-
-    def read(self, begin: int, end: int) -> bytes:
-        """The bytes of a range, fewer where the file has become shorter."""
-        if self._plain is not None:
-            self._plain.seek(begin)
-            return _read_all(self._plain, end - begin)
-        assert self._packed is not None
-        while self._position + len(self._rest) <= begin:
-            self._position += len(self._rest)
-            self._rest = self._packed.read()
-            if not self._rest:
-                return b""
-        data = self._rest[begin - self._position :]
-        if len(data) < end - begin:
-            data += self._packed.read(end - begin - len(data))
-        self._position, self._rest = begin, data
-        return data[: end - begin]
-
-
-def _read_all(file: io.FileIO, size: int) -> bytes:
-    """So many bytes; a system call may give fewer."""
-    data = file.read(size)
-    while len(data) < size and (more := file.read(size - len(data))):
-        data += more
-    return data

@@ -49,6 +49,7 @@ class Rows:
         self.table = table
         self._rows: list[tuple[Any, ...]] = []
         self._alike: list[Alike] = []
+        self._alike_count = 0
         self._chunks: list[pa.RecordBatch] = []
         self.add: Callable[[tuple[Any, ...]], None] = self._rows.append
 
@@ -60,10 +61,11 @@ class Rows:
         """Add many rows at once."""
         if len(rows.which):
             self._alike.append(rows)
+            self._alike_count += len(rows.which)
 
     def pack(self, *, at_least: int = CHUNK_ROWS) -> None:
         """Turn the rows into Arrow if there are enough of them."""
-        count = len(self._rows) + sum(len(each.which) for each in self._alike)
+        count = len(self._rows) + self._alike_count
         if count < max(at_least, 1):
             return
         schema = self.table.arrow
@@ -73,6 +75,7 @@ class Rows:
             arrays = _merged(arrays, len(self._rows), self._alike, schema)
         self._rows.clear()
         self._alike.clear()
+        self._alike_count = 0
         self._chunks.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
     def take(self) -> list[pa.RecordBatch]:

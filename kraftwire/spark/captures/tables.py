@@ -22,7 +22,7 @@ from kraftwire.spark.captures.connections import CLUSTER_APIS, Connection, conne
 from kraftwire.spark.captures.exchange import Exchange, Exchanges, exchange_cells
 from kraftwire.spark.captures.findings import bad_rows, finding_cells
 from kraftwire.spark.captures.helpers import GROUP_APIS, RaftTalk, helper_cells
-from kraftwire.spark.captures.pieces import Piece, Places, Series, Span
+from kraftwire.spark.captures.pieces import Held, Places, Series, Span
 from kraftwire.spark.captures.place import ends, micros, uuid_text
 from kraftwire.spark.captures.quorum import Observer
 from kraftwire.spark.captures.rows import CHUNK_ROWS, Rows
@@ -169,27 +169,41 @@ class Pass:
         self._observer = carried.observer
         self._places: Places | None = None
 
-    def held(self, pieces: list[Piece]) -> Iterator[None]:
+    def held(self, held: Held) -> Iterator[None]:
         """Decode the connection from its packets in memory."""
-        data = b"".join(data for _, data in pieces)
-        lane = self._lane(pieces)
-        self._places = Places(pieces)
-        pieces.clear()
+        lane = self._lane()
+        if lane is not None:
+            return self._run(self._steady(lane, iter([held])))
+        self._places = Places(held)
         name = self._series.files[0].name
-        if lane is None:
-            return self._run(Capture(data, name=name, on_ending=self._end))
-        return self._run(SteadyCapture(data, lane, name=name, on_ending=self._end))
+        return self._run(Capture(held.data, name=name, on_ending=self._end))
 
-    def _lane(self, pieces: list[Piece]) -> Lane | None:
+    def _lane(self) -> Lane | None:
         """The lane for what is the same again and again; None where it is not worth it."""
         talk = self._about.talk
         if talk.packets < PACKETS_MIN or len(talk.key) != _KEY_SIZE:
             return None
         if self._typed or not self._tables.selection.is_all:
             return None
-        series = self._series
-        places = FilePlaces(pieces, [file.name for file in series.files], series.offsets)
+        files = self._series.files
+        places = FilePlaces([file.name for file in files], self._series.offsets)
         return Lane(talk.key, places, self._tables.patterns, _Host(self))
+
+    def _steady(
+        self, lane: Lane, portions: Iterator[Held], *, is_last: bool = True
+    ) -> SteadyCapture:
+        """The packets in portions, after those that were decoded before."""
+        carried = self._carried
+        capture = SteadyCapture(
+            portions,
+            lane,
+            name=self._series.files[0].name,
+            on_ending=self._end,
+            after=carried.open,
+            is_last=is_last,
+        )
+        carried.open = capture.connections
+        return capture
 
     def frame(self, frame: Frame) -> None:
         """Take a frame whose file and positions are right."""
@@ -219,7 +233,11 @@ class Pass:
 
     def streamed(self, span: Span | None = None, *, is_last: bool = True) -> Iterator[None]:
         """Decode the connection, or a part of it, while its packets are read."""
-        return self._run(self._capture(span, is_last=is_last), is_last=is_last)
+        lane = None if self._series.is_packed else self._lane()
+        if lane is None:
+            return self._run(self._capture(span, is_last=is_last), is_last=is_last)
+        portions = self._series.portions(self._about.number, span)
+        return self._run(self._steady(lane, portions, is_last=is_last), is_last=is_last)
 
     def _capture(self, span: Span | None, *, is_last: bool) -> Capture:
         """The packets in a span, after those that were decoded before."""

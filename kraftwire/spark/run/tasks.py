@@ -123,7 +123,7 @@ def _load_runs(folder: Path, unit: Unit, span: Span | None = None) -> Series:
     series = Series([load_index(folder, name) for name in unit.indexes])
     wanted = set(unit.connections)
     for which, (name, index) in enumerate(zip(unit.indexes, series.files, strict=True)):
-        chosen = np.array(sorted(series.local(which, wanted)), np.uint32)
+        is_chosen = series.mask(which, wanted)
         within = series.within(which, span)
         with open(folder / TASKS / _INDEXES / f"{name}{_RUNS}", "rb") as file:
             while file.peek(1):
@@ -131,7 +131,7 @@ def _load_runs(folder: Path, unit: Unit, span: Span | None = None) -> Series:
                 numbers = np.frombuffer(runs[0], np.uint32)
                 starts = np.frombuffer(runs[1], np.uint64)
                 is_within = (starts >= within.start) & (starts < within.stop)
-                is_wanted = np.isin(numbers, chosen) & (is_within | (numbers == SHARED))
+                is_wanted = is_chosen[numbers] & (is_within | (numbers == SHARED))
                 columns = (index.numbers, index.starts, index.sizes)
                 for column, kind, cells in zip(columns, _KINDS, runs, strict=True):
                     column.frombytes(np.frombuffer(cells, kind)[is_wanted].tobytes())

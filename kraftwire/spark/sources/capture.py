@@ -16,8 +16,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from kraftwire.errors import StorageError, UsageError
 from kraftwire.spark.captures import BIN_BYTES, CAPTURE_TABLES, Series, Tables, bins
+from kraftwire.spark.captures.collection import rare_collection
 from kraftwire.spark.captures.connections import may_be_called
-from kraftwire.spark.captures.cuts import Part, decode_part, parts, to_cut
+from kraftwire.spark.captures.cuts import CUT_BYTES, Part, decode_part, parts, to_cut
 from kraftwire.spark.captures.files import file_rows
 from kraftwire.spark.captures.index import FileIndex, Talk, index_capture
 from kraftwire.spark.captures.selection import Selection
@@ -121,9 +122,10 @@ class _CaptureReader(DataSourceReader):
         """The rows of a task, as Arrow batches that have exactly the schema."""
         assert isinstance(partition, _CapturePartition)
         target = to_arrow_schema(self._schema, timezone="UTC")
-        for task in partition.tasks:
-            for batch in self._batches(task):
-                yield batch.select(target.names).cast(target)
+        with rare_collection():
+            for task in partition.tasks:
+                for batch in self._batches(task):
+                    yield batch.select(target.names).cast(target)
 
     def _batches(self, task: _Task) -> Iterator[Any]:
         try:
@@ -195,7 +197,7 @@ class _CaptureReader(DataSourceReader):
             # A row of `files` sums up the whole of it.
             is_whole = self._table == "files" or any(index.has_fragments for index in chain)
             wanted = self._wanted(series)
-            cut = set() if is_whole else set(wanted) & set(to_cut(series, self._split))
+            cut = set() if is_whole else set(wanted) & set(to_cut(series, self._cut))
             numbers = [number for number in wanted if number not in cut]
             chosen = [series.talks[number - 1] for number in numbers]
             size_max = sum(talk.size for talk in chosen) + 1 if is_whole else self._split
@@ -213,6 +215,14 @@ class _CaptureReader(DataSourceReader):
     def _parts(self, series: Series, number: int) -> Iterator[Part]:
         """The parts of a connection that is longer than a task."""
         return parts(series, number, self._split, (self._table,), self._selection)
+
+    @property
+    def _cut(self) -> int:
+        """How long a connection is that is worth a pass over it to cut it.
+
+        A task that is twice as long as others holds up nobody for long.
+        """
+        return max(self._split, min(2 * self._split, CUT_BYTES))
 
     @property
     def _selection(self) -> Selection:

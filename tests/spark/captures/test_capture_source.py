@@ -60,9 +60,9 @@ def test_long_connections_are_cut(
     table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One connection in several tasks."""
-    from kraftwire.spark.captures import index
+    from kraftwire.spark.captures.walk import Walk
 
-    monkeypatch.setattr(index, "_RUN_BYTES_MAX", 1)
+    monkeypatch.setattr(Walk, "run_bytes_max", 1)
     path = busy(tmp_path) / "busy.pcap"
     wanted = decode_tables(path, tables=(table,))[table].to_pylist()
     source = CaptureSource({"path": str(path), "table": table, "splitBytes": "20000"})

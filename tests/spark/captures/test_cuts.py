@@ -19,10 +19,10 @@ from kraftwire.spark.captures import (
     Tables,
     decode_tables,
     file_rows,
-    index,
     index_capture,
 )
 from kraftwire.spark.captures.cuts import decode_part, parts, to_cut
+from kraftwire.spark.captures.walk import Walk
 from tests.support.busy_connection import busy_connection
 from tests.support.capture_damage import damage
 from tests.support.captures import GOLDEN, golden
@@ -46,7 +46,7 @@ Rows = dict[str, list[str]]
 @pytest.fixture(autouse=True)
 def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a connection be cut after any packet, not only every 256 KiB."""
-    monkeypatch.setattr(index, "_RUN_BYTES_MAX", 1)
+    monkeypatch.setattr(Walk, "run_bytes_max", 1)
 
 
 def _paths(folder: Path, content: bytes, borders: list[int]) -> list[Path]:

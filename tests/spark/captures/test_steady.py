@@ -18,6 +18,7 @@ from kraftwire.decode.capture.source import CaptureSource  # noqa: E402
 from kraftwire.decode.framing.health import Health  # noqa: E402
 from kraftwire.spark.captures import CAPTURE_TABLES, decode_tables, tables  # noqa: E402
 from kraftwire.spark.captures.steady.harvest import Harvest  # noqa: E402
+from kraftwire.spark.captures.walk import Walk  # noqa: E402
 from tests.support.capture_damage import damage, recut, segments_of  # noqa: E402
 from tests.support.captures import GOLDEN, golden, shared  # noqa: E402
 
@@ -33,8 +34,13 @@ def _assert_same(
     paths: Path | list[Path],
     monkeypatch: pytest.MonkeyPatch,
     wanted: Collection[str] = CAPTURE_TABLES,
+    *,
+    portion_bytes: int | None = None,
 ) -> int:
-    """Decode with the lane and without it; returns how many frames the lane took."""
+    """Decode with the lane and without it; returns how many frames the lane took.
+
+    Shape: with `portion_bytes` no connection is held as a whole.
+    """
     taken = 0
     take = Harvest.take
 
@@ -48,6 +54,10 @@ def _assert_same(
         # Short runs, too, so that small captures take it.
         patch.setattr(tables, "PACKETS_MIN", 8)
         patch.setattr("kraftwire.spark.captures.steady.lane.PACKETS_MIN", 8)
+        if portion_bytes is not None:
+            patch.setattr(tables, "_HELD_BYTES_MAX", 0)
+            patch.setattr("kraftwire.spark.captures.pieces._PORTION_BYTES", portion_bytes)
+            patch.setattr(Walk, "run_bytes_max", 1)
         found = decode_tables(paths, tables=wanted)
     with monkeypatch.context() as patch:
         patch.setattr(tables, "PACKETS_MIN", NEVER)
@@ -86,6 +96,32 @@ def test_shared_captures(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Quorums through failures, clients of many kinds, and damage."""
     taken = _assert_same(shared("captures", f"{name}.xz"), monkeypatch)
     assert taken > 5_000 or not name.startswith("a_")
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_small_captures_in_portions(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame may begin in one portion and end in a later one."""
+    _assert_same(golden(name), monkeypatch, portion_bytes=3_000)
+
+
+def test_long_captures_in_portions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What is known of a connection goes on from portion to portion, and from file to file."""
+    path = _written(_packets(LONG), tmp_path / "long.pcap")
+    assert _assert_same(path, monkeypatch, portion_bytes=100_000) > 5_000
+    packets = _packets(LONG)[:6_000]
+    halves = packets[:2_500], packets[2_500:]
+    paths = [_written(each, tmp_path / f"{len(each)}.pcap") for each in halves]
+    assert _assert_same(paths, monkeypatch, portion_bytes=30_000) > 2_000
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damaged_captures_in_portions(
+    seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What came before may come again in a later portion."""
+    path = tmp_path / "damaged.pcap"
+    path.write_bytes(damage(segments_of(golden("quorum")), seed))
+    _assert_same(path, monkeypatch, portion_bytes=5_000)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
+import numpy as np
 import pyarrow.parquet as pq
 
 from kraftwire.errors import UsageError
@@ -187,9 +188,9 @@ def test_tables_do_not_depend_on_the_number_of_cores(tmp_path: Path, monkeypatch
 @pytest.fixture
 def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a connection be cut after any packet, not only every 256 KiB."""
-    from kraftwire.spark.captures import index
+    from kraftwire.spark.captures.walk import Walk
 
-    monkeypatch.setattr(index, "_RUN_BYTES_MAX", 1)
+    monkeypatch.setattr(Walk, "run_bytes_max", 1)
 
 
 @pytest.mark.usefixtures("_short_runs")
@@ -253,8 +254,15 @@ def test_bytes_that_are_nowhere_are_told(
 
     def losing(self: pieces.Series, wanted: Sequence[int]) -> Any:
         found = read(self, wanted)
-        for each in found.values():
-            del each[len(each) // 2]
+        for number, each in found.items():
+            at = len(each.begins) // 2
+            begin, end = (int(place) for place in [*each.begins, len(each.data)][at : at + 2])
+            later = each.begins[at + 1 :] - (end - begin)
+            found[number] = pieces.Held(
+                each.data[:begin] + each.data[end:],
+                np.concatenate((each.begins[:at], later)),
+                np.delete(each.positions, at),
+            )
         return found
 
     monkeypatch.setattr(pieces.Series, "read", losing)

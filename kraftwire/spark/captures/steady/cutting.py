@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from kraftwire.decode.framing.headers import HEADER_SIZE, PRODUCE, api_table, produce_acks
 from kraftwire.limits import FRAME_SIZE_MAX, PENDING_REQUESTS_MAX
+from kraftwire.spark.captures.headers import join_ranges
 from kraftwire.spark.captures.steady.packets import Ints, Segments
 
 __all__ = ["Run", "cut", "rows_of"]
@@ -27,8 +28,15 @@ _SIZE = struct.Struct(">i").unpack_from
 _REQUEST_HEADER = np.dtype([("size", ">i4"), ("kind", ">u4"), ("id", ">i4"), ("client", ">i2")])
 _RESPONSE_HEADER = np.dtype([("size", ">i4"), ("id", ">i4")])
 
+_PRODUCE_API = 0
+
 # A Produce request tells that it wants no response soon after its header.
-_ACKS_WITHIN = 64
+_ACKS_WITHIN = 1024
+
+# What stands before the acks where there is no transaction, by the first version that has it: no
+# tagged fields in the header and a null text, or a null text alone.
+_NULL_SIZE, _ACKS_SIZE = 2, 2
+_NULLS = (9, (0, 0)), (3, (0xFF, 0xFF))
 
 
 @dataclass(slots=True)
@@ -100,7 +108,7 @@ def cut(
     (start, end), (way, raw) = span, client
     asked = _requests(_cut(segments, start, end, way), raw)
     told = _responses(_cut(segments, start, end, 1 - way))
-    wants = _wants_response(asked)
+    wants = _wants_response(asked, len(raw))
     limit = min(asked.limit, told.limit, end)
     limit = min(limit, _surprise(asked, told, wants, before))
     stop = _border(asked, told, start, limit)
@@ -116,10 +124,7 @@ def _cut(segments: Segments, start: int, end: int, way: int) -> _Cut:
     mine = mine[segments.counts[mine] > 0]
     counts = segments.counts[mine]
     begins = segments.begins[mine]
-    source = segments.packets.data
-    data = b"".join(
-        [source[a:b] for a, b in zip(begins.tolist(), (begins + counts).tolist(), strict=True)]
-    )
+    data = join_ranges(segments.packets.data, begins, counts)
     edges = np.cumsum(counts)
     starts, sizes, bad = _lengths(data, edges, counts)
     stops = starts + sizes + 4
@@ -164,9 +169,7 @@ def _requests(found: _Cut, raw: bytes) -> _Cut:
     is_usual &= found.sizes >= HEADER_SIZE - 4 + np.maximum(client, 0)
     if raw:
         is_usual &= client == len(raw)
-        texts = rows_of(
-            _padded(found.data, HEADER_SIZE + len(raw)), found.starts, len(raw), at=HEADER_SIZE
-        )
+        texts = _rows_within(found.data, found.starts + HEADER_SIZE, len(raw))
         is_usual &= (texts == np.frombuffer(raw, np.uint8)).all(axis=1)
     else:
         is_usual &= (client == 0) | (client == -1)
@@ -188,14 +191,21 @@ def _responses(found: _Cut) -> _Cut:
 
 
 def _heads(found: _Cut, kind: np.dtype[np.void]) -> npt.NDArray[np.void]:
-    rows = rows_of(_padded(found.data, kind.itemsize), found.starts, kind.itemsize)
+    rows = _rows_within(found.data, found.starts, kind.itemsize)
     heads: npt.NDArray[np.void] = rows.view(kind)[:, 0]
     return heads
 
 
-def _padded(data: bytes, size: int) -> Bytes:
-    """Bytes with so many zeros after them, so that a header may begin anywhere."""
-    return np.frombuffer(data + bytes(size), np.uint8)
+def _rows_within(data: bytes, starts: Ints, size: int) -> Bytes:
+    """So many bytes from each start on; zeros after the end of the data."""
+    # Starts are in order, so that those near the end come last.
+    inside = int(np.searchsorted(starts, len(data) - size, "right"))
+    rows = np.zeros((len(starts), size), np.uint8)
+    rows[:inside] = rows_of(np.frombuffer(data, np.uint8), starts[:inside], size)
+    for at in range(inside, len(starts)):
+        rest = data[int(starts[at]) :][:size]
+        rows[at, : len(rest)] = np.frombuffer(rest, np.uint8)
+    return rows
 
 
 def _only(found: _Cut, is_usual: npt.NDArray[np.bool_]) -> _Cut:
@@ -214,20 +224,31 @@ def _end_at(found: _Cut, index: int) -> None:
     found.ids, found.kinds = found.ids[:index], found.kinds[:index]
 
 
-def _wants_response(asked: _Cut) -> npt.NDArray[np.bool_]:
-    """Which requests will be answered: all but some of Produce."""
+def _wants_response(asked: _Cut, text_size: int) -> npt.NDArray[np.bool_]:
+    """Which requests will be answered: all but some of Produce.
+
+    Shape: `text_size` is the length of the client id of all of them.
+    """
     wants = np.ones(len(asked.starts), np.bool_)
-    for index in np.flatnonzero(asked.kinds >> 16 == 0).tolist():
-        begin, size = int(asked.starts[index]), int(asked.sizes[index])
-        at = int(np.searchsorted(asked.packets, asked.first[index]))
-        # Only what the first packet holds is looked at.
-        stop = min(begin + 4 + size, int(asked.edges[at]))
-        head = asked.data[begin : min(stop, begin + HEADER_SIZE + 1024)]
-        client = int.from_bytes(head[12:14], "big", signed=True)
-        acks = None
-        if len(head) >= HEADER_SIZE + max(client, 0):
-            version = int(asked.kinds[index]) & 0xFFFF
-            acks = produce_acks(head, HEADER_SIZE + max(client, 0), len(head), version)
+    produce = np.flatnonzero(asked.kinds >> 16 == _PRODUCE_API)
+    if not len(produce):
+        return wants
+    # Only what the first packet holds is looked at.
+    held = asked.edges[np.searchsorted(asked.packets, asked.first[produce])]
+    stops = np.minimum(asked.starts[produce] + 4 + asked.sizes[produce], held)
+    begins = asked.starts[produce] + HEADER_SIZE + text_size
+    is_usual = begins + _NULL_SIZE + _ACKS_SIZE <= stops
+    heads = _rows_within(asked.data, begins, _NULL_SIZE + _ACKS_SIZE)
+    versions = asked.kinds[produce] & 0xFFFF
+    for since, null in _NULLS:
+        is_usual &= (versions < since) | (heads[:, :_NULL_SIZE] == null).all(axis=1)
+        versions = np.where(versions >= since, -1, versions)
+    is_usual &= versions < 0
+    wants[produce] = (heads[:, _NULL_SIZE:] != 0).any(axis=1)
+    for at in np.flatnonzero(~is_usual).tolist():
+        index, begin = int(produce[at]), int(begins[at])
+        head = asked.data[begin : min(int(stops[at]), begin + _ACKS_WITHIN)]
+        acks = produce_acks(head, 0, len(head), int(asked.kinds[index]) & 0xFFFF)
         if acks is None:
             _end_at(asked, index)
             return wants[:index]

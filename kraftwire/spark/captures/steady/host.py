@@ -9,10 +9,10 @@ import numpy as np
 
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.spark.captures.bodies import Bodies, Read
+from kraftwire.spark.captures.headers import Ints
 from kraftwire.spark.captures.helpers import RaftTalk
 from kraftwire.spark.captures.quorum import Observer
 from kraftwire.spark.captures.rows import Rows
-from kraftwire.spark.captures.steady.packets import Ints
 
 __all__ = ["FilePlaces", "Host"]
 
@@ -42,23 +42,13 @@ class Host(Protocol):
 
 
 class FilePlaces:
-    """Files and positions of bytes, for many at once.
+    """The files of a recording; `offsets` are where they begin in it."""
 
-    Shape: `begins` are where pieces begin in the joined bytes, `shifts` what makes a position in
-    the recording of one in them; `offsets` are where the files begin in the recording.
-    """
-
-    def __init__(
-        self, pieces: Sequence[tuple[int, bytes]], files: Sequence[str], offsets: Sequence[int]
-    ) -> None:
-        sizes = np.array([len(data) for _, data in pieces], np.int64)
-        self.begins = np.cumsum(sizes) - sizes
-        self.shifts = np.array([position for position, _ in pieces], np.int64) - self.begins
+    def __init__(self, files: Sequence[str], offsets: Sequence[int]) -> None:
         self.files = files
         self._offsets = np.array(offsets, np.int64)
 
     def find(self, at: Ints) -> tuple[Ints, Ints]:
-        """Which files bytes of the joined pieces are in, and their positions there."""
-        placed = at + self.shifts[np.searchsorted(self.begins, at, "right") - 1]
-        which = np.searchsorted(self._offsets, placed, "right") - 1
-        return which, placed - self._offsets[which]
+        """Which files positions of the recording are in, and the positions in these."""
+        which = np.searchsorted(self._offsets, at, "right") - 1
+        return which, at - self._offsets[which]

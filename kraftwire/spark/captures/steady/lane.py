@@ -15,6 +15,7 @@ from kraftwire.decode.capture.packets import Packet
 from kraftwire.decode.pairing.connection import Direction, reverse_key
 from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.decode.pairing.exchanges import Conversation
+from kraftwire.spark.captures.reading import Held
 from kraftwire.spark.captures.steady.cutting import Run, cut
 from kraftwire.spark.captures.steady.harvest import Harvest, Known
 from kraftwire.spark.captures.steady.holed import HoledPatterns
@@ -37,11 +38,13 @@ _PAUSE = 16
 
 
 class SteadyCapture(Capture):
-    """The frames of a connection in memory, but for those that a lane has taken."""
+    """The frames of a connection in memory, a portion at a time, but for those that a lane has
+    taken.
+    """
 
-    def __init__(self, data: bytes, lane: Lane, **options: Any) -> None:
-        super().__init__([(0, data)], **options)
-        self._data = data
+    def __init__(self, portions: Iterator[Held], lane: Lane, **options: Any) -> None:
+        super().__init__([], **options)
+        self._portions = portions
         self._lane = lane
 
     def direction(self, key: bytes) -> Direction | None:
@@ -50,7 +53,8 @@ class SteadyCapture(Capture):
 
     def _files(self) -> Iterator[Iterator[Packet]]:
         self._outbox.begin_file(self._source.path, 0)
-        yield self._lane.packets(self, Packets(self._data, self.health))
+        for portion in self._portions:
+            yield self._lane.packets(self, Packets(portion, self.health))
 
 
 class Lanes:

@@ -1,0 +1,71 @@
+"""What an index tells of a capture: its connections, and where their packets are."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+
+from kraftwire.spark.captures.memory import Memory
+from kraftwire.spark.paths import readable
+
+__all__ = ["SHARED", "FileIndex", "Runs", "Talk"]
+
+# Numbers of connections, starts and sizes of runs.
+Runs = tuple["array[int]", "array[int]", "array[int]"]
+
+# The number of what belongs to all connections: headers of files, blocks that are no packets.
+SHARED = 0
+
+
+@dataclass(slots=True)
+class Talk:
+    """What an index knows of a connection.
+
+    Shape: `key` are addresses and ports of the first packet and its direction; `payload` counts
+    the captured bytes of that direction and the other, copies included; `is_first_client` is None
+    where nobody opened the connection. Units: times in nanoseconds, `size` bytes in the file.
+    """
+
+    key: bytes
+    position: int
+    packets: int = 0
+    size: int = 0
+    payload: tuple[int, int] = (0, 0)
+    first_ns: int = -1
+    last_ns: int = -1
+    is_first_client: bool | None = None
+    round_trip_ns: int | None = None
+
+
+@dataclass(slots=True)
+class FileIndex:
+    """The packets of one file.
+
+    Shape: run i of bytes is of the connection `numbers[i]`, begins at `starts[i]` and has
+    `sizes[i]` bytes; number n > 0 is that of `talks[n - 1]`, 0 marks what all connections need.
+    `size` counts all bytes of the file, unpacked, `end` those up to the last packet; `payload`
+    those that TCP carries; `head` is the header of a pcap file. `has_fragments` tells that
+    packets cannot be told apart by connection, `is_packed` that the file is read from its start
+    to wherever something is wanted.
+    """
+
+    path: str
+    size: int = 0
+    end: int = 0
+    payload: int = 0
+    packets: int = 0
+    problem: str = ""
+    is_damaged: bool = False
+    has_fragments: bool = False
+    is_packed: bool = False
+    head: bytes = b""
+    numbers: array[int] = field(default_factory=lambda: array("I"))
+    starts: array[int] = field(default_factory=lambda: array("Q"))
+    sizes: array[int] = field(default_factory=lambda: array("I"))
+    talks: list[Talk] = field(default_factory=list)
+    memory: Memory = field(default_factory=Memory)
+
+    @property
+    def name(self) -> str:
+        """The path as tables have it."""
+        return readable(self.path)

@@ -1,0 +1,182 @@
+"""The index of a capture, made packet by packet."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+
+from kraftwire.decode.capture.links import (
+    FAST,
+    FAST_MASK,
+    FAST_MIX,
+    FAST_STARTS,
+    SYN,
+    Segment,
+    SegmentReader,
+)
+from kraftwire.decode.capture.pcap import read_packets
+from kraftwire.decode.capture.pcapng import SECTION_MAGIC
+from kraftwire.decode.capture.source import CaptureSource
+from kraftwire.decode.framing.health import Health
+from kraftwire.decode.pairing.connection import reverse_key
+from kraftwire.spark.captures.headers import ETHERNET, FILE_HEADER_SIZE
+from kraftwire.spark.captures.memory import Gatherer, Way
+from kraftwire.spark.captures.talks import SHARED, FileIndex, Runs, Talk
+
+__all__ = ["PACKED", "Walk"]
+
+# gzip, xz and zstd.
+PACKED = (b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
+# Runs that are held before they are handed over: 16 bytes each.
+_RUNS_MAX = 1_000_000
+
+_PACKED_SIZE = 6
+_IPV4 = b"\x08\x00"
+_ACK = 16
+
+
+class Walk:
+    """One pass over the headers of a file, packet by packet."""
+
+    # A run is read at once, and a long connection can only be cut between two runs.
+    run_bytes_max = 256 * 1024
+
+    def __init__(self, path: str, keep: Callable[[Runs], None] | None) -> None:
+        self._index = FileIndex(path)
+        self._keep = keep
+        self._ways: dict[bytes, Way] = {}
+        self._pairs: list[tuple[Way, Way]] = []
+        self._gatherer = Gatherer()
+        self._health = Health()
+        self._run = -1  # the number of the run that the next packet may extend
+
+    def index(self) -> FileIndex:
+        """Walk, and sum up."""
+        index = self._index
+        with CaptureSource(index.path) as source:
+            head = source.read_exactly(FILE_HEADER_SIZE)
+        if not head.startswith(SECTION_MAGIC):
+            index.head = head
+        with CaptureSource(index.path) as source:
+            self._walk(source)
+            source.read_on()
+        with open(index.path, "rb") as file:
+            index.is_packed = file.read(_PACKED_SIZE).startswith(PACKED)
+        index.size = source.size
+        if index.end < index.size and not source.problem:
+            self._note(SHARED, index.end, index.size - index.end)
+            index.end = index.size
+        if self._keep is not None:
+            self._hand_over(self._keep)
+        index.problem, index.is_damaged = source.problem, source.is_damaged
+        index.packets = self._health.packets
+        index.has_fragments = self._health.fragments > 0
+        index.memory = self._gatherer.memory
+        for talk, (first, second) in zip(index.talks, self._pairs, strict=True):
+            talk.packets = first.packets + second.packets
+            talk.payload = first.payload, second.payload
+            talk.last_ns = max(first.last_ns, second.last_ns)
+            talk.size = first.size + second.size
+            index.payload += sum(talk.payload)
+            if first.syn_ns >= 0 and second.syn_ns >= 0:
+                talk.round_trip_ns = abs(second.syn_ns - first.syn_ns)
+        return index
+
+    def _walk(self, source: CaptureSource) -> None:
+        way_of = self._ways.get
+        unpack, size = FAST.unpack_from, FAST.size
+        mask, mix, begin_of = FAST_MASK, FAST_MIX, FAST_STARTS.get
+        read_segment = SegmentReader(self._health).read
+        end = 0
+        for packet in read_packets(source, self._health):
+            time_ns, link, data, start, captured, _, base, at, stop = packet
+            if base + at != end:
+                self._note(SHARED, end, base + at - end)
+            end = base + stop
+            if captured >= size and link == ETHERNET and data[start + 12 : start + 14] == _IPV4:
+                total, rest, key, seq, header = unpack(data, start)
+                way = way_of(key)
+                if (
+                    way is not None
+                    and rest & mask == mix
+                    and total <= captured - 14
+                    and (begin := begin_of(header))
+                ):
+                    begin += start
+                    stop_payload = start + 14 + total
+                    self._packet(way, time_ns, base + at, stop - at)
+                    if begin < stop_payload:
+                        self._payload(way, seq, data, begin, stop_payload)
+                    continue
+            segment = read_segment(packet)
+            if segment is not None:
+                _, _, seq, _, _, data, start, stop_payload, _ = segment
+                way = self._way(segment, base + at, time_ns)
+                self._packet(way, time_ns, base + at, stop - at)
+                if start < stop_payload:
+                    self._payload(way, seq, data, start, stop_payload)
+        self._index.end = end
+
+    def _way(self, segment: Segment, position: int, time_ns: int) -> Way:
+        """The direction of any segment, which may open it."""
+        _, key, _, _, flags, *_ = segment
+        way = self._ways.get(key)
+        if way is None:
+            way = self._meet(key, position, time_ns)
+        if flags & SYN:
+            self._open(way, time_ns, is_client=not flags & _ACK)
+        return way
+
+    def _packet(self, way: Way, time_ns: int, position: int, size: int) -> None:
+        way.packets += 1
+        way.size += size
+        way.last_ns = time_ns
+        self._note(way.number, position, size)
+
+    def _note(self, number: int, position: int, size: int) -> None:
+        """Add a run of bytes, or make the last one longer."""
+        index = self._index
+        if (
+            number == self._run
+            and index.starts[-1] + index.sizes[-1] == position
+            and index.sizes[-1] < self.run_bytes_max
+        ):
+            index.sizes[-1] += size
+            return
+        self._hand_over_many()
+        self._run = number
+        index.numbers.append(number)
+        index.starts.append(position)
+        index.sizes.append(size)
+
+    def _hand_over_many(self) -> None:
+        """Let go of the runs so far, if there are enough of them."""
+        if self._keep is not None and len(self._index.numbers) >= _RUNS_MAX:
+            self._hand_over(self._keep)
+
+    def _hand_over(self, keep: Callable[[Runs], None]) -> None:
+        index = self._index
+        keep((index.numbers, index.starts, index.sizes))
+        index.numbers, index.starts, index.sizes = array("I"), array("Q"), array("I")
+
+    def _payload(self, way: Way, seq: int, data: bytes, start: int, end: int) -> None:
+        way.payload += end - start
+        self._gatherer.look(way, seq, data, start, end)
+
+    def _meet(self, key: bytes, position: int, time_ns: int) -> Way:
+        """Begin a connection."""
+        self._index.talks.append(Talk(key, position, first_ns=time_ns))
+        number = len(self._index.talks)
+        first, second = Way(2 * number - 2), Way(2 * number - 1)
+        first.other, second.other = second, first
+        self._pairs.append((first, second))
+        self._ways[key], self._ways[reverse_key(key)] = first, second
+        return first
+
+    def _open(self, way: Way, time_ns: int, *, is_client: bool) -> None:
+        """Take a SYN; the first one in each direction counts."""
+        if way.syn_ns < 0:
+            way.syn_ns = time_ns
+            talk = self._index.talks[way.number - 1]
+            if talk.is_first_client is None:
+                talk.is_first_client = is_client == (way is self._pairs[way.number - 1][0])
