@@ -42,6 +42,8 @@ __all__ = [
     "MESSAGE_LINE_BYTES_MAX",
     "METRICS_CONNECTIONS_MAX",
     "OBSERVERS_MAX",
+    "OPEN_CONNECTION_BYTES",
+    "OPEN_REQUEST_BYTES",
     "PACKET_BYTES_MAX",
     "PARKED_BYTES_MAX",
     "PARKED_FETCHES_MAX",
@@ -268,7 +270,7 @@ WAITING_BATCHES_MAX = 10
 SNAPSHOT_CLAIMS_MAX = 3
 
 # What a leader sends of a snapshot at a time, however much a peer asks for.
-SNAPSHOT_CHUNK_BYTES_MAX = 8 * 1024 * 1024
+SNAPSHOT_CHUNK_BYTES_MAX = 1024 * 1024
 
 # Fetches that a leader holds back until there is something to tell. Every voter and observer has
 # one; a peer that keeps opening connections must not make it hold more.
@@ -318,6 +320,11 @@ REQUEST_ELEMENTS_MAX = 10_000
 CONNECTION_BYTES_MAX = 256 * 1024 * 1024
 EVICTED_BYTES_MIN = 64 * 1024
 
+# What Python takes for an open connection, and in addition while a request of it is answered or
+# waits: tasks, buffers, objects. All that may be open, idle, take half of CONNECTION_BYTES_MAX.
+OPEN_CONNECTION_BYTES = 8 * 1024
+OPEN_REQUEST_BYTES = 16 * 1024
+
 # While a request is answered, it counts for so many times its length: objects are larger than the
 # bytes that they were made of.
 DECODED_FACTOR = 8
@@ -340,10 +347,10 @@ PEER_QUEUE_MAX = 16
 # and where is what others say.
 PEERS_MAX = 100
 
-# A Fetch is answered with at most this much, however much it asks for: a whole batch of the largest
-# size that the leader writes, and what Kafka's replicas ask for. Its fetch.max.bytes would let a
-# node keep 55 MiB for every client, and a replica may ask for 2 GiB.
-FETCH_BYTES_MAX = 8 * 1024 * 1024
+# A Fetch is answered with at most this much, however much it asks for, or one whole batch: a few
+# milliseconds of work, in which nothing else is done. Kafka's fetch.max.bytes would let a node keep
+# 55 MiB for every client, its replicas ask for 8 MiB, and a peer may ask for 2 GiB.
+FETCH_BYTES_MAX = 1024 * 1024
 
 # The committed log is searched by time in reads of this size, with other work done in between.
 SCAN_READ_BYTES = 1024 * 1024

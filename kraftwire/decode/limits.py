@@ -18,6 +18,8 @@ __all__ = [
     "HOLE_WAIT_RETRANSMISSION_NS",
     "JSON_ROWS_FREE",
     "JSON_ROW_BYTES_MIN",
+    "PACKED_BATCH_FREE",
+    "PACKED_BATCH_RATIO",
     "PENDING_REQUESTS_KEPT",
     "PIECE_OBJECT_BYTES",
     "RELIEVED_BYTES_MIN",
@@ -40,6 +42,12 @@ __all__ = [
 # hundred bytes to a thousand in this form.
 JSON_ROWS_FREE = 8 * 1024
 JSON_ROW_BYTES_MIN = 256
+
+# A batch of a compressed file, or a state file that is compressed, may have PACKED_BATCH_FREE bytes
+# and PACKED_BATCH_RATIO more for each byte of the compressed file: they are read whole, and a few
+# bytes can claim to be any length. No batch of the quorum has more than 8 MiB.
+PACKED_BATCH_FREE = 8 * 1024 * 1024
+PACKED_BATCH_RATIO = 2
 
 # All that the connections of a capture hold together: bytes after holes, unfinished frames, bytes
 # that are searched, responses and requests that wait, and the connections themselves. It is

@@ -337,9 +337,16 @@ class MetadataLog:
             raise UsageError(f"offset {offset} is below the log's start {self.start_offset}")
         if offset >= min(end_offset, self.end_offset):
             return b""
-        segments = self._segments
-        segment = next(s for s in reversed(segments) if s.base_offset <= offset)
-        return segment.read(offset, max_bytes, end_offset)
+        return self._segment_with(offset).read(offset, max_bytes, end_offset)
+
+    def read_size(self, offset: int, max_bytes: int, end_offset: int) -> int:
+        """How many bytes `read` would return; 0 where it would raise."""
+        if self.start_offset <= offset < min(end_offset, self.end_offset):
+            return self._segment_with(offset).read_size(offset, max_bytes, end_offset)
+        return 0
+
+    def _segment_with(self, offset: int) -> Segment:
+        return next(s for s in reversed(self._segments) if s.base_offset <= offset)
 
     def close(self) -> None:
         """Flush, give back what indexes have in advance, and close all files."""

@@ -124,6 +124,16 @@ class Segment:
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
         """Whole batches from the one that contains `offset`, at least one of them."""
+        start, stop = self._span(offset, max_bytes, end_offset)
+        return self.file.pread(stop - start, start) if stop > start else b""
+
+    def read_size(self, offset: int, max_bytes: int, end_offset: int) -> int:
+        """How many bytes `read` would return."""
+        start, stop = self._span(offset, max_bytes, end_offset)
+        return stop - start
+
+    def _span(self, offset: int, max_bytes: int, end_offset: int) -> tuple[int, int]:
+        """From where to where to read, in the file."""
         batches = self.batches
         first = batches.containing(offset)
         start = batches.positions[first]
@@ -134,7 +144,7 @@ class Segment:
         if stop - start > max_bytes:
             last = max(batches.at(start + max_bytes), first + 1)
             stop = batches.positions[last] if last < len(batches) else self.size
-        return self.file.pread(stop - start, start) if stop > start else b""
+        return start, max(stop, start)
 
     def batch_bytes(self, number: int) -> bytes:
         """One batch."""

@@ -25,6 +25,7 @@ from kraftwire.log.settings import LogSettings
 from kraftwire.node.assembly import Assembly, Metadata, assemble
 from kraftwire.node.budget import Budget
 from kraftwire.node.capture import CaptureFile
+from kraftwire.node.collector import Collector
 from kraftwire.node.config import ConnectionLimits, Listener, NodeConfig
 from kraftwire.node.connection import Connection, ConnectionStats, Service
 from kraftwire.node.descriptors import connections_max, raise_limit
@@ -80,6 +81,7 @@ async def _run_until_stopped(
             nursery.start_soon(_stop_on_signal, signals, stop, nursery.cancel_scope)
             if beside is not None:
                 nursery.start_soon(beside, stop)
+            nursery.start_soon(node.collector().run)
             await node.run(stop)
             nursery.cancel_scope.cancel()
 
@@ -130,6 +132,10 @@ class Node:
     def driver(self) -> Driver:
         """The task that owns the core. Order: once `ready` is set."""
         return self._running.driver
+
+    def collector(self) -> Collector:
+        """What collects the garbage of its connections, for a process that this node has alone."""
+        return Collector(lambda: self._connection_stats.open, lambda: self._budget.used)
 
     @property
     def _running(self) -> Assembly:

@@ -1,15 +1,16 @@
 """What the connections of a node may hold in memory together.
 
 A connection tells how many bytes it holds: of requests that are not whole or not answered, and of
-answers that its peer has not taken. Above the limit the connections that have held something for
-longest are given up, not those that come: peers that mean well take what they asked for at once.
+answers that its peer has not taken. What Python needs for the connection itself counts too. Above
+the limit the connections that have held something for longest are given up, not those that come:
+peers that mean well take what they asked for at once.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from kraftwire.limits import EVICTED_BYTES_MIN
+from kraftwire.limits import EVICTED_BYTES_MIN, OPEN_CONNECTION_BYTES
 
 __all__ = ["Budget", "Holder"]
 
@@ -22,13 +23,21 @@ class Holder(Protocol):
 
 
 class Budget:
-    """Counts bytes by holder. `used` is their sum."""
+    """Counts bytes by holder. `used` is their sum, and what open connections cost."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
         # In the order in which they began to hold something.
         self._sizes: dict[Holder, int] = {}
+
+    def enter(self) -> None:
+        """Note that a connection has been opened."""
+        self._add(OPEN_CONNECTION_BYTES)
+
+    def leave(self) -> None:
+        """Note that one is closed."""
+        self.used -= OPEN_CONNECTION_BYTES
 
     def hold(self, holder: Holder, size: int) -> None:
         """Note that a holder holds so many bytes from now on, and make room if they are too many.
@@ -38,8 +47,11 @@ class Budget:
         before = self._sizes.pop(holder, 0) if not size else self._sizes.get(holder, 0)
         if size:
             self._sizes[holder] = size
-        self.used += size - before
-        if size > before and self.used > self.limit:
+        self._add(size - before)
+
+    def _add(self, size: int) -> None:
+        self.used += size
+        if size > 0 and self.used > self.limit:
             self._make_room()
 
     def _make_room(self) -> None:

@@ -12,6 +12,7 @@ Source: Kafka's `SocketServer.Processor` and `ApiVersionsRequest`; R-SRV-2; KIP-
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +25,7 @@ from kraftwire.limits import (
     CONNECTION_BYTES_MAX,
     DECODE_INLINE_BYTES,
     DECODED_FACTOR,
+    OPEN_REQUEST_BYTES,
     REQUEST_ELEMENTS_MAX,
     REQUEST_SIZE_MAX,
     SOFTWARE_NAME_SIZE_MAX,
@@ -55,7 +57,11 @@ READ_SIZE = 64 * 1024
 # Large bodies are decoded in a thread next to the core's, one at a time: a hostile one takes half a
 # second.
 _LARGE_BODIES = trio.CapacityLimiter(1)
-_FETCH_KEY = 1
+# What waits for others or for its turn, and writes nothing: Fetch and FetchSnapshot.
+_READING_KEYS = (1, 59)
+
+# What Python needs for bytes besides themselves, in a queue.
+_PAYLOAD_COST_BYTES = 48
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -123,11 +129,15 @@ class Connection:
         self._is_evicted = False
         self._software = ""
         self._is_known = False
+        self._waiting_bytes = 0
+        # What is read for the present answer, -1 before that.
+        self._turn_size = -1
         # When the request that is not whole yet began, or the connection, which owes its first.
         self._began: float | None = trio.current_time()
 
     async def serve(self) -> None:
         """Answer requests until the connection ends. Raises: StorageError, which ends the node."""
+        self._budget.enter()
         try:
             with self._scope:
                 await self._serve()
@@ -139,6 +149,7 @@ class Connection:
             self._count_close("broken")
         finally:
             self._budget.hold(self, 0)
+            self._budget.leave()
             if self._tap:
                 self._tap.closed()
             close_now(self._stream)
@@ -150,22 +161,33 @@ class Connection:
 
     async def _serve(self) -> None:
         while True:
-            data = await self._read()
-            try:
-                payloads = self._frames.feed(data)
-            except WireError as error:
-                raise _Close("bad-frame", str(error)) from error
-            self._hold(0)
-            if not self._frames.pending_size:
-                self._began = None
-            elif payloads or self._began is None:
-                self._began = trio.current_time()
-            for payload in payloads:
-                answer = await self._answer(payload)
-                self._is_known = True
-                self._hold(len(answer))
-                await self._write(answer)
-                self._hold(0)
+            # No name here keeps what was read or answered while something else is waited for.
+            waiting = self._frames_of(await self._read())
+            while waiting:
+                self._waiting_bytes -= len(waiting[0]) + _PAYLOAD_COST_BYTES
+                await self._exchange(waiting.popleft())
+
+    def _frames_of(self, data: bytes) -> deque[bytes]:
+        """The requests that are whole with these bytes. Raises: _Close."""
+        try:
+            payloads = deque(self._frames.feed(data))
+        except WireError as error:
+            raise _Close("bad-frame", str(error)) from error
+        self._waiting_bytes = sum(len(one) + _PAYLOAD_COST_BYTES for one in payloads)
+        self._hold(0)
+        if not self._frames.pending_size:
+            self._began = None
+        elif payloads or self._began is None:
+            self._began = trio.current_time()
+        return payloads
+
+    async def _exchange(self, payload: bytes) -> None:
+        """Answer a request. Raises: _Close if the connection is to end."""
+        answer = await self._answer(payload)
+        self._is_known = True
+        self._hold(len(answer))
+        await self._write(answer)
+        self._hold(0)
 
     async def _read(self) -> bytes:
         """Some bytes. Raises: _Close at the end of the stream and when the peer took too long."""
@@ -181,6 +203,8 @@ class Connection:
             if scope.cancelled_caught:
                 raise _Close("idle" if began is None else "slow-request")
         if not data:
+            # Thousands may be closed at once, and clearing one away is work.
+            await self._leave()
             raise _Close("by-peer")
         data = bytes(data)
         if self._tap:
@@ -205,8 +229,26 @@ class Connection:
         api_key, version = header.request_api_key, header.request_api_version
         name = messages.API_NAMES.get(api_key, "unknown")
         size = len(payload)
-        self._hold(size if size < LONG_REQUEST_BYTES_MIN else size * DECODED_FACTOR)
+        decoded = size if size < LONG_REQUEST_BYTES_MIN else size * DECODED_FACTOR
+        self._hold(OPEN_REQUEST_BYTES + decoded)
         await self._take_turn(size)
+        try:
+            body = await self._decode(header, payload, position)
+        finally:
+            self._pacer.decoded(size)
+        if isinstance(body, bytes):
+            return body
+        self._stats.requests[name] = self._stats.requests.get(name, 0) + 1
+        if isinstance(body, ApiVersionsRequest) and not self._note_software(body, version):
+            return self._refuse_version(header, ErrorCode.INVALID_REQUEST, version)
+        return await self._dispatch(header, body)
+
+    async def _decode(
+        self, header: RequestHeader, payload: bytes, position: int
+    ) -> Message | bytes:
+        """The request; a whole answer where its version is not known. Raises: _Close."""
+        api_key, version = header.request_api_key, header.request_api_version
+        name, size = messages.API_NAMES.get(api_key, "unknown"), len(payload)
         low, high = self._service.versions.get(api_key, (0, -1))
         if not low <= version <= high:
             if api_key == API_VERSIONS_KEY:
@@ -224,10 +266,7 @@ class Connection:
         if is_too_much(body, size):
             problem = f"{name} of more than {REQUEST_ELEMENTS_MAX} elements"
             raise _Close("too-many-elements", problem)
-        self._stats.requests[name] = self._stats.requests.get(name, 0) + 1
-        if isinstance(body, ApiVersionsRequest) and not self._note_software(body, version):
-            return self._refuse_version(header, ErrorCode.INVALID_REQUEST, version)
-        return await self._dispatch(header, body)
+        return body
 
     async def _take_turn(self, size: int) -> None:
         """Wait until a request of this size may be answered. Raises: _Close if its peer is gone."""
@@ -236,7 +275,7 @@ class Connection:
             await admit()
             return
         try:
-            await answer_while_there(self._stream, admit)
+            await answer_while_there(self._stream, admit, self._leave)
         except PeerGone as gone:
             raise _Close("by-peer") from gone
 
@@ -251,15 +290,18 @@ class Connection:
             self._software,
             listener.is_controller,
             listener.is_client,
+            self._turn,
         )
         name = type(body).__name__
         try:
-            if request.api_key == _FETCH_KEY:
+            if request.api_key in _READING_KEYS:
                 # It may wait for long, and it writes nothing: nobody needs it without its peer.
+                self._turn_size = -1
                 ask = partial(self._service.answer, request)
-                reply = await answer_while_there(self._stream, ask)
-                # One commit answers all that wait for it, and each answer is work.
-                await self._pacer.admit(self._number, 0)
+                reply = await answer_while_there(self._stream, ask, self._leave)
+                if self._turn_size < 0:
+                    # One commit answers all that wait for it, and each answer is work.
+                    await self._turn(0)
             else:
                 reply = await self._service.answer(request)
             if reply is None:
@@ -273,6 +315,20 @@ class Connection:
             place = _place(fault)
             log("error", "handler-failed", request=name, fault=repr(fault), at=place)
             raise _Close("fault") from fault
+        finally:
+            self._pacer.answered(self._turn_size)
+            self._turn_size = -1
+
+    async def _leave(self) -> None:
+        await self._pacer.leave(self._number)
+
+    async def _turn(self, size: int) -> None:
+        """Wait until so many bytes may be read for an answer."""
+        self._pacer.answered(self._turn_size)
+        self._turn_size = -1
+        await self._pacer.admit_answer(self._number, size)
+        self._turn_size = size
+        self._hold(OPEN_REQUEST_BYTES + size)
 
     def _note_software(self, body: ApiVersionsRequest, version: int) -> bool:
         """Keep the client's name; False if it has a shape that KIP-511 forbids."""
@@ -295,8 +351,8 @@ class Connection:
         return frame(encode_response(response, reply, version))
 
     def _hold(self, size: int) -> None:
-        """Say how much this connection holds beyond the request that is not whole."""
-        self._budget.hold(self, size + self._frames.pending_size)
+        """Say how much this connection holds beyond requests that wait or are not whole."""
+        self._budget.hold(self, size + self._waiting_bytes + self._frames.pending_size)
 
     def _end(self, end: _Close) -> None:
         """Count why the connection ends, and tell what its peer did wrong."""

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import trio
+
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
@@ -23,13 +25,19 @@ from kraftwire.wire.message import Message
 __all__ = ["ActiveController", "Context", "Handler", "Quorum", "Request"]
 
 
+async def at_once(_: int) -> None:
+    """The turn of what has no connection that others wait next to."""
+    await trio.lowlevel.checkpoint()
+
+
 @dataclass(slots=True)
 class Request:
     """One request as it came in.
 
     Shape: `listener` is the listener's name in upper case; `software` the ClientSoftwareName of
     the connection's ApiVersions request, empty without one. A request that came through an
-    Envelope or from inside the node has the values of the outer one.
+    Envelope or from inside the node has the values of the outer one. `turn` is to be waited for
+    before so many bytes are read for the answer.
     """
 
     api_key: int
@@ -40,6 +48,7 @@ class Request:
     software: str = ""
     from_controller_listener: bool = False
     from_client_listener: bool = True
+    turn: Callable[[int], Awaitable[None]] = at_once
 
 
 class ActiveController(Protocol):
@@ -132,8 +141,11 @@ class Context(Protocol):
     def now_ms(self) -> int:
         """The clock of all timers: milliseconds that never go back, from no particular moment."""
 
-    async def raft_request(self, request: Request) -> Message:
-        """Let the core answer a raft request; its own answer comes back, errors included."""
+    async def raft_request(self, request: Request) -> Message | None:
+        """Let the core answer a raft request; its own answer comes back, errors included.
+
+        None if what the answer was to carry is gone meanwhile.
+        """
 
     async def forward(self, message: Message, version: int | None = None) -> Message:
         """Let the quorum leader answer: by its controller endpoint, or here if this node leads.
@@ -148,6 +160,9 @@ class Context(Protocol):
 
         Shape: at least one batch if there is one, whatever its size; empty at the high watermark.
         """
+
+    def committed_size(self, offset: int, max_bytes: int) -> int:
+        """How many bytes `read_committed` would return; 0 for an offset that is not there."""
 
     async def wait_high_watermark(self, above: int, timeout_ms: int) -> int:
         """The high watermark, as soon as it is greater than `above` or the time is over."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import resource
 
-from kraftwire.limits import DESCRIPTORS_RESERVED
+from kraftwire.limits import CONNECTION_BYTES_MAX, DESCRIPTORS_RESERVED, OPEN_CONNECTION_BYTES
 
 __all__ = ["connections_max", "raise_limit"]
 
@@ -29,8 +29,10 @@ def connections_max(descriptors: int) -> int:
     """How many connections a process with so many descriptors may accept.
 
     The reserve is for the log, its snapshots and the connections to other nodes; a process that
-    has very few keeps half of them.
+    has very few keeps half of them. However many there are, idle connections take no more than
+    half of the memory that all of them may take.
     """
+    most = CONNECTION_BYTES_MAX // OPEN_CONNECTION_BYTES // 2
     if descriptors == resource.RLIM_INFINITY:
-        return (1 << 31) - 1
-    return max(descriptors - DESCRIPTORS_RESERVED, descriptors // 2)
+        return most
+    return min(most, max(descriptors - DESCRIPTORS_RESERVED, descriptors // 2))

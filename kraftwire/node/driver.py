@@ -28,12 +28,15 @@ from kraftwire.node.waiting import CommitWaiters, Outcome
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
-from kraftwire.replica.ports import Core, Disk, Work
+from kraftwire.replica.ports import Core, Disk, Part, Work
 from kraftwire.replica.runner import Runner
 from kraftwire.replica.state_machine import StateMachine
 from kraftwire.wire.message import Message
 
 __all__ = ["AppendDone", "Driver", "Network"]
+
+# An answer of the core, and what it carries of a file.
+_Reply = tuple[Message, Part | None]
 
 AppendDone = Callable[[fx.AppendAccepted | fx.AppendRefused], None]
 
@@ -112,7 +115,7 @@ class Driver:
         self._queue: deque[ev.Event] = deque()
         self._wake: trio.Event | None = None
         self._next_token = 0
-        self._replies: dict[int, Outcome[Message]] = {}
+        self._replies: dict[int, Outcome[_Reply]] = {}
         self._appends: dict[int, AppendDone] = {}
         self._rounds = 0
         self._logged_epoch = -1
@@ -149,18 +152,30 @@ class Driver:
         if self._wake is not None:
             self._wake.set()
 
-    async def request(self, request: Request) -> Message:
-        """Let the core answer a raft request."""
+    async def request(self, request: Request) -> Message | None:
+        """Let the core answer a raft request.
+
+        What the answer carries of a file is read when the request's connection has its turn; None
+        if it is not there any more.
+        """
         token = self._take_token()
-        outcome = self._replies[token] = Outcome[Message]()
+        outcome = self._replies[token] = Outcome[_Reply]()
         version, message = request.version, request.message
         listener, software = request.listener, request.software
         self.submit(ev.RequestReceived(token, version, message, listener, software))
         try:
-            return await outcome.wait()
+            message, part = await outcome.wait()
         finally:
             if self._replies.pop(token, None) is not None:
                 self.submit(ev.RequestAbandoned(token))
+        if part is not None:
+            await request.turn(part.size)
+            try:
+                part.put()
+            except UsageError as gone:
+                log("debug", "answer-gone", problem=gone)
+                return None
+        return message
 
     def append_nowait(
         self,
@@ -212,6 +227,10 @@ class Driver:
         if offset >= end_offset:
             return b""
         return self._log.read(offset, max_bytes, end_offset)
+
+    def committed_size(self, offset: int, max_bytes: int) -> int:
+        """How many bytes `read_committed` would return."""
+        return self._log.read_size(offset, max_bytes, self.core.high_watermark)
 
     # ---- waiting
 
@@ -296,10 +315,10 @@ class Driver:
         """Whether the connection that asked is still there."""
         return token in self._replies
 
-    def reply(self, token: int, message: Message) -> None:
+    def reply(self, token: int, message: Message, part: Part | None) -> None:
         """Let the task that asked go on."""
         self._has_replied = True
-        self._replies.pop(token).set(message)
+        self._replies.pop(token).set((message, part))
 
     def committed(self, effect: fx.HighWatermarkAdvanced) -> None:
         """Let go on whoever waits for this."""

@@ -1,12 +1,22 @@
-"""Limits of how accepted connections share a node: turns of their requests, and silent peers."""
+"""Limits of how connections share a node: turns, silent peers, garbage that they leave."""
 
 from __future__ import annotations
 
 __all__ = [
+    "COLLECT_CONNECTIONS_MIN",
+    "COLLECT_LOOK_SECONDS",
+    "COLLECT_REST",
+    "COLLECT_SECONDS",
+    "GIVE_BACK_BYTES_MIN",
+    "LONG_ANSWERS_BYTES_BURST",
+    "LONG_ANSWERS_BYTES_PER_SECOND",
+    "LONG_ANSWER_BYTES_MIN",
     "LONG_REQUESTS_BYTES_BURST",
     "LONG_REQUESTS_BYTES_PER_SECOND",
-    "LONG_REQUESTS_REST",
     "LONG_REQUEST_BYTES_MIN",
+    "LONG_WORK_REST",
+    "LONG_WORK_REST_ALONE",
+    "LONG_WORK_ROUNDS",
     "PEER_LOOK_SECONDS",
     "PEER_PROBES",
     "PEER_PROBE_AFTER_SECONDS",
@@ -23,9 +33,18 @@ LONG_REQUEST_BYTES_MIN = 4 * 1024
 LONG_REQUESTS_BYTES_PER_SECOND = 512 * 1024
 LONG_REQUESTS_BYTES_BURST = 256 * 1024
 
-# On a machine that is slow, or busy with other things, that would be too much: where several wait,
-# each is followed by a rest of so many times what it took.
-LONG_REQUESTS_REST = 3
+# A long answer is one that carries so much of the log or of a snapshot. One costs little for each
+# byte; the rate is far above what a replica that catches up needs.
+LONG_ANSWER_BYTES_MIN = 64 * 1024
+LONG_ANSWERS_BYTES_PER_SECOND = 128 * 1024 * 1024
+LONG_ANSWERS_BYTES_BURST = 16 * 1024 * 1024
+
+# Each piece of long work is followed by a rest of so many times what it took, the shorter one where
+# nobody else waits. An answer is encoded and handed to the system within so many rounds of the loop
+# after it was read.
+LONG_WORK_REST = 3
+LONG_WORK_REST_ALONE = 1
+LONG_WORK_ROUNDS = 5
 
 # Shorter requests are let through in turns of so many bytes, each as if it were longer by what any
 # request costs: eight small ones, or one of the longest. That takes about two milliseconds, in
@@ -45,3 +64,13 @@ PEER_LOOK_SECONDS = 2
 PEER_PROBE_AFTER_SECONDS = 10
 PEER_PROBE_SECONDS = 5
 PEER_PROBES = 4
+
+# Garbage is collected so often, but for all that it takes there is a rest of so many times as much:
+# one commit in five hundred at most comes later for it. Where nearly all of so many connections
+# have left, it is collected with the next look; after that, and where connections let go of nearly
+# all of so many bytes, what is free goes back to the system.
+COLLECT_SECONDS = 60
+COLLECT_REST = 1000
+COLLECT_LOOK_SECONDS = 2
+COLLECT_CONNECTIONS_MIN = 256
+GIVE_BACK_BYTES_MIN = 16 * 1024 * 1024

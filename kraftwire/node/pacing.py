@@ -1,35 +1,49 @@
-"""Long requests in their turn: together they get a share of the node's one thread, not all of it.
+"""Requests and answers in their turn: long ones get a share of the node's time, not all of it.
 
-What a request costs grows with its length. Short ones, those of replicas among them, never wait for
-long ones: `turns` lets them through.
+What a request costs grows with its length, and with that of its answer. Short ones, those of
+replicas among them, never wait for long ones: `turns` lets them through, `lane` the others.
 """
 
 from __future__ import annotations
 
-import trio
+import time
+from collections.abc import Callable
 
+from kraftwire.node.lane import Lane
 from kraftwire.node.limits import (
+    LONG_ANSWER_BYTES_MIN,
+    LONG_ANSWERS_BYTES_BURST,
+    LONG_ANSWERS_BYTES_PER_SECOND,
     LONG_REQUEST_BYTES_MIN,
     LONG_REQUESTS_BYTES_BURST,
     LONG_REQUESTS_BYTES_PER_SECOND,
-    LONG_REQUESTS_REST,
 )
 from kraftwire.node.turns import Turns
 
 __all__ = ["Pacer"]
 
+# More than connections ever have as a number: who leaves comes after who asks.
+_AFTER_ALL = 1 << 62
+
 
 class Pacer:
-    """Lets long requests through at a rate of bytes, in the order in which they came.
+    """Lets requests and answers through. Units: bytes.
 
-    All connections of a node share it; each has a number, by when it came.
+    All connections of a node share it; each has a number, by when it came, and one request at a
+    time. Order: what `admit` and `admit_answer` let through is said to be done by `decoded` and
+    `answered`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, clock: Callable[[], float] = time.process_time) -> None:
+        """`clock` tells seconds of processor time."""
         self._connections = 0
         self._turns = Turns()
-        self._lane = trio.Lock()
-        self._free_at = self._let_at = -float("inf")
+        self._requests = Lane(
+            LONG_REQUESTS_BYTES_PER_SECOND, LONG_REQUESTS_BYTES_BURST, clock=clock
+        )
+        self._answers = Lane(
+            LONG_ANSWERS_BYTES_PER_SECOND, LONG_ANSWERS_BYTES_BURST, clock=clock
+        )
 
     def join(self) -> int:
         """The number of a new connection."""
@@ -37,22 +51,29 @@ class Pacer:
         return self._connections
 
     async def admit(self, number: int, size: int) -> None:
-        """Return when a request of this size on this connection may be decoded and answered.
-
-        Units: bytes.
-        """
+        """Return when a request of this size on this connection may be decoded and answered."""
         if size < LONG_REQUEST_BYTES_MIN:
             await self._turns.take(number, size)
-            return
-        is_waited_for = self._lane.locked()
-        async with self._lane:
-            now = trio.current_time()
-            # What the one before took, if this one came while it was let through.
-            work = now - self._let_at if is_waited_for else 0.0
-            earliest = max(self._free_at, now + work * LONG_REQUESTS_REST)
-            if earliest > now:
-                await trio.sleep_until(earliest)
-            self._let_at = trio.current_time()
-            burst = LONG_REQUESTS_BYTES_BURST / LONG_REQUESTS_BYTES_PER_SECOND
-            self._free_at = max(self._free_at, self._let_at - burst)
-            self._free_at += size / LONG_REQUESTS_BYTES_PER_SECOND
+        else:
+            await self._requests.take(number, size)
+
+    async def leave(self, number: int) -> None:
+        """Return when a connection whose peer has gone may be cleared away."""
+        await self._turns.take(number + _AFTER_ALL, 0)
+
+    def decoded(self, size: int) -> None:
+        """Note that a request of this size has been decoded; its answer may be made now."""
+        if size >= LONG_REQUEST_BYTES_MIN:
+            self._requests.done()
+
+    async def admit_answer(self, number: int, size: int) -> None:
+        """Return when so much may be read for an answer on this connection."""
+        if size < LONG_ANSWER_BYTES_MIN:
+            await self._turns.take(number, 0)
+        else:
+            await self._answers.take(number, size)
+
+    def answered(self, size: int) -> None:
+        """Note that an answer with so much in it is ready to be sent."""
+        if size >= LONG_ANSWER_BYTES_MIN:
+            self._answers.done()

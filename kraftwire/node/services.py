@@ -128,7 +128,7 @@ class NodeContext:
         handler = handlers.route(request)
         return None if handler is None else await handler(request, self)
 
-    async def raft_request(self, request: Request) -> Message:
+    async def raft_request(self, request: Request) -> Message | None:
         """Let the core answer a raft request."""
         return await self._driver.request(request)
 
@@ -144,6 +144,10 @@ class NodeContext:
     def read_committed(self, offset: int, max_bytes: int) -> bytes:
         """Whole batches below the high watermark."""
         return self._driver.read_committed(offset, max_bytes)
+
+    def committed_size(self, offset: int, max_bytes: int) -> int:
+        """How many bytes `read_committed` would return."""
+        return self._driver.committed_size(offset, max_bytes)
 
     async def wait_high_watermark(self, above: int, timeout_ms: int) -> int:
         """The high watermark, as soon as it is greater than `above` or the time is over."""

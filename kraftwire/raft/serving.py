@@ -158,6 +158,7 @@ def _wake(state: RaftState, woken: list[ParkedFetch]) -> None:
     A peer that has thousands of them wait must not keep commits waiting for all their answers.
     """
     voters, others = set[int](), 0
+    later: list[ParkedFetch] = []
     for parked in woken:
         replica_id = fetching_replica(cast("FetchRequest", parked.event.message))
         is_first = state.voters.get(replica_id) is not None and replica_id not in voters
@@ -166,8 +167,8 @@ def _wake(state: RaftState, woken: list[ParkedFetch]) -> None:
         if is_first or others <= PARKED_WOKEN_MAX:
             _answer(state, parked.event)
         else:
-            parked.deadline_ms = state.now
-            state.parked.park(parked)
+            later.append(parked)
+    state.parked.defer(later)
 
 
 def answer_expired(state: RaftState) -> None:
@@ -182,7 +183,7 @@ def answer_expired(state: RaftState) -> None:
 
 def fail_parked(state: RaftState, error: ErrorCode) -> None:
     """Tell those who wait that this node does not lead (any more)."""
-    for parked in state.parked.wake_all():
+    for parked in state.parked.take_everything():
         _refuse(state, parked.event, error)
 
 

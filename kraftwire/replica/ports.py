@@ -24,6 +24,7 @@ __all__ = [
     "Disk",
     "Host",
     "Log",
+    "Part",
     "Reading",
     "Snapshots",
     "Watcher",
@@ -79,6 +80,9 @@ class Log(Protocol):
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
         """Whole batches from the one that contains `offset` on."""
+
+    def read_size(self, offset: int, max_bytes: int, end_offset: int) -> int:
+        """How many bytes `read` would return."""
 
 
 class Writing(Protocol):
@@ -157,6 +161,20 @@ class Disk(Protocol):
         """Write the quorum state, durably (D1)."""
 
 
+class Part(Protocol):
+    """What an answer carries of a file."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has at most."""
+
+    def put(self) -> None:
+        """Read it and place it in the answer, now or later.
+
+        Raises: UsageError if it is not what it was any more; StorageError.
+        """
+
+
 class Host(Protocol):
     """What surrounds a runner: a node with sockets and threads, or a simulation of one."""
 
@@ -172,8 +190,8 @@ class Host(Protocol):
     def wants_reply(self, token: int) -> bool:
         """Whether somebody still waits for this answer."""
 
-    def reply(self, token: int, message: Message) -> None:
-        """Answer the request with this token."""
+    def reply(self, token: int, message: Message, part: Part | None) -> None:
+        """Answer the request with this token; `part` has to be put in before it is sent."""
 
     def decided(self, effect: fx.AppendAccepted | fx.AppendRefused | fx.UpgradeDecided) -> None:
         """What became of the request with the effect's token."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from kraftwire.errors import InvariantError, StorageError, WireError
+from kraftwire.errors import InvariantError, StorageError, UsageError, WireError
 from kraftwire.log.settings import SnapshotSettings
 from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
@@ -22,6 +22,7 @@ from kraftwire.replica.cleaning import Cleaner
 from kraftwire.replica.machines import StateMachines
 from kraftwire.replica.ports import Core, Disk, Host, Watcher, Work, Workers
 from kraftwire.replica.state_machine import StateMachine
+from kraftwire.wire.message import Message
 
 __all__ = ["Runner"]
 
@@ -48,7 +49,8 @@ class Runner:
     ) -> None:
         """Take over a core that has not been started, and what its replica has on disk.
 
-        `settings` say when snapshots are written, and what is kept of them and of the log.
+        `settings` say when snapshots are written, and what is kept of them and of the log. `cuts`
+        counts how often something that was in the log has been taken from its end.
         """
         self.core = core
         self._disk = disk
@@ -57,6 +59,7 @@ class Runner:
         self._workers = workers
         self._watcher = watcher
         self._flush: fx.FlushLog | None = None
+        self.cuts = 0
         self._is_flushing = False
         self._settings = settings or SnapshotSettings()
         self._cleaner = Cleaner(disk, self._settings)
@@ -223,6 +226,7 @@ class Runner:
         self._log.append(effect.data, effect.base_offset, effect.end_offset)
 
     def _truncate_log(self, effect: fx.TruncateLog) -> None:
+        self.cuts += 1
         with self._workers.lock:
             self._log.truncate(effect.end_offset)
 
@@ -230,6 +234,7 @@ class Runner:
         self._flush = effect  # takes the place of an older one: only the newest has to be answered
 
     def _reset_log(self, effect: fx.ResetLog) -> None:
+        self.cuts += 1
         with self._workers.lock:
             self._log.reset(effect.start)
         snapshots = self._disk.snapshots
@@ -271,15 +276,37 @@ class Runner:
     def _send_reply(self, effect: fx.SendReply) -> None:
         if not self._host.wants_reply(effect.token):
             return  # its connection is gone
-        part = effect.part
-        if part is not None:
-            part.put(effect.message, self._read(part))
-        self._host.reply(effect.token, effect.message)
+        part = None if effect.part is None else _Part(self, self._disk, effect.message, effect.part)
+        self._host.reply(effect.token, effect.message, part)
 
-    def _read(self, part: fx.LogSlice | fx.SnapshotSlice) -> bytes:
-        if isinstance(part, fx.LogSlice):
-            return self._log.read(part.offset, part.max_bytes, part.end_offset)
-        return self._disk.snapshots.read(part.id, part.position, part.max_bytes)
+
+class _Part:
+    """What an answer carries of the log or of a snapshot."""
+
+    __slots__ = ("_cuts", "_disk", "_message", "_runner", "_slice", "size")
+
+    def __init__(
+        self, runner: Runner, disk: Disk, message: Message, slice_: fx.LogSlice | fx.SnapshotSlice
+    ) -> None:
+        self._runner = runner
+        self._disk = disk
+        self._message = message
+        self._slice = slice_
+        self._cuts = runner.cuts
+        self.size = slice_.max_bytes
+        if isinstance(slice_, fx.LogSlice):
+            self.size = disk.log.read_size(slice_.offset, slice_.max_bytes, slice_.end_offset)
+
+    def put(self) -> None:
+        """Read it, unless the log has been cut: other records may be where these were."""
+        slice_, disk = self._slice, self._disk
+        if isinstance(slice_, fx.SnapshotSlice):
+            data = disk.snapshots.read(slice_.id, slice_.position, slice_.max_bytes)
+        elif self._cuts == self._runner.cuts:
+            data = disk.log.read(slice_.offset, slice_.max_bytes, slice_.end_offset)
+        else:
+            raise UsageError("the log has been cut since the answer was decided")
+        slice_.put(self._message, data)
 
 
 def _watched(watcher: Watcher, kind: type, perform: _Perform) -> _Perform:

@@ -22,7 +22,7 @@ from kraftwire.raft.events import (
     TimerExpired,
 )
 from kraftwire.raft.voters import VoterSet
-from kraftwire.replica.ports import Work
+from kraftwire.replica.ports import Part, Work
 from kraftwire.replica.runner import Runner
 from kraftwire.replica.storage import Storage
 from kraftwire.sim.clock import Clock
@@ -257,8 +257,10 @@ class Process:
         """Whether the call still waits: a lost connection is noticed only after the answer."""
         return token in self.calls
 
-    def reply(self, token: int, message: Message) -> None:
+    def reply(self, token: int, message: Message, part: Part | None) -> None:
         """Answer a request."""
+        if part is not None:
+            part.put()
         self.cluster.network.reply(self.id, self.calls.pop(token), message)
 
     # Work that takes time

@@ -7,7 +7,9 @@ import json
 import lzma
 import zlib
 from pathlib import Path
+from typing import Any
 
+import cramjam
 import pytest
 from crc32c import crc32c
 
@@ -141,3 +143,39 @@ def test_a_log_of_zeros_in_gzip_is_unpacked_to_disk(tmp_path: Path) -> None:
     path = tmp_path / f"{_NAME}.gz"
     path.write_bytes(gzip.compress(bytes(200 << 20), 1))
     assert decode(path).code == 0
+
+
+@pytest.mark.parametrize("kind", ["gz", "xz", "zst"])
+def test_a_packed_log_does_not_say_how_much_is_read_at_once(tmp_path: Path, kind: str) -> None:
+    """A batch of 200 MiB, a header and zeros, took as much from some kB."""
+    size = 200 << 20
+    good = _batch(0, _RECORD * 5, 5)
+    bomb = bytearray(_batch(0, b"", 1))
+    bomb[8:12] = (size - LOG_OVERHEAD).to_bytes(4, "big")
+    pieces = [bytes(bomb), *[bytes(1 << 20)] * 199, bytes((1 << 20) - len(bomb)), good]
+    path = tmp_path / f"{_NAME}.{kind}"
+    path.write_bytes(_packed(kind, pieces))
+    found = decode(path)
+    assert found.code == 3
+    assert found.errors.count("batch-bomb at") == 1
+    assert "1 line" in found.errors
+
+
+def _packed(kind: str, pieces: list[bytes]) -> bytes:
+    """All of them, compressed."""
+    if kind == "zst":
+        return bytes(cramjam.zstd.compress(b"".join(pieces), level=1))
+    if kind == "gz":
+        packer: Any = zlib.compressobj(1, zlib.DEFLATED, 31)
+    else:
+        packer = lzma.LZMACompressor(preset=0)
+    return b"".join([*map(packer.compress, pieces), packer.flush()])
+
+
+def test_a_packed_state_file_is_not_read_whole_for_its_name(tmp_path: Path) -> None:
+    """60 MiB of lines are 90 kB in gzip."""
+    path = tmp_path / "replication-offset-checkpoint.gz"
+    path.write_bytes(gzip.compress(b"0\n1000\n" + b"topic 0 1\n" * 6_000_000, 9))
+    found = decode(path)
+    assert found.code == 1
+    assert "unreadable-state at" in found.errors, found.errors

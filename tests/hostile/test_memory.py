@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 import trio.testing
@@ -63,9 +65,11 @@ def test_what_was_let_go_counts_no_more() -> None:
 
 
 @pytest.mark.trio
-@pytest.mark.usefixtures("autojump_clock")
-async def test_half_requests_push_each_other_out(nursery: trio.Nursery) -> None:
+async def test_half_requests_push_each_other_out(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
     """Not the request of somebody else, who comes later."""
+    del autojump_clock
     served = Served(nursery, limit=10 * _MIB)
     head = (2 * _MIB).to_bytes(4, "big")
     slow = [served.connect() for _ in range(20)]
@@ -80,9 +84,11 @@ async def test_half_requests_push_each_other_out(nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.trio
-@pytest.mark.usefixtures("autojump_clock")
-async def test_answers_that_nobody_takes_are_bounded(nursery: trio.Nursery) -> None:
+async def test_answers_that_nobody_takes_are_bounded(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
     """Eight requests of 150 bytes each made a node hold a gigabyte."""
+    del autojump_clock
 
     async def large(_: Request) -> Message:
         return MetadataResponse(cluster_id="x" * 30_000)

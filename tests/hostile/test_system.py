@@ -8,15 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.limits import DESCRIPTORS_RESERVED
+from kraftwire.limits import CONNECTION_BYTES_MAX, DESCRIPTORS_RESERVED, OPEN_CONNECTION_BYTES
 from kraftwire.log.files import LocalFiles
 from kraftwire.node import descriptors
 from kraftwire.node.capture import CaptureFile
 
+_UNLIMITED = resource.RLIM_INFINITY
+# Idle connections take half of the memory that all may take.
+_MOST = CONNECTION_BYTES_MAX // OPEN_CONNECTION_BYTES // 2
+
 
 @pytest.mark.parametrize(
     ("most", "expected"),
-    [(1024, 1024 - DESCRIPTORS_RESERVED), (100, 50), (resource.RLIM_INFINITY, (1 << 31) - 1)],
+    [(1024, 1024 - DESCRIPTORS_RESERVED), (100, 50), (1 << 20, _MOST), (_UNLIMITED, _MOST)],
 )
 def test_connections_leave_descriptors_alone(most: int, expected: int) -> None:
     """With 1,060 idle connections and a limit of 1,024, one Vote ended a voter."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 import trio.testing
@@ -14,15 +16,16 @@ from kraftwire.node.turns import Turns
 from kraftwire.wire.message import Message
 from tests.hostile.served import Served, request_frame
 
-pytestmark = [pytest.mark.trio, pytest.mark.usefixtures("autojump_clock")]
+pytestmark = pytest.mark.trio
 
 _PER_TURN = TURN_BYTES // REQUEST_COST_BYTES
 
 
 async def test_few_are_answered_between_two_looks_at_everything_else(
-    nursery: trio.Nursery,
+    autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
     """One round of the loop used to answer a request of every connection that had one."""
+    del autojump_clock
     rounds, answered = [0], list[int]()
 
     async def note(_: Request) -> Message:
@@ -53,9 +56,10 @@ async def test_few_are_answered_between_two_looks_at_everything_else(
 
 
 async def test_the_oldest_connections_are_not_at_the_end_of_the_queue(
-    nursery: trio.Nursery,
+    autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
     """Those of replicas are open since before the flood."""
+    del autojump_clock
     turns, order = Turns(), list[int]()
 
     async def ask(number: int) -> None:
@@ -72,8 +76,9 @@ async def test_the_oldest_connections_are_not_at_the_end_of_the_queue(
     assert max(order.index(1), order.index(2)) < 5 * _PER_TURN
 
 
-async def test_nobody_is_left_waiting(nursery: trio.Nursery) -> None:
+async def test_nobody_is_left_waiting(autojump_clock: Any, nursery: trio.Nursery) -> None:
     """Requests that are given up leave their place, and those of a later flood get turns again."""
+    del autojump_clock
     turns, done = Turns(), list[int]()
 
     async def ask(number: int) -> None:

@@ -18,7 +18,7 @@ from kraftwire.raft import events as ev
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.builder import BatchBuilder, BatchHeader
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.replica.ports import Work
+from kraftwire.replica.ports import Part, Work
 
 __all__ = [
     "WALL_MS",
@@ -118,6 +118,10 @@ class _Log:
     def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
         self._world.done.append(f"read {offset}-{end_offset}")
         return self._world.data[:max_bytes]
+
+    def read_size(self, offset: int, max_bytes: int, end_offset: int) -> int:
+        del offset, end_offset
+        return len(self._world.data[:max_bytes])
 
 
 class _Snapshots:
@@ -258,7 +262,9 @@ class Host:
     def wants_reply(self, token: int) -> bool:
         return token in self.waiting
 
-    def reply(self, token: int, message: Any) -> None:
+    def reply(self, token: int, message: Any, part: Part | None) -> None:
+        if part is not None:
+            part.put()
         self.replies[token] = message
 
     def tell(self, effect: Any) -> None:

@@ -19,7 +19,7 @@ from kraftwire.raft.config import RaftConfig
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from kraftwire.replica import StateMachine
-from kraftwire.replica.ports import Work
+from kraftwire.replica.ports import Part, Work
 from kraftwire.replica.runner import Runner
 from kraftwire.replica.storage import Directories, Storage
 from kraftwire.sim.disk import SimFiles
@@ -133,8 +133,10 @@ class LoneReplica:
         del token
         return True
 
-    def reply(self, token: int, message: Message) -> None:
+    def reply(self, token: int, message: Message, part: Part | None) -> None:
         """Keep the answer."""
+        if part is not None:
+            part.put()
         self._replies[token] = message
 
     def decided(self, effect: Any) -> None:

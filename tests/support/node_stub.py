@@ -169,6 +169,10 @@ class StubNode:
         assert self.core_answer is not None
         return self.core_answer
 
+    def committed_size(self, offset: int, max_bytes: int) -> int:
+        """How many bytes these are."""
+        return len(self.read_committed(offset, max_bytes))
+
     async def forward(self, message: Message, version: int | None = None) -> Message:
         """The answer that the test has laid down for the leader."""
         del version

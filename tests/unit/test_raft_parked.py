@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraftwire.limits import PARKED_FETCHES_MAX
+from kraftwire.limits import PARKED_FETCHES_MAX, PARKED_WOKEN_MAX
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.raft.effects import SendReply
 from kraftwire.raft.events import RequestReceived
@@ -56,6 +56,32 @@ def test_time_wakes_those_whose_time_is_up() -> None:
     assert tokens(resting.expired(200)) == [2, 3]
     assert resting.next_deadline_ms == 300
     assert tokens(resting.expired(999)) == [1]
+    assert resting.next_deadline_ms is None
+
+
+def test_what_is_deferred_is_due_and_nothing_else_wakes_it() -> None:
+    """A crowd that was woken is answered a few at a time, in order, before others' time is up."""
+    resting = parked(*(fetch(n) for n in range(PARKED_WOKEN_MAX + 3)), fetch(100, 20, 5))
+    crowd = resting.wake_at_or_below(10)
+    resting.defer(crowd)
+    assert resting.wake_at_or_below(15) == []
+    assert resting.next_deadline_ms == 0
+    assert len(resting) == len(crowd) + 1
+    resting.drop(1)
+    first = [n for n in range(PARKED_WOKEN_MAX + 1) if n != 1]
+    assert tokens(resting.expired(9)) == first
+    assert tokens(resting.expired(9)) == [PARKED_WOKEN_MAX + 1, PARKED_WOKEN_MAX + 2]
+    assert resting.next_deadline_ms == 5
+    assert tokens(resting.expired(9)) == [100]
+    assert resting.next_deadline_ms is None
+
+
+def test_everybody_is_told_when_a_leader_gives_up() -> None:
+    """Those that are due as well."""
+    resting = parked(fetch(1), fetch(2), fetch(3, 20))
+    resting.defer(resting.wake_at_or_below(10))
+    assert tokens(resting.take_everything()) == [1, 2, 3]
+    assert not len(resting)
     assert resting.next_deadline_ms is None
 
 

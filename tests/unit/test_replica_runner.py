@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from kraftwire.errors import InvariantError, StorageError
+from kraftwire.errors import InvariantError, StorageError, UsageError
+from kraftwire.messages.fetch_response import (
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
 from kraftwire.messages.fetch_snapshot_response import (
     FetchSnapshotResponse,
     PartitionSnapshot,
@@ -175,6 +180,26 @@ def test_a_reply_takes_its_bytes_from_a_snapshot() -> None:
     bench.do(fx.SendReply(5, reply, fx.SnapshotSlice(_SNAPSHOT, 2, 3)))
     assert bench.host.replies == {5: reply}
     assert reply.topics[0].partitions[0].unaligned_records == b"aps"
+
+
+@pytest.mark.parametrize("cut", [fx.TruncateLog(1), fx.ResetLog(OffsetAndEpoch(9, 1))])
+def test_a_reply_that_is_late_does_not_carry_what_took_its_place(cut: fx.Effect) -> None:
+    """A node reads when the reply has its turn; the log may have been cut since, and gone on."""
+    bench = _Bench()
+    bench.world.data = b"batch"
+    parts: list[Any] = []
+    bench.host.waiting.add(5)
+    bench.host.reply = lambda _, __, part: parts.append(part)  # type: ignore[method-assign]
+    topic = FetchableTopicResponse(partitions=[PartitionData(records=b"")])
+    reply = FetchResponse(responses=[topic])
+    bench.do(fx.SendReply(5, reply, fx.LogSlice(4, 3, 9)))
+    assert parts[0].size == 3
+    assert topic.partitions[0].records == b""
+    parts[0].put()
+    assert topic.partitions[0].records == b"bat"
+    bench.do(cut)
+    with pytest.raises(UsageError, match="cut"):
+        parts[0].put()
 
 
 def test_a_reply_that_nobody_waits_for_reads_nothing() -> None:

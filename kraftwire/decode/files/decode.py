@@ -85,7 +85,7 @@ def _state(
     source: ByteSource, options: FileOptions, sink: FindingSink
 ) -> Iterator[FileLine]:
     kind = source.kind
-    if source.size > STATE_FILE_BYTES_MAX:
+    if source.size > min(STATE_FILE_BYTES_MAX, source.whole_max):
         detail = f"{source.size} bytes are too many for a file of this kind"
         sink.add("unreadable-state", 0, detail, size=source.size)
         return

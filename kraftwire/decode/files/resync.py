@@ -71,6 +71,8 @@ def _is_batch(source: ByteSource, position: int) -> bool:
     header = read_header(source.read(position, HEADER_SIZE))
     if header is None or not header.is_strict or position + header.size > source.size:
         return False
+    if header.size > source.whole_max:
+        return False
     if header.size > RESYNC_BATCH_BYTES_MAX and not _is_followed(source, position + header.size):
         return False
     batch = source.read(position, header.size)

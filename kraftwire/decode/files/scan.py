@@ -112,6 +112,8 @@ class Scanner:
         header = self._header_at(position)
         if header is None or position + header.size > self._source.size:
             return None
+        if header.size > self._source.whole_max:
+            return None
         data = self._source.read(position, header.size)
         # The file may have become shorter since its size was asked for.
         if len(data) < header.size or crc_of(data, header.magic) != header.crc:
@@ -128,7 +130,29 @@ class Scanner:
         self._seen_magics.add(header.magic)
         if position + header.size > self._source.size:
             return self._longer_than_file(position, header)
+        if header.size > self._source.whole_max:
+            self._too_long(position, header)
+            return None
         return self._damaged(position, header)
+
+    def _too_long(self, position: int, header: BatchHeader) -> None:
+        """Go past a batch that would be read whole and is far longer than its compressed file.
+
+        Its header is believed if another one follows where it ends, or nothing.
+        """
+        self._sink.add(
+            "batch-bomb",
+            position,
+            f"a batch of {header.size} bytes in a compressed file, of which at most "
+            f"{self._source.whole_max} are read at once",
+            size=header.size,
+        )
+        end = position + header.size
+        if end == self._source.size or self._header_at(end) is not None:
+            self.position = end
+        else:
+            following = self._find(position + 1)
+            self._skip_to(self._source.size if following is None else following)
 
     def _damaged(self, position: int, header: BatchHeader) -> FoundBatch | None:
         """A batch with a wrong CRC: either its content is damaged or its length is."""
@@ -169,7 +193,7 @@ class Scanner:
     ) -> FoundBatch | None:
         """The batch with the length that makes its CRC right, if it ends where the next begins."""
         size = (self._source.size if end is None else end) - position
-        if not HEADER_SIZE <= size <= min(BATCH_SIZE_MAX, self._guess_budget):
+        if not HEADER_SIZE <= size <= min(self._source.whole_max, self._guess_budget):
             return None
         self._guess_budget -= size
         data = self._source.read(position, size)

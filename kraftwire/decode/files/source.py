@@ -16,16 +16,23 @@ from typing import IO
 
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess
 from kraftwire.decode.files.unpack import SupportsRead, copied, peek, unpacked
+from kraftwire.decode.limits import PACKED_BATCH_FREE, PACKED_BATCH_RATIO
 from kraftwire.errors import StorageError
-from kraftwire.limits import FILE_WINDOW_BYTES
+from kraftwire.limits import BATCH_SIZE_MAX, FILE_WINDOW_BYTES
 
 __all__ = ["ByteSource", "open_source", "open_stream"]
 
 
 class ByteSource:
-    """A file's bytes; the size is asked for anew by `refresh`, so the file may grow or shrink."""
+    """A file's bytes; the size is asked for anew by `refresh`, so the file may grow or shrink.
 
-    def __init__(self, path: Path, file: IO[bytes], kind: FileKind) -> None:
+    `whole_max` is how much of it may be read at once: a batch, or all of a small file.
+    """
+
+    def __init__(
+        self, path: Path, file: IO[bytes], kind: FileKind, whole_max: int = BATCH_SIZE_MAX
+    ) -> None:
+        self.whole_max = whole_max
         self.path = path
         self.kind = kind
         self.file = file
@@ -125,10 +132,11 @@ def _opened(path: Path, file: IO[bytes], stack: ExitStack) -> ByteSource:
     if inner.is_capture:
         source.kind = inner
         return source
-    return _source(path, stack.enter_context(unpacked(path, file, source.kind)))
+    whole_max = min(BATCH_SIZE_MAX, PACKED_BATCH_FREE + PACKED_BATCH_RATIO * source.size)
+    return _source(path, stack.enter_context(unpacked(path, file, source.kind)), whole_max)
 
 
-def _source(path: Path, file: IO[bytes]) -> ByteSource:
-    source = ByteSource(path, file, FileKind.UNKNOWN)
+def _source(path: Path, file: IO[bytes], whole_max: int = BATCH_SIZE_MAX) -> ByteSource:
+    source = ByteSource(path, file, FileKind.UNKNOWN, whole_max)
     source.kind = guess(path, bytes(source.read(0, HEAD_SIZE)), source.size)
     return source

@@ -109,7 +109,7 @@ _FOR_PEERS = (
 )
 
 
-async def _ask_core(request: Request, context: Context) -> Message:
+async def _ask_core(request: Request, context: Context) -> Message | None:
     return await context.raft_request(request)
 
 

@@ -20,7 +20,7 @@ __all__ = ["handle"]
 _WITH_MESSAGE = 2
 
 
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: Context) -> Message | None:
     """Describe, or let the leader describe."""
     message = body(request, DescribeQuorumRequest)
     leader_id = context.raft.leader_id

@@ -66,11 +66,15 @@ async def handle(request: Request, context: Context) -> FetchResponse | None:
         return FetchResponse(error_code=error) if request.version >= _WITH_SESSIONS else None
     deadline_ms = context.now_ms() + min(max(message.max_wait_ms, 0), FETCH_WAIT_MAX_MS)
     while True:
+        await request.turn(_size(message, context))
         high_watermark = context.raft.high_watermark
         response = _Reader(request, context).read()
         left_ms = deadline_ms - context.now_ms()
         if left_ms <= 0 or _is_enough(response, message.min_bytes):
             return response
+        # What was read is given back, and so is the turn for it: others go on meanwhile.
+        del response
+        await request.turn(0)
         await context.wait_high_watermark(high_watermark, left_ms)
 
 
@@ -82,6 +86,13 @@ def _repeats(message: FetchRequest) -> bool:
         for one in topic.partitions
     ]
     return len(set(names)) < len(names)
+
+
+def _size(message: FetchRequest, context: Context) -> int:
+    """How many bytes an answer has at most, within its limits."""
+    partitions = [one for topic in message.topics for one in topic.partitions]
+    limit = min(max(message.max_bytes, 0), FETCH_BYTES_MAX)
+    return sum(context.committed_size(one.fetch_offset, limit) for one in partitions)
 
 
 def _is_enough(response: FetchResponse, min_bytes: int) -> bool:

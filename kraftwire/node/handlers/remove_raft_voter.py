@@ -18,7 +18,7 @@ from kraftwire.wire.message import Message
 __all__ = ["handle"]
 
 
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: Context) -> Message | None:
     """Change the voters, or let the leader do it."""
     message = body(request, RemoveRaftVoterRequest)
     if not is_passed_on(request) or context.raft.leader_id in (-1, context.key.id):

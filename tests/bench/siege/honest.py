@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import trio
 
 from kraftwire.errors import KraftwireError
+from kraftwire.limits import REQUEST_ELEMENTS_MAX
 from kraftwire.messages.broker_registration_request import (
     BrokerRegistrationRequest,
     Feature,
@@ -26,12 +27,14 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
 from tests.bench.siege.peer import exchange, opened, request
 
-__all__ = ["Commits", "commit_steadily"]
+__all__ = ["Commits", "commit_steadily", "lengthen_log"]
 
 CONNECTIONS = 4
 PERIOD_SECONDS = 0.6
 
 _FIRST_BROKER_ID = 100_000
+# As many directories as a registration may name.
+_DIRECTORIES = REQUEST_ELEMENTS_MAX - 10
 _PATIENCE_SECONDS = 10.0
 _RETRY_SECONDS = 0.05
 _VERSIONS = {BrokerRegistrationRequest: 3, UnregisterBrokerRequest: 0}
@@ -59,6 +62,44 @@ async def commit_steadily(ports: Sequence[int], cluster_id: str, commits: Commit
         for number in range(CONNECTIONS):
             client = _Client(ports, cluster_id, number, commits)
             nursery.start_soon(client.run)
+
+
+async def lengthen_log(port: int, cluster_id: str, size: int) -> None:
+    """Have the leader write so many bytes: a log that is worth asking for. Units: bytes."""
+    directories = [n.to_bytes(16, "big") for n in range(1, _DIRECTORIES)]
+    with closing(await opened(port)) as sock:
+        for _ in range(0, size, 16 * _DIRECTORIES):
+            broker_id = _FIRST_BROKER_ID - 1
+            registration = _registration(broker_id, cluster_id, directories)
+            for message in (registration, UnregisterBrokerRequest(broker_id=broker_id)):
+                await _committed(sock, message)
+
+
+async def _committed(sock: trio.socket.SocketType, message: Message) -> None:
+    """Have this written and committed. Raises: EOFError with the error's name if it is not."""
+    version = _VERSIONS[type(message)]
+    with trio.fail_after(_PATIENCE_SECONDS):
+        payload = await exchange(sock, request(message, version))
+    answer = decode_response(payload, message.API_KEY, version)[1]
+    code = ErrorCode(getattr(answer, "error_code"))  # noqa: B009 - both answers have one
+    if code != ErrorCode.NONE:
+        raise EOFError(code.name)
+
+
+def _registration(
+    broker_id: int, cluster_id: str, directories: list[bytes]
+) -> BrokerRegistrationRequest:
+    return BrokerRegistrationRequest(
+        broker_id=broker_id,
+        cluster_id=cluster_id,
+        incarnation_id=os.urandom(16),
+        listeners=[Listener(name="PLAINTEXT", host="127.0.0.1", port=9)],
+        features=[
+            Feature(name="metadata.version", min_supported_version=1, max_supported_version=99)
+        ],
+        rack=None,
+        log_dirs=directories,
+    )
 
 
 class _Client:
@@ -93,27 +134,10 @@ class _Client:
                 await trio.sleep(_RETRY_SECONDS)
 
     async def _commit(self, sock: trio.socket.SocketType) -> None:
-        message = self._next()
-        version = _VERSIONS[type(message)]
-        with trio.fail_after(_PATIENCE_SECONDS):
-            payload = await exchange(sock, request(message, version))
-        answer = decode_response(payload, message.API_KEY, version)[1]
-        code = ErrorCode(getattr(answer, "error_code"))  # noqa: B009 - both answers have one
-        if code != ErrorCode.NONE:
-            raise EOFError(code.name)
+        await _committed(sock, self._next())
         self._is_registered = not self._is_registered
 
     def _next(self) -> Message:
         if self._is_registered:
             return UnregisterBrokerRequest(broker_id=self._broker_id)
-        return BrokerRegistrationRequest(
-            broker_id=self._broker_id,
-            cluster_id=self._cluster_id,
-            incarnation_id=os.urandom(16),
-            listeners=[Listener(name="PLAINTEXT", host="127.0.0.1", port=9)],
-            features=[
-                Feature(name="metadata.version", min_supported_version=1, max_supported_version=99)
-            ],
-            rack=None,
-            log_dirs=[os.urandom(16)],
-        )
+        return _registration(self._broker_id, self._cluster_id, [os.urandom(16)])

@@ -27,7 +27,7 @@ from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
 from tests.bench.report import Bar, console, print_bars, print_table
 from tests.bench.siege import watch
 from tests.bench.siege.attacks import ATTACKS
-from tests.bench.siege.honest import Commits, commit_steadily
+from tests.bench.siege.honest import Commits, commit_steadily, lengthen_log
 from tests.bench.siege.target import Target
 from tests.support.kafka_process import free_ports
 from tests.support.node_process import NodeQuorum, ask
@@ -42,6 +42,8 @@ UNDISTURBED_SECONDS = 4.0
 RECOVERY_SECONDS_MAX = 12.0
 
 _WARM_UP_SECONDS = 5.0
+# More than one answer to a Fetch can hold, and less than leads to a snapshot.
+_LOG_BYTES = 12 * 1024 * 1024
 # The attackers' own start: they import, and make their requests.
 _ATTACKER_START_SECONDS = 1.5
 _LOOK_SECONDS = 0.25
@@ -154,6 +156,7 @@ class _Siege:
         async with trio.open_nursery() as nursery:
             target = self._target
             ports = sorted(target.ports.values(), key=lambda port: port != target.leader_port)
+            await lengthen_log(target.leader_port, target.cluster_id, _LOG_BYTES)
             nursery.start_soon(commit_steadily, ports, target.cluster_id, self._commits)
             await trio.sleep(_WARM_UP_SECONDS)
             for name in names:
@@ -177,6 +180,7 @@ class _Siege:
         watch.reset_peak(pid)
         before, elected = watch.Memory.of(pid), watch.elections(nodes)
         descriptors, failed = watch.open_descriptors(pid), self._commits.failed
+        held = await trio.to_thread.run_sync(watch.held_bytes, self._metrics_port)
         arguments = [name, str(seconds + _ATTACKER_START_SECONDS), json.dumps(asdict(self._target))]
         command = [sys.executable, "-m", "tests.bench.siege.attacker", *arguments]
         with ExitStack() as stack:
@@ -186,7 +190,7 @@ class _Siege:
             start = trio.current_time()
             await trio.to_thread.run_sync(attacker.wait)
         end = trio.current_time()
-        recovery = await self._recover(pid, descriptors, 2 * base)
+        recovery = await self._recover(pid, descriptors, held, 2 * base)
         took = self._commits.since(start, end)
         after = watch.Memory.of(pid)
         return Outcome(
@@ -201,10 +205,14 @@ class _Siege:
             recovery=recovery,
         )
 
-    async def _recover(self, pid: int, descriptors: int, most_ms: float) -> float:
+    @property
+    def _metrics_port(self) -> int:
+        """Where the leader tells what it counts."""
+        return self._metrics[self._target.leader_id]
+
+    async def _recover(self, pid: int, descriptors: int, held: int, most_ms: float) -> float:
         """Seconds until commits are as fast as before and nothing of the attackers is left."""
         began = trio.current_time()
-        port = self._metrics[self._target.leader_id]
         while (passed := trio.current_time() - began) < RECOVERY_SECONDS_MAX:
             await trio.sleep(_LOOK_SECONDS)
             recent = [took for _, took in self._commits.times[-_CALM_COMMITS:]]
@@ -212,6 +220,7 @@ class _Siege:
             if not is_calm or watch.open_descriptors(pid) > descriptors + 2:
                 continue
             # The honest client's own requests are held as well.
-            if await trio.to_thread.run_sync(watch.held_bytes, port) < EVICTED_BYTES_MIN:
+            now = await trio.to_thread.run_sync(watch.held_bytes, self._metrics_port)
+            if now < held + EVICTED_BYTES_MIN:
                 return passed
         return RECOVERY_SECONDS_MAX

@@ -1,0 +1,148 @@
+"""Looking for garbage does not stop a node, and memory goes back (SEC-MEMORY, SEC-TURNS)."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from kraftwire.limits import OPEN_CONNECTION_BYTES
+from kraftwire.messages.fetch_request import FetchRequest
+from kraftwire.messages.fetch_response import FetchResponse
+from kraftwire.node.budget import Budget
+from kraftwire.node.collector import Collector
+from kraftwire.node.context import Request
+from kraftwire.node.limits import (
+    COLLECT_CONNECTIONS_MIN,
+    COLLECT_LOOK_SECONDS,
+    COLLECT_REST,
+    COLLECT_SECONDS,
+    GIVE_BACK_BYTES_MIN,
+)
+from kraftwire.wire.message import Message
+from tests.hostile.served import Served, request_frame
+
+pytestmark = pytest.mark.trio
+
+
+class Process:
+    """What a collector sees of a process, and what it has done to it; collecting takes a while."""
+
+    def __init__(self, collecting_seconds: float = 0.01) -> None:
+        self.connections = self.held_bytes = 0
+        self.collected: list[float] = []
+        self.given_back: list[float] = []
+        self.seconds = 0.0
+        self._takes = collecting_seconds
+        self.collector = Collector(
+            lambda: self.connections,
+            lambda: self.held_bytes,
+            collect=self._collect,
+            give_back=lambda: self.given_back.append(trio.current_time()),
+            clock=lambda: self.seconds,
+        )
+
+    def _collect(self) -> None:
+        self.seconds += self._takes
+        self.collected.append(trio.current_time())
+
+
+async def test_a_crowd_is_not_looked_through_again_and_again(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """Python did so every few seconds, for more than a tenth of a second: five times the p99."""
+    del autojump_clock
+    process = Process(collecting_seconds=0.15)
+    nursery.start_soon(process.collector.run)
+    await trio.testing.wait_all_tasks_blocked()
+    assert gc.get_threshold()[2] >= 1_000_000
+    assert gc.get_freeze_count()
+    for count in (4_000, 2_000, 4_300, 1_000, 4_000):
+        process.connections = count
+        await trio.sleep(100)
+    first, *rest = process.collected[1:]
+    assert first <= process.collected[0] + COLLECT_SECONDS + COLLECT_LOOK_SECONDS
+    gaps = [b - a for a, b in zip([first, *rest], rest, strict=False)]
+    assert gaps
+    assert min(gaps) >= 0.15 * COLLECT_REST
+
+
+async def test_a_crowd_that_has_left_leaves_nothing(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """Within two looks, which is well within ten seconds."""
+    del autojump_clock
+    process = Process()
+    nursery.start_soon(process.collector.run)
+    process.connections, process.held_bytes = COLLECT_CONNECTIONS_MIN, GIVE_BACK_BYTES_MIN
+    await trio.sleep(2 * COLLECT_LOOK_SECONDS)
+    assert (len(process.collected), process.given_back) == (1, [])
+    process.held_bytes = 0
+    await trio.sleep(2 * COLLECT_LOOK_SECONDS)
+    assert (len(process.collected), len(process.given_back)) == (1, 1)
+    process.connections = 4
+    await trio.sleep(2 * COLLECT_LOOK_SECONDS)
+    assert (len(process.collected), len(process.given_back)) == (2, 2)
+    await trio.sleep(5 * COLLECT_LOOK_SECONDS)
+    assert len(process.given_back) == 2
+
+
+async def test_settings_of_the_process_come_back() -> None:
+    """For programs that run a node now and then."""
+    before = gc.get_threshold()
+    with trio.move_on_after(0):
+        await Process().collector.run()
+    assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)
+
+
+async def test_a_peer_that_goes_leaves_no_cycle(nursery: trio.Nursery) -> None:
+    """Each Fetch that waited left its connection to the collector, which comes seldom."""
+
+    async def wait(_: Request) -> Message:
+        await trio.sleep_forever()
+        return FetchResponse()
+
+    served = Served(nursery, wait)
+    (listening,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    peer = trio.socket.socket()
+    await peer.connect(listening.socket.getsockname())
+    served.serve(await listening.accept())
+    await listening.aclose()
+    await peer.send(request_frame(FetchRequest(), 12))
+    await trio.testing.wait_all_tasks_blocked()
+    gc.collect()
+    gc.disable()
+    try:
+        peer.close()
+        with trio.fail_after(10):
+            while not served.ended:
+                await trio.sleep(0.01)
+        kinds = {type(one).__name__ for one in gc.get_objects()}
+        assert "PeerGone" not in kinds
+        assert "Connection" not in kinds
+    finally:
+        gc.enable()
+
+
+async def test_open_connections_are_part_of_the_sum() -> None:
+    """What Python takes for thousands of them was not counted."""
+    budget = Budget(10 * OPEN_CONNECTION_BYTES)
+    for _ in range(9):
+        budget.enter()
+    assert budget.used == 9 * OPEN_CONNECTION_BYTES
+    greedy = _Holder()
+    budget.hold(greedy, OPEN_CONNECTION_BYTES + 1)
+    assert greedy.is_evicted
+    for _ in range(9):
+        budget.leave()
+    assert budget.used == 0
+
+
+class _Holder:
+    is_evicted = False
+
+    def evict(self) -> None:
+        self.is_evicted = True

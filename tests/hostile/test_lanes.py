@@ -1,0 +1,206 @@
+"""Long work gets a share of a node's time, and thousands of connections one as well (SEC-WORK)."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraftwire.messages.fetch_response import (
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
+from kraftwire.messages.metadata_request import MetadataRequest
+from kraftwire.messages.metadata_response import MetadataResponse
+from kraftwire.node.context import Request
+from kraftwire.node.lane import Lane
+from kraftwire.node.limits import LONG_WORK_REST, LONG_WORK_REST_ALONE
+from kraftwire.wire.message import Message
+from tests.hostile.served import Served, request_frame
+
+pytestmark = pytest.mark.trio
+
+_MIB = 1024 * 1024
+
+
+class Work:
+    """Work on a lane, of one second of processor time each. `began` tells who began when."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.began: list[tuple[int, float]] = []
+        self.lane = Lane(1e9, 1e9, clock=lambda: self.seconds)
+
+    async def do(self, number: int) -> None:
+        await self.lane.take(number, 1)
+        self.began.append((number, trio.current_time()))
+        # As a thread that decodes does: the loop is free meanwhile.
+        await trio.sleep(1)
+        self.seconds += 1
+        self.lane.done()
+
+
+async def test_a_rest_counts_what_threads_do(autojump_clock: Any) -> None:
+    """It used to see what the loop itself did, and decoding in a thread was free."""
+    del autojump_clock
+    work = Work()
+    async with trio.open_nursery() as nursery:
+        for number in range(3):
+            nursery.start_soon(work.do, number)
+    times = [at for _, at in work.began]
+    assert [b - a for a, b in itertools.pairwise(times)] == [1 + LONG_WORK_REST] * 2
+
+
+async def test_one_alone_rests_as_well(autojump_clock: Any) -> None:
+    """A single connection that asks again and again would otherwise have all of the time."""
+    del autojump_clock
+    work = Work()
+    for _ in range(3):
+        await work.do(1)
+        # On its way to the peer, and the next request back.
+        await trio.sleep(LONG_WORK_REST_ALONE / 2)
+    times = [at for _, at in work.began]
+    assert all(b - a == 1 + LONG_WORK_REST_ALONE for a, b in itertools.pairwise(times))
+
+
+async def test_the_oldest_connection_waits_for_one_other_at_most(autojump_clock: Any) -> None:
+    """Replicas that catch up have been there since before the attack."""
+    del autojump_clock
+    work = Work()
+    async with trio.open_nursery() as nursery:
+        for number in range(10, 40):
+            nursery.start_soon(work.do, number)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(work.do, 1)
+    order = [number for number, _ in work.began]
+    assert order.index(1) <= 2
+
+
+async def test_who_gives_up_leaves_the_lane(autojump_clock: Any) -> None:
+    """While it waits, and when it was let through and did nothing of it."""
+    del autojump_clock
+    work = Work()
+    async with trio.open_nursery() as nursery:
+        scopes = [trio.CancelScope() for _ in range(4)]
+
+        async def give_up(number: int) -> None:
+            with scopes[number]:
+                await work.lane.take(number, 1)
+                scopes[number].cancel()
+                try:
+                    await trio.sleep(1)
+                finally:
+                    work.lane.done()
+
+        for number in range(4):
+            nursery.start_soon(give_up, number)
+        await trio.testing.wait_all_tasks_blocked()
+        scopes[3].cancel()
+    with trio.fail_after(10):
+        await work.do(9)
+
+
+async def test_answers_are_read_one_at_a_time(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """100 Fetches of a log of 12 MiB were read at once: 800 MiB, and 17 times the latency."""
+    del autojump_clock
+    read, most = [0], [0]
+
+    async def answer(request: Request) -> Message:
+        await request.turn(_MIB)
+        read[0] += 1
+        most[0] = max(most[0], read[0])
+        await trio.lowlevel.checkpoint()
+        read[0] -= 1
+        return _fetched(_MIB)
+
+    served = Served(nursery, answer, limit=64 * _MIB)
+    streams = [served.connect() for _ in range(30)]
+    for stream in streams:
+        await stream.send_all(_FETCH)
+    for stream in streams:
+        assert await stream.receive_some(4)
+    assert most == [1]
+
+
+async def test_an_answer_that_was_taken_is_let_go(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """Connections that waited for something else kept their last answers, uncounted: 500 MiB."""
+    del autojump_clock
+    made = list[bytes]()
+
+    async def answer(_: Request) -> Message:
+        if made:
+            await trio.sleep_forever()
+        made.append(b"x")
+        return MetadataResponse(cluster_id="y" * 30_000)
+
+    served = Served(nursery, answer)
+    stream = served.connect()
+    await stream.send_all(_METADATA)
+    answered = await stream.receive_some(1 << 20)
+    await stream.send_all(_METADATA)
+    await trio.testing.wait_all_tasks_blocked()
+    (task,) = (one for one in nursery.child_tasks if "serve" in one.name)
+    assert not _holds(task.coro, len(answered)), "the answer is still there"
+
+
+def _holds(coroutine: Any, size: int) -> bool:
+    """Whether a coroutine or one that it waits for has a name for so many bytes."""
+    while coroutine is not None and getattr(coroutine, "cr_frame", None) is not None:
+        values = coroutine.cr_frame.f_locals.values()
+        if any(isinstance(one, bytes) and len(one) == size for one in values):
+            return True
+        coroutine = coroutine.cr_await
+    return False
+
+
+async def test_requests_that_wait_behind_another_count(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """A peer sends 64 KiB of them at a time, and one is answered after the other."""
+    del autojump_clock
+
+    async def wait(_: Request) -> Message:
+        await trio.sleep_forever()
+        return MetadataResponse()
+
+    served = Served(nursery, wait)
+    stream = served.connect()
+    await stream.send_all(_METADATA * 1000)
+    await trio.testing.wait_all_tasks_blocked()
+    assert served.budget.used > 999 * len(_METADATA)
+
+
+async def test_thousands_that_leave_at_once_are_cleared_away_by_turns(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """All in one round of the loop took half a second, in which nothing was committed."""
+    del autojump_clock
+    served = Served(nursery)
+    streams = [served.connect() for _ in range(300)]
+    await trio.testing.wait_all_tasks_blocked()
+    for stream in streams:
+        stream.send_stream.close()
+        stream.receive_stream.close()
+    left = []
+    while not left or left[-1] < len(streams):
+        left.append(sum(served.ended.values()))
+        await trio.lowlevel.checkpoint()
+    assert max(b - a for a, b in itertools.pairwise(left)) <= 32
+
+
+def _fetched(size: int) -> FetchResponse:
+    partition = PartitionData(records=bytes(size))
+    return FetchResponse(responses=[FetchableTopicResponse(partitions=[partition])])
+
+
+_FETCH = request_frame(FetchRequest(topics=[FetchTopic(partitions=[FetchPartition()])]), 12)
+_METADATA = request_frame(MetadataRequest(), 8)
