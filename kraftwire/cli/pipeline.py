@@ -36,7 +36,8 @@ _API_HELP = "Frames of these APIs; repeatable, or with commas."
 _TAG_HELP = "A word for the column tags of every table; repeatable."
 _TABLES_HELP = "Only these: names, patterns, all; repeatable, or with commas."
 
-_MASTER = re.compile(r"local(\[[^\]]+\])?|yarn|(spark|k8s)://.+")
+# Of local[...]: cores, and how often a task may fail.
+_MASTER = re.compile(r"local(\[(\*|0*[1-9]\d*)(, *0*[1-9]\d*)?\])?|yarn|(spark|k8s)://.+")
 
 # Below this many megabytes a second a rate says only how long Spark takes to start.
 _RATE_MIN = 0.5

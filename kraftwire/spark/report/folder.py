@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,20 @@ _SPANS_MAX = 400
 _SPAN_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 86_400)
 _SECOND_NS = 1_000_000_000
 
+# Rows that last: the columns of their begin and end. One belongs to every interval that it touches.
+_LASTING = {
+    "anomalies": ("time", "end_time"),
+    "connections": ("first_time", "last_time"),
+    "groups": ("start", "end"),
+}
+# What is only a place on the axis of time: without it there is nothing to draw.
+_NEEDED = {
+    "group_lag": ("bucket",),
+    "groups": ("start", "end"),
+    "raft_timeline": ("time_ns",),
+    "replica_lag": ("bucket",),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -39,7 +55,8 @@ class Interval:
 class Folder:
     """The tables of a run.
 
-    Shape: `path` is the folder of the tables; all reading keeps to the `interval`.
+    Shape: `path` is the folder of the tables; all reading keeps to the `interval`. Rows that lack
+    the time by which they are drawn are left out.
     """
 
     def __init__(self, path: Path, interval: Interval | None = None) -> None:
@@ -60,7 +77,7 @@ class Folder:
         try:
             yield from dataset.to_batches(
                 columns=list(columns),
-                filter=self._filter(schema),
+                filter=self._filter(name, schema),
                 batch_size=_BATCH_ROWS,
                 # Sixteen pieces of four files by default; memory is to stay flat.
                 batch_readahead=1,
@@ -87,11 +104,19 @@ class Folder:
         return int(ds.dataset(files, format="parquet").count_rows()) if files else 0
 
     def manifest(self) -> dict[str, Any]:
-        """What the run wrote about itself; empty if it wrote nothing."""
+        """What the run wrote about itself; empty if it wrote nothing.
+
+        Raises: StorageError if it is damaged.
+        """
         path = self.path / "_manifest" / "manifest.json"
-        if not path.exists():
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
             return {}
-        found: dict[str, Any] = json.loads(path.read_text())
+        except ValueError as error:
+            raise StorageError(f"is no manifest: {error}", file=str(path)) from error
+        if not isinstance(found, dict):
+            raise StorageError("is no manifest: expected a JSON object", file=str(path))
         return found
 
     def extent(self) -> tuple[int, int] | None:
@@ -103,29 +128,35 @@ class Folder:
                 return min(first for first, _ in known), max(last for _, last in known)
         return None
 
-    def _filter(self, schema: pa.Schema) -> Any:
-        start, end = self.interval.start, self.interval.end
-        column, scale = _time_column(schema)
-        if column is None or (start is None and end is None):
-            return None
-        found = ds.field(column).is_valid()
-        for limit, is_start in ((start, True), (end, False)):
-            if limit is not None:
-                value = _scalar(limit, schema.field(column).type, scale)
-                found &= ds.field(column) >= value if is_start else ds.field(column) < value
+    def _filter(self, name: str, schema: pa.Schema) -> Any:
+        """Which rows of a table are wanted; None for all."""
+        needed = [ds.field(column).is_valid() for column in _NEEDED.get(name, ())]
+        begin, end = _LASTING.get(name) or (_time_column(schema),) * 2
+        if begin is not None and end is not None and self.interval != Interval():
+            needed.append(self._touched(schema, begin, end))
+        return reduce(and_, needed) if needed else None
+
+    def _touched(self, schema: pa.Schema, begin: str, end: str) -> Any:
+        """What begins before the end of the interval, and does not end before its start."""
+        found = ds.field(begin).is_valid()
+        kind, start, stop = schema.field(begin).type, self.interval.start, self.interval.end
+        if start is not None:
+            last = pc.coalesce(ds.field(end), ds.field(begin))
+            found &= last >= _scalar(start, kind)
+        if stop is not None:
+            found &= ds.field(begin) < _scalar(stop, kind)
         return found
 
 
-def _time_column(schema: pa.Schema) -> tuple[str | None, int]:
-    """The column that tells when a row was, and how many nanoseconds its unit has."""
-    for name, scale in (("time_ns", 1), ("bucket", 1000), ("start", 1000), ("time", 1000)):
-        if name in schema.names:
-            return name, scale
-    return None, 1
+def _time_column(schema: pa.Schema) -> str | None:
+    """The column that tells when a row was."""
+    names = ("time_ns", "bucket", "time")
+    return next((name for name in names if name in schema.names), None)
 
 
-def _scalar(limit: int, kind: pa.DataType, scale: int) -> pa.Scalar:
-    return pa.scalar(limit // scale, pa.int64()).cast(kind)
+def _scalar(limit: int, kind: pa.DataType) -> pa.Scalar:
+    """Nanoseconds in the unit of a column: of a timestamp, microseconds."""
+    return pa.scalar(limit // (1000 if pa.types.is_timestamp(kind) else 1), pa.int64()).cast(kind)
 
 
 def _min_max(column: pa.Array) -> tuple[int, int] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from kraftwire.spark.report.folder import Interval
 from kraftwire.spark.report.part import Context
 from kraftwire.spark.report.parts.anomalies import found_anomalies
 from kraftwire.spark.report.parts.lag import largest_lag
@@ -19,9 +20,17 @@ _MANY = 3
 
 def verdict(context: Context, traffic: Traffic) -> str:
     """What to know if nothing else is read. Shape: HTML."""
+    return _found(context, traffic) + _unfinished(context)
+
+
+def _found(context: Context, traffic: Traffic) -> str:
     found = found_anomalies(context)
     grave = [row for row in found if row["severity"] != "info"]
     without = _without_leader(reigns(context))
+    if context.extent is None and not grave:
+        # A quiet cluster is not the same as none.
+        nothing = "Neither requests nor events of a quorum"
+        return f"<b>{nothing}</b> are in {_covered(context, traffic)}."
     if not grave:
         quiet = f"for {duration(without)} nobody led" if without else "nothing stands out"
         return f"<b>{_first_upper(quiet)}</b> in {_covered(context, traffic)}."
@@ -41,10 +50,21 @@ def verdict(context: Context, traffic: Traffic) -> str:
     )
 
 
+def _unfinished(context: Context) -> str:
+    """A run that was killed, or that is still at work, has not made all of its tables."""
+    if context.folder.manifest().get("is_derived", True):
+        return ""
+    return (
+        ' <b class="warning">The run has not ended:</b> these tables are not those of all inputs. '
+        "One that was killed goes on with kraftwire pipeline run --resume."
+    )
+
+
 def _covered(context: Context, traffic: Traffic) -> str:
-    files = context.folder.count("files")
+    files = plural(context.folder.count("files"), "file")
     if context.extent is None:
-        return plural(files, "file")
+        is_whole = context.folder.interval == Interval()
+        return files if is_whole else f"the chosen interval of {files}"
     lasted = duration(context.extent[1] - context.extent[0])
     return f"{lasted} with {plural(traffic.count, 'exchange')}"
 
@@ -57,7 +77,9 @@ def _without_leader(found: list[dict[str, Any]]) -> int:
     return sum(row["end"] - row["start"] for row in found if row["node"] is None)
 
 
-def _gap(found: list[dict[str, Any]]) -> str:
+def _gap(found: list[dict[str, Any]], traffic: Traffic) -> str:
+    if not traffic.count:
+        return "logs tell of no gaps"
     without = _without_leader(found)
     return f"{duration(without)} without one" if without else "at no time without one"
 
@@ -73,7 +95,7 @@ def numbers(context: Context, traffic: Traffic) -> list[tuple[str, str, str]]:
         (count(traffic.count), "exchanges", _rate(context, traffic)),
         (
             count(len(elected)) if elected else "–", "leaders",
-            _gap(found) if elected else "no quorum seen",
+            _gap(found, traffic) if elected else "no quorum seen",
         ),
         (
             count(lag), "largest lag",

@@ -42,8 +42,9 @@ _OVERVIEW = "overview"
 def write(folder: Path, interval: Interval | None = None) -> Path:
     """Write `report.html` and `report/*.csv` into a folder of tables; returns the path of the page.
 
-    Shape: only what is inside the `interval` counts. Raises: StorageError if the folder has no
-    table.
+    Shape: only what is inside the `interval` counts; what lasts counts where it touches it. CSV
+    files of an earlier report are removed. Raises: StorageError if the folder has no table, or if
+    one cannot be read.
     """
     if not any(any((folder / name).glob("*.parquet")) for name in TABLES):
         raise StorageError("no tables: kraftwire pipeline run makes them", file=str(folder))
@@ -123,6 +124,8 @@ def _when(context: Context) -> str:
 
 def _write_data(folder: Path, parts: list[Part]) -> None:
     folder.mkdir(exist_ok=True)
+    for path in folder.glob("*.csv"):
+        path.unlink()
     for part in parts:
         for name, table in part.data.items():
             pa_csv.write_csv(_flat(table), folder / f"{name}.csv")

@@ -58,7 +58,7 @@ def read_live(
     except ApiError as error:
         if not is_temporary(error):
             raise
-        return LiveRead(problem=str(error))
+        return LiveRead(problem=f"{bootstrap}: {error.detail}")
 
 
 def _read(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import html
 import re
 from pathlib import Path
 
@@ -12,24 +10,14 @@ import pytest
 
 from kraftwire.cli.main import main
 from kraftwire.errors import StorageError
-from kraftwire.spark.report import Interval, write
+from kraftwire.spark.report import write
 from kraftwire.spark.report.plots import broken
 from kraftwire.spark.report.words import evidence
 from kraftwire.spark.tables import TABLES
 from tests.spark.report.folders import SECOND, START, quorum, written
+from tests.spark.report.reading import csv_rows, words_of
 
 HOSTILE = '</script><script>broken=1</script><img src="//evil/x" onerror="alert(1)">{{rate}}'
-
-
-def _text(path: Path) -> str:
-    """What a reader reads: the page without scripts, styles and tags."""
-    page = re.sub(r"<(script|style)\b.*?</\1>", "", path.read_text(), flags=re.DOTALL)
-    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", page))).replace("\u00a0", " ")
-
-
-def _csv(folder: Path, name: str) -> list[dict[str, str]]:
-    with (folder / "report" / f"{name}.csv").open() as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +28,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_verdict_and_five_numbers(page: Path) -> None:
     """The sentence names the finding and the time without a leader."""
-    words = _text(page)
+    words = words_of(page)
     assert "Kafka traffic in lab" in words
     assert "1 finding to look at in 29.9 s with 300 exchanges: silent-leader. First:" in words
     assert "Nobody led for 3 s in all." in words
@@ -55,7 +43,7 @@ def test_a_quiet_quorum_gets_a_quiet_verdict(tmp_path: Path) -> None:
     for name in ("anomalies", "raft_timeline"):
         for part in (tmp_path / name).iterdir():
             part.unlink()
-    assert "Nothing stands out in 29.9 s with 300 exchanges." in _text(write(tmp_path))
+    assert "Nothing stands out in 29.9 s with 300 exchanges." in words_of(write(tmp_path))
 
 
 def test_every_plot_has_a_csv(page: Path) -> None:
@@ -67,19 +55,19 @@ def test_every_plot_has_a_csv(page: Path) -> None:
         "leaders", "timeline", "anomalies", "replica_lag", "latency", "throughput", "rebalances",
         "group_lag", "connections", "bad_input", "conservation",
     } == linked  # fmt: skip
-    assert [(row["node"], row["ending"]) for row in _csv(folder, "leaders")] == [
+    assert [(row["node"], row["ending"]) for row in csv_rows(folder, "leaders")] == [
         ("1", "fell silent"), ("", "no leader"), ("2", "leads to the end"),
     ]
-    fetch, wait = sorted(_csv(folder, "latency"), key=lambda row: row["what"])
+    fetch, wait = sorted(csv_rows(folder, "latency"), key=lambda row: row["what"])
     assert (fetch["what"], fetch["exchanges"], wait["what"]) == ("service", "300", "wait")
     assert float(fetch["p99_ns"]) == pytest.approx(2_000_000, rel=0.05)
     assert float(wait["p50_ns"]) == pytest.approx(498_000_000, rel=0.05)
-    assert sum(int(row["exchanges"]) for row in _csv(folder, "throughput")) == 300
+    assert sum(int(row["exchanges"]) for row in csv_rows(folder, "throughput")) == 300
 
 
 def test_sums_that_do_not_add_up_are_said(page: Path) -> None:
     """One of the two files lacks seven bytes."""
-    words = _text(page)
+    words = words_of(page)
     assert "In 1 file the sums are not equal to the size." in words
     assert "+7 B" in words
     assert "body client 2 30 B" in words  # bad input, its bytes summed
@@ -139,16 +127,6 @@ def test_lines_stop_at_gaps() -> None:
     assert [value if value == value else None for value in values] == [1.0, 2.0, None, 3.0, None]
 
 
-def test_an_interval_leaves_out_the_rest(tmp_path: Path) -> None:
-    """Exchanges, events, lags and findings outside of it do not count."""
-    quorum(tmp_path)
-    words = _text(write(tmp_path, Interval(START + 20 * SECOND, START + 25 * SECOND)))
-    assert "(a chosen interval)" in words
-    assert "exchanges 50" in words
-    assert "No rule found anything." in words
-    assert len(_csv(tmp_path, "replica_lag")) == 5
-
-
 def test_nothing_from_a_file_is_markup(page: Path, tmp_path: Path) -> None:
     """A name with tags, a script's end and our own places for plots stays a name."""
     plain, hostile = page.read_text(), write(quorum(tmp_path, HOSTILE)).read_text()
@@ -164,7 +142,7 @@ def test_any_table_may_be_missing(tmp_path: Path, first: int) -> None:
     for name in sorted(TABLES)[first::4]:
         for part in (tmp_path / name).glob("*"):
             part.unlink()
-    assert "What was read" in _text(write(tmp_path))
+    assert "What was read" in words_of(write(tmp_path))
 
 
 def test_every_part_says_that_it_has_nothing(tmp_path: Path) -> None:
@@ -172,7 +150,7 @@ def test_every_part_says_that_it_has_nothing(tmp_path: Path) -> None:
     (tmp_path / "exchanges").mkdir()
     pq.write_table(TABLES["exchanges"].arrow.empty_table(), tmp_path / "exchanges" / "a.parquet")
     path = write(tmp_path)
-    words = _text(path)
+    words = words_of(path)
     for said in (
         "Nothing of a KRaft quorum was seen.", "No rule found anything.", "No replica fetched",
         "No request was captured together with its response.", "There are no exchanges.",
@@ -196,7 +174,7 @@ def test_the_command_prints_the_path(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["pipeline", "report", str(tmp_path), "--since", since]) == 0
     assert capsys.readouterr().out.strip() == str(tmp_path / "report.html")
     assert not list(tmp_path.glob(".report*"))
-    assert "exchanges 100" in _text(tmp_path / "report.html")
+    assert "exchanges 100" in words_of(tmp_path / "report.html")
 
 
 def test_memory_does_not_grow_with_clients_of_one_name(tmp_path: Path) -> None:
@@ -230,12 +208,3 @@ def test_files_that_are_no_tables_are_named(
     (line,) = capsys.readouterr().err.splitlines()
     assert f"{tmp_path}/exchanges: is no table of the pipeline" in line
     assert "part.parquet" in line
-
-
-def test_an_interval_that_ends_before_it_begins(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """An empty report would look like a quiet cluster."""
-    times = ["--since", "2026-11-20T20:28", "--until", "2026-11-20T20:27"]
-    assert main(["pipeline", "report", str(tmp_path), *times]) == 2
-    assert "nothing is between" in capsys.readouterr().err

@@ -64,6 +64,7 @@ def test_slow_produce(spark: SparkSession) -> None:
     assert soon["detail"] == (
         "2 Produce requests to s:1 took a second or more, the longest 2.5 s"
     )
+    assert late["detail"].startswith("1 Produce request to s:1 took a second or more")
     assert soon["end_time"] == BEGIN + timedelta(seconds=3.5)
 
 
@@ -105,6 +106,8 @@ def test_crc_errors(spark: SparkSession) -> None:
     [row] = find(spark, "crc-error", batches=rows)
     assert (row["node"], row["file"], row["position"]) == ("t-0", "a/t-0/0.log", 100)
     assert row["detail"] == "3 batches fail their CRC, the first at offset 1"
+    [row] = find(spark, "crc-error", batches=rows[:2])
+    assert row["detail"] == "1 batch fails its CRC, the first at offset 1"
 
 
 def test_good_batches(spark: SparkSession) -> None:
@@ -139,7 +142,7 @@ def test_logs_that_no_truncation_mends(spark: SparkSession, more: dict[str, Any]
     rows += [_batch("b", 0), _batch("b", 1, **more), _batch("b", 2, leader_epoch=3)]
     [row] = find(spark, "diverging-logs", batches=rows)
     assert row["severity"] == "error"
-    assert row["detail"].startswith("replicas differ from offset 1 on, in 1 batches: a/t-0")
+    assert row["detail"].startswith("replicas differ from offset 1 on, in 1 batch: a/t-0")
     assert "truncated" not in row["detail"]
 
 

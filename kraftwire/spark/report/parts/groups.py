@@ -29,10 +29,11 @@ _PROTOCOLS = dict(zip(("classic", "consumer", "share", "streams"), COLOURS, stri
 def groups_part(context: Context) -> Part:
     """A bar for each rebalance, a table of groups, small multiples of lag."""
     part = Part("groups", "Groups and rebalances")
-    rows = [row for row in context.folder.rows("groups") if row["start"] is not None]
+    rows = context.folder.rows("groups")
     lag = group_multiples(context, part)
+    heading = "<h3>Lag of groups</h3>" if lag else ""
     if not rows:
-        part.html = '<p class="none">No group rebalanced.</p>' + lag
+        part.html = '<p class="none">No group rebalanced.</p>' + heading + lag
         return part
     part.data["rebalances"] = context.folder.table("groups")
     clusters = ClusterNames(context.folder)
@@ -46,7 +47,8 @@ def groups_part(context: Context) -> Part:
     part.html = (
         f"{key(_seen(rows))}{{{{rebalances}}}}<p class='note'>From the first request of a "
         f"generation to the last answer. {link('rebalances')}</p>{_table(by_group, busiest)}"
-        + (f"<h3>Lag of groups</h3>{lag}" if lag else "")
+        + heading
+        + lag
     )
     return part
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from kraftwire.spark.report.part import Context, Part
 from kraftwire.spark.report.words import clip, count, evidence, link, plural, size, table, text
+from kraftwire.spark.run.manifest import DECODER_VERSION
 from kraftwire.spark.tables import TABLES
 
 __all__ = ["bad_part", "inputs_part"]
@@ -98,7 +99,14 @@ def inputs_part(context: Context) -> Part:
     html = table(("kind", "files", "size"), lines, right=(1, 2)) if lines else (
         '<p class="none">No file is named.</p>'
     )  # fmt: skip
-    tags = context.folder.manifest().get("tags") or {}
+    manifest = context.folder.manifest()
+    made_by = manifest.get("decoder", DECODER_VERSION)
+    if made_by != DECODER_VERSION:
+        html += (
+            f"<p>The tables are of version {text(made_by)}, the report of {DECODER_VERSION}: what "
+            "only one of them knows is missing here.</p>"
+        )
+    tags = manifest.get("tags") or {}
     if tags:
         said = ", ".join(f"{text(key)}={text(value)}" for key, value in sorted(tags.items()))
         html += f"<p>Tags: {said}</p>"

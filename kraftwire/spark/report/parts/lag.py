@@ -84,7 +84,9 @@ def _multiples(
         rows = table.filter(pc.equal(table["name"], name)).select(["bucket", column]).to_pylist()
         points = [(_nanoseconds(row["bucket"]), row[column]) for row in rows]
         peak = max((value or 0 for _, value in points), default=0)
-        plot = time_figure(context, 116, y_range=(0, max(peak, 4) * 1.08))
+        # A line of zeros must not lie on the axis, where none could be told from no line.
+        top = max(peak, 4)
+        plot = time_figure(context, 116, y_range=(-0.08 * top, 1.08 * top))
         plot.yaxis.ticker.desired_num_ticks = 3
         plot.yaxis.formatter = short_numbers()
         colour = COLOURS[index % len(COLOURS)]

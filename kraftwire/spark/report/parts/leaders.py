@@ -9,6 +9,7 @@ import pyarrow as pa
 from bokeh.models import HoverTool
 
 from kraftwire.spark.report.clusters import ClusterNames
+from kraftwire.spark.report.folder import Folder, Interval
 from kraftwire.spark.report.part import Context, Part
 from kraftwire.spark.report.plots import COLOURS, GAP, LEFT, spans, time_figure
 from kraftwire.spark.report.words import clock, duration, evidence, link, plural, table, text
@@ -17,6 +18,7 @@ __all__ = ["leaders_part", "reigns"]
 
 _SECOND_NS = 1_000_000_000
 _NOBODY = "nobody"
+_TO_THE_END = "leads to the end"
 _EVENT_ROWS = 80
 
 # Kinds of events that are worth a line of the page; the CSV has all.
@@ -24,9 +26,12 @@ _QUIET = frozenset({"fetch", "disconnect", "reminder", "snapshot-written"})
 
 
 def reigns(context: Context) -> list[dict[str, Any]]:
-    """Who led each epoch of each cluster from when to when; without a leader the node is None."""
+    """Who led each epoch of each cluster from when to when; without a leader the node is None.
+
+    Shape: of a chosen interval those who led in it, whenever they were elected.
+    """
     columns = ["time_ns", "cluster", "kind", "epoch", "node", "details"]
-    rows = context.folder.rows("raft_timeline", columns)
+    rows = Folder(context.folder.path).rows("raft_timeline", columns)
     last = context.extent[1] if context.extent else 0
     found: list[dict[str, Any]] = []
     by_cluster: dict[str | None, list[dict[str, Any]]] = {}
@@ -46,7 +51,7 @@ def reigns(context: Context) -> list[dict[str, Any]]:
                     "node": row["node"],
                     "start": row["time_ns"],
                     "end": end,
-                    "ending": details.get("ending") or "leads to the end",
+                    "ending": details.get("ending") or _TO_THE_END,
                 }
             )
             until = last if following is None else following
@@ -54,7 +59,23 @@ def reigns(context: Context) -> list[dict[str, Any]]:
                 found.append(
                     {**common, "node": None, "start": end, "end": until, "ending": "no leader"}
                 )
-    return found
+    return _clipped(context, found)
+
+
+def _clipped(context: Context, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The parts of reigns that are in the chosen interval."""
+    if context.folder.interval == Interval():
+        return found
+    if context.extent is None:
+        return []
+    first, last = context.extent
+    inside = []
+    for row in found:
+        if row["start"] <= last and row["end"] >= first:
+            ending = _TO_THE_END if row["end"] > last and row["node"] else row["ending"]
+            start, end = max(row["start"], first), min(row["end"], last)
+            inside.append({**row, "start": start, "end": end, "ending": ending})
+    return inside
 
 
 def leaders_part(context: Context) -> Part:

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.produce_request import ProduceRequest
-from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, at, found
+from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, at, counted, found
 from kraftwire.spark.stages.keys import span, spells
 from kraftwire.spark.stages.stage import Tables
 
@@ -96,8 +96,8 @@ def _slow_produce(tables: Tables) -> DataFrame:
         end_time=at("end_ns"),
         node=_client(),
         detail=F.format_string(
-            "%d Produce requests to %s took a second or more, the longest %.1f s",
-            "count", "server", "longest",
+            "%s to %s took a second or more, the longest %.1f s",
+            counted("count", "Produce request", "Produce requests"), "server", "longest",
         ),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kraftwire.spark.stages.anomalies.rule import WARNING, Rule, found
+from kraftwire.spark.stages.anomalies.rule import WARNING, Rule, counted, found
 from kraftwire.spark.stages.stage import Tables
 
 __all__ = ["RULES"]
@@ -54,7 +54,8 @@ def _captured_twice(tables: Tables) -> DataFrame:
         file=F.col("file"),
         position=F.col("position"),
         detail=F.format_string(
-            "%d exchanges are in the recording of %s too, and count twice", "copies", "other"
+            "%s in the recording of %s too, and count twice",
+            counted("copies", "exchange is", "exchanges are"), "other",
         ),
     )
 

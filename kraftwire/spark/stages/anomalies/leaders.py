@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kraftwire.spark.stages.anomalies.rule import ERROR, INFO, WARNING, Rule, at, found
+from kraftwire.spark.stages.anomalies.rule import ERROR, INFO, WARNING, Rule, at, counted, found
 from kraftwire.spark.stages.keys import span
 from kraftwire.spark.stages.stage import Tables
 
@@ -81,8 +81,8 @@ def _zombie_leader(tables: Tables) -> DataFrame:
         epoch=F.col("leader_epoch"),
         node=F.col("leader_id"),
         detail=F.format_string(
-            "node %d answered %d times as leader of epoch %d although epoch %d had begun",
-            "leader_id", "answers", "leader_epoch", "newest",
+            "node %d answered %s as leader of epoch %d although epoch %d had begun",
+            "leader_id", counted("answers", "time", "times"), "leader_epoch", "newest",
         ),
     )
 

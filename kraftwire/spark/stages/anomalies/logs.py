@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, found
+from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, counted, found
 from kraftwire.spark.stages.clusters import CLUSTERS, of_files
 from kraftwire.spark.stages.keys import topic_key
 from kraftwire.spark.stages.stage import Tables
@@ -34,7 +34,8 @@ def _crc_errors(tables: Tables) -> DataFrame:
         file=F.col("file"),
         position=F.col("position"),
         detail=F.format_string(
-            "%d batches fail their CRC, the first at offset %d", "count", "offset"
+            "%s, the first at offset %d",
+            counted("count", "batch fails its CRC", "batches fail their CRC"), "offset",
         ),
     )
 
@@ -90,8 +91,8 @@ def _diverging_logs(tables: Tables) -> DataFrame:
         epoch=F.col("epoch"),
         node=F.concat_ws("-", "name", F.col("partition").cast("string")),
         detail=F.format_string(
-            "replicas differ from offset %d on, in %d batches: %s%s",
-            "offset", "count", copies,
+            "replicas differ from offset %d on, in %s: %s%s",
+            "offset", counted("count", "batch", "batches"), copies,
             F.when(F.col("is_behind"), _BEHIND).otherwise(""),
         ),
     )

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables import TABLES
 
-__all__ = ["Rule", "at", "found"]
+__all__ = ["Rule", "at", "counted", "found"]
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 
@@ -28,6 +28,13 @@ class Rule:
 def at(column: str) -> Column:
     """A column of nanoseconds as a timestamp."""
     return F.timestamp_micros(F.expr(f"{column} div 1000"))
+
+
+def counted(column: str, one: str, many: str) -> Column:
+    """A number of things in words: 1 with the word for one, all others with that for many."""
+    return F.when(F.col(column) == 1, F.lit(f"1 {one}")).otherwise(
+        F.format_string(f"%,d {many}", column)
+    )
 
 
 def found(rows: DataFrame, rule: str, severity: str | Column, **columns: Column) -> DataFrame:

@@ -1,0 +1,119 @@
+"""Reports of folders that a run has not finished, or that another version has made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("bokeh", reason="needs the extra spark")
+
+from kraftwire.cli.main import main
+from kraftwire.spark.report import write
+from kraftwire.spark.run.manifest import DECODER_VERSION, Manifest
+from tests.spark.report.folders import SECOND, START, quorum, written
+from tests.spark.report.reading import words_of
+
+# Without these a row has no place on the axis of time.
+TIMES = [
+    ("raft_timeline", "time_ns"), ("replica_lag", "bucket"), ("group_lag", "bucket"),
+    ("groups", "start"), ("groups", "end"), ("exchanges", "time_ns"), ("connections", "first_time"),
+]  # fmt: skip
+
+
+def _change(folder: Path, **keys: Any) -> None:
+    path = folder / "_manifest" / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | keys))
+
+
+def test_a_run_that_has_not_ended(tmp_path: Path) -> None:
+    """Killed or still at work: the sentence on top does not pass for that of all inputs."""
+    quorum(tmp_path)
+    made = Manifest(is_derived=True)
+    made.save(tmp_path)
+    assert "The run has not ended" not in words_of(write(tmp_path))
+    made.is_derived = False
+    made.save(tmp_path)
+    words = words_of(write(tmp_path))
+    assert "Nobody led for 3 s in all. The run has not ended: these tables are not" in words
+
+
+def test_tables_of_another_version(tmp_path: Path) -> None:
+    """They are read as far as they go, and the page says whose they are."""
+    quorum(tmp_path)
+    Manifest(is_derived=True).save(tmp_path)
+    assert "The tables are of version" not in words_of(write(tmp_path))
+    _change(tmp_path, decoder="0.0.1/<1>")
+    words = words_of(write(tmp_path))
+    assert f"The tables are of version 0.0.1/<1>, the report of {DECODER_VERSION}" in words
+
+
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_a_damaged_manifest_is_named(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one line."""
+    quorum(tmp_path)
+    Manifest().save(tmp_path)
+    (tmp_path / "_manifest" / "manifest.json").write_text(text)
+    assert main(["pipeline", "report", str(tmp_path)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "manifest.json: is no manifest: " in line
+
+
+@pytest.mark.parametrize(("table", "column"), TIMES)
+def test_rows_without_a_time_are_left_out(table: str, column: str, tmp_path: Path) -> None:
+    """As those of a version that did not know the column."""
+    quorum(tmp_path)
+    for path in (tmp_path / table).iterdir():
+        pq.write_table(pq.read_table(path).drop_columns([column]), path)
+    assert "What was read" in words_of(write(tmp_path))
+
+
+def test_columns_that_are_not_known_are_passed_over(tmp_path: Path) -> None:
+    """Those of a later version, and the tags of a run."""
+    quorum(tmp_path)
+    for path in tmp_path.glob("*/*.parquet"):
+        table = pq.read_table(path)
+        pq.write_table(table.append_column("later", pa.nulls(len(table), pa.int32())), path)
+    assert "1 finding to look at in 29.9 s with 300 exchanges" in words_of(write(tmp_path))
+
+
+def test_files_without_kafka_are_not_a_quiet_cluster(tmp_path: Path) -> None:
+    """Nothing can stand out where nothing was read."""
+    folder = written(tmp_path, files=[{"file": "notes.txt", "size": 3, "kind": "unknown"}])
+    words = words_of(write(folder))
+    assert "Neither requests nor events of a quorum are in 1 file." in words
+    assert "stands out" not in words
+
+
+def test_logs_alone_tell_of_no_gaps(tmp_path: Path) -> None:
+    """A record says when a leader began, and nothing when the one before fell silent."""
+    leader = {"kind": "leader", "node": "1", "cluster": "c"}
+    events = [{**leader, "time_ns": START + at * SECOND, "epoch": at} for at in (1, 5)]
+    words = words_of(write(written(tmp_path, raft_timeline=events)))
+    assert "leaders 2 logs tell of no gaps" in words
+
+
+def test_lag_of_groups_has_its_heading_without_rebalances(tmp_path: Path) -> None:
+    """A capture that begins after the last rebalance has commits alone."""
+    quorum(tmp_path)
+    for path in (tmp_path / "groups").iterdir():
+        path.unlink()
+    assert "No group rebalanced. Lag of groups client on client max" in words_of(write(tmp_path))
+
+
+def test_a_line_of_zeros_can_be_told_from_none(tmp_path: Path) -> None:
+    """It is drawn above the axis."""
+    from kraftwire.spark.report.folder import Folder
+    from kraftwire.spark.report.parts.lag import lag_part
+    from kraftwire.spark.report.write import _context
+
+    quorum(tmp_path)
+    plots = lag_part(_context(Folder(tmp_path))).plots
+    assert plots
+    assert all(plot.y_range.start < 0 < plot.y_range.end for plot in plots.values())
