@@ -247,7 +247,10 @@ class History:
         index = self._random.choice(list(partitions))
         change = PartitionChangeRecord(topic_id=topic_id, partition_id=index)
         replicas = partitions[index]
-        flip = lambda: self._random.random() < 0.4  # noqa: E731
+
+        def flip() -> bool:
+            return self._random.random() < 0.4
+
         if flip() and self.level >= 17:
             change.replicas = replicas = partitions[index] = self._some_ids()
             change.directories = [self._uuid() for _ in replicas]
