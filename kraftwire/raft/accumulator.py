@@ -44,7 +44,7 @@ class Refusal:
 class Accumulator:
     """The batches of one leader epoch between append and write.
 
-    Shape: `end_offset` is the next offset to be given out; `drain_due_ms` is when `drain` has
+    `end_offset` is the next offset to be given out; `drain_due_ms` is when `drain` has
     something to hand out, None while nothing waits.
     """
 

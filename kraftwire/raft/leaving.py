@@ -121,8 +121,8 @@ def handle_successor_probe(
     state.hear_of_software(key, is_foreign)
     role = state.role
     if type(role) is Follower and is_foreign:
-        longer = state.random_patience() - role.patience_ms
-        role.patience_ms += longer
+        longer = state.draw_fetch_timeout_ms() - role.fetch_timeout_ms
+        role.fetch_timeout_ms += longer
         role.fetch_deadline_ms += longer
     # One that has fallen behind meanwhile is asked again once it has caught up.
     is_giving = is_foreign and state.config.handover is Handover.AUTO

@@ -27,7 +27,7 @@ class ParkedFetch:
 
 
 class ParkedFetches:
-    """The requests at rest. Shape: `next_deadline_ms` is when the first gives up, None for none."""
+    """The requests at rest. `next_deadline_ms` is when the first gives up, None for none."""
 
     __slots__ = ("_parked", "next_deadline_ms")
 

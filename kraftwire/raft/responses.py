@@ -57,7 +57,7 @@ def settle_partition(
 ) -> Outcome:
     """Take over leader and epoch of an answer; OWN if its API's own handling comes next.
 
-    Shape: `partition` has error_code, leader_id and leader_epoch.
+    `partition` has error_code, leader_id and leader_epoch.
     """
     if partition is None:
         text = f"{sent.destination.name} answered about something else"

@@ -135,7 +135,7 @@ def handle_update_response(
         answer = (ErrorCode.NONE, leader.leader_id, leader.leader_epoch)
     if settle(state, sent, answer, endpoints) is Outcome.OWN and type(role) is Follower:
         role.has_updated = True
-        role.fetch_deadline_ms = state.now + role.patience_ms
+        role.fetch_deadline_ms = state.now + role.fetch_timeout_ms
 
 
 # What may be the case although this node did all it can: it asks again at the next time (R-JOIN-2).

@@ -57,7 +57,7 @@ _LEVELS = (7, 8, 12, 14, 15, 17, 22, 23, 26, 30)
 
 
 class History:
-    """A history that goes on with every `batch`. Shape: it is made by its seed alone."""
+    """A history that goes on with every `batch`. It is made by its seed alone."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)

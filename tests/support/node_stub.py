@@ -121,7 +121,7 @@ def config_of(node_id: int = 1, **more: object) -> NodeConfig:
 
 
 class StubNode:
-    """A `Context` and a `Quorum`. Shape: `batches` is the log; `is_stuck` holds commits back."""
+    """A `Context` and a `Quorum`. `batches` is the log; `is_stuck` holds commits back."""
 
     def __init__(self, node_id: int = 1, voter_count: int = 3, **more: object) -> None:
         self.config = config_of(node_id, **more)
@@ -150,7 +150,7 @@ class StubNode:
         return self.controller.image
 
     def commit(self, batch: RecordBatch) -> None:
-        """Put a batch behind the log and replay it."""
+        """Append a batch to the log and replay it."""
         self.batches.append(batch)
         self.raft.end_offset = self.raft.high_watermark = batch.last_offset + 1
         self.controller.apply([batch])

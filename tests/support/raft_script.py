@@ -1,6 +1,6 @@
 """Reads and runs text scenarios: commands for a small cluster, each with what came of it.
 
-Shape: a file is a sequence of blocks, separated by blank lines; a block is command lines, a line
+A file is a sequence of blocks, separated by blank lines; a block is command lines, a line
 `----`, and the expected output. Lines that begin with `#` are for the reader.
 """
 
