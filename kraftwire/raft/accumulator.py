@@ -1,4 +1,4 @@
-"""What a leader has given offsets to and not yet written.
+"""Records of a leader that have their offsets but are not written yet.
 
 Records wait until the linger time is over or a batch is complete, so that many share a batch and a
 flush. A list of records always stands in one batch. Knows nothing of who may append.

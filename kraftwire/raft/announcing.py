@@ -1,4 +1,4 @@
-"""BeginQuorumEpoch and EndQuorumEpoch: saying who leads, and who leads no more.
+"""BeginQuorumEpoch and EndQuorumEpoch: a leader announces itself, and later that it resigns.
 
 Source: KIP-595; R-BEG-1 to R-BEG-4, R-END-1 to R-END-6.
 """

@@ -1,4 +1,4 @@
-"""How far a request may move this node's epoch, and whose request.
+"""Which requests may move this node's epoch, and how far.
 
 In Kafka any Vote, BeginQuorumEpoch or EndQuorumEpoch of a later epoch moves it, no matter who
 sends it: a single request with the last epoch ends all elections forever. Here a voter moves it by

@@ -1,4 +1,4 @@
-"""When a leader gives up its epoch, to whom, and when a node may stop.
+"""When a leader resigns, which voter should follow it, and when a node may stop.
 
 A leader hands over to a voter of another implementation, because that brings an active controller.
 Anybody may claim to be one, and a node votes before its listener is open: so the voter's own

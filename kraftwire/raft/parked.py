@@ -1,4 +1,4 @@
-"""Fetch requests that a leader holds back until there is something to tell.
+"""Fetch requests that wait at a leader until there is something to answer.
 
 Order: whatever wakes several answers them in the order in which they came.
 

@@ -1,4 +1,4 @@
-"""What all answers of peers have in common: stale, newer, naming a leader, failed.
+"""What all responses of peers have in common: old or new epochs, a leader's name, errors.
 
 No answer ends this node: what is fatal to a Java node is noted and retried after the back-off.
 

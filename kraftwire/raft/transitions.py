@@ -1,4 +1,4 @@
-"""Who becomes what, when, and what is made durable first: one table and the steps it allows.
+"""Changes of role: which are allowed, in one table, and what each makes durable first.
 
 Source: R-ROLE-1 to R-ROLE-9; Kafka's `QuorumState`. Every other change of role is a
 programming error and stops the core (R-ROLE-6).

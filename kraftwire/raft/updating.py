@@ -1,4 +1,4 @@
-"""UpdateRaftVoter both ways, and joining: what a node says of itself to the leader.
+"""UpdateRaftVoter, sent and answered, and auto-join: what a node tells its leader about itself.
 
 With kraft.version 0 a leader keeps what voters report, for the upgrade to version 1; from then on
 an update is a change of the voter set like any other.
