@@ -21,7 +21,7 @@ __all__ = ["Absent", "Item", "Layout", "default_of", "is_optional_struct", "layo
 class Item:
     """One field as it stands on the wire in one version.
 
-    Shape: `kind` is fixed, string, bytes, records, struct or array; an array's `element` is one
+    `kind` is fixed, string, bytes, records, struct or array; an array's `element` is one
     of fixed, string, bytes, struct. `type` is the primitive type's name or the struct's.
     """
 

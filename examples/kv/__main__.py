@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 
 import trio
 
 from examples.kv.replicated_map import ReplicatedMap
 from kraftwire.node.config import load
+from kraftwire.testing.ports import free_ports
 
 _PROPERTIES = """\
 node.id={id}
@@ -33,7 +32,7 @@ class Trio:
         self._folder = folder
         self._nursery = nursery
         self._scopes: dict[int, trio.CancelScope] = {}
-        ports = dict(enumerate(_free_ports(3), 1))
+        ports = dict(enumerate(free_ports(3), 1))
         voters = ",".join(f"{each}@127.0.0.1:{port}" for each, port in ports.items())
         for each, port in ports.items():
             text = _PROPERTIES.format(id=each, port=port, voters=voters, folder=folder)
@@ -113,15 +112,6 @@ async def story(folder: Path) -> None:
 async def _until(condition: Callable[[], bool]) -> None:
     while not condition():
         await trio.sleep(0.01)
-
-
-def _free_ports(count: int) -> list[int]:
-    """Loopback ports that nobody listens on; all held at once so that they differ."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 def main() -> None:

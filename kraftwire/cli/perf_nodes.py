@@ -7,7 +7,6 @@ not outlive this process: each ends when its standard input does.
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import FrameType
+
+from kraftwire.testing.ports import free_ports
 
 __all__ = ["run_nodes"]
 
@@ -68,7 +69,7 @@ class _Stopping:
 
 
 def _write_configs(folder: Path, count: int) -> list[Path]:
-    ports = _free_ports(count)
+    ports = free_ports(count)
     voters = ",".join(f"{node_id}@{_HOST}:{port}" for node_id, port in enumerate(ports, 1))
     paths = []
     for node_id, port in enumerate(ports, 1):
@@ -105,12 +106,3 @@ def _wait(nodes: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
     for node in nodes:
         with suppress(subprocess.TimeoutExpired):
             node.wait(max(0.0, deadline - time.monotonic()))
-
-
-def _free_ports(count: int) -> list[int]:
-    """Loopback ports that nobody listens on; all held at once so that they differ."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind((_HOST, 0))
-        return [each.getsockname()[1] for each in sockets]

@@ -1,1 +1,1 @@
-"""Kafka's log directory: segments, indexes, checkpoints and the small state files beside them."""
+"""Kafka's log directory: segments, indexes, checkpoints and the small state files next to them."""

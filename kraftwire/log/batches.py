@@ -32,7 +32,7 @@ HEAD_SIZE = HEAD.size
 
 
 class BatchArrays:
-    """The batches of one segment in order. Shape: offsets and positions strictly increase."""
+    """The batches of one segment in order. Offsets and positions strictly increase."""
 
     __slots__ = ("base_offset", "control", "epochs", "offsets", "positions")
 
@@ -48,7 +48,7 @@ class BatchArrays:
         return len(self.offsets)
 
     def add(self, offset: int, position: int, epoch: int, is_control: bool) -> None:
-        """Note a batch at the end. Shape: `offset` is its base offset."""
+        """Note a batch at the end. `offset` is its base offset."""
         if is_control:
             self.control.append(len(self.offsets))
         self.offsets.append(offset - self.base_offset)
@@ -77,7 +77,7 @@ class BatchArrays:
 class BatchList(Sequence[OffsetAndEpoch]):
     """Base offset and leader epoch of every batch of several segments, made as they are asked for.
 
-    Shape: a view, which follows the log until the next roll or truncation.
+    A view, which follows the log until the next roll or truncation.
     """
 
     def __init__(self, parts: Sequence[BatchArrays]) -> None:

@@ -1,7 +1,7 @@
 """Where each leader epoch begins in a log, and the file that says so.
 
 The file is only a copy: at every start the entries come from the log's batches (KAFKA-16541,
-KAFKA-10706). It is written behind a flush, so it never names what is not durable, and that is what
+KAFKA-10706). It is written after a flush, so it never names what is not durable, and that is what
 makes it evidence of what a damaged log has lost.
 
 Source: Kafka's `LeaderEpochCheckpointFile` and `CheckpointFile`.

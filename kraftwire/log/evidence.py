@@ -54,6 +54,6 @@ def _evidence(found: Recovered) -> Iterator[tuple[str, int]]:
             yield f"{name} was written", offset
     last = found.segments[-1]
     entries = last.offsets.stored()
-    # A rotten entry is no evidence: both halves must point behind the end.
+    # A rotten entry is no evidence: both halves must point past the end.
     if entries and entries == sorted(set(entries)) and entries[-1][1] >= last.size:
         yield "the index has a record", last.base_offset + entries[-1][0] + 1

@@ -53,7 +53,7 @@ class Files(Protocol):
     """A file system. Raises: StorageError from every method when the system refuses."""
 
     def open(self, path: str, create: bool = False) -> File:
-        """Open a file for reading and writing. Shape: `create` makes it if it is missing."""
+        """Open a file for reading and writing. `create` makes it if it is missing."""
 
     def open_to_read(self, path: str) -> File:
         """Open a file that is only read, as one that `make_read_only` has protected."""

@@ -59,7 +59,7 @@ class Quorum(Enum):
 class FormatNode:
     """The node whose directories are concerned, as its properties file describes it.
 
-    Shape: `endpoint` is host and port under which the first controller listener, `listener`, is
+    `endpoint` is host and port under which the first controller listener, `listener`, is
     advertised; None for a node that is no controller.
     """
 
@@ -105,7 +105,7 @@ class FormatRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What goes into the directories. Shape: `kind` is how the metadata directory is called."""
+    """What goes into the directories. `kind` is how the metadata directory is called."""
 
     directory_id: bytes
     voters: tuple[InitialVoter, ...]

@@ -1,11 +1,11 @@
 """The two indexes of a segment: sparse lists of entries that grow at their end.
 
-Shape: an entry of the offset index is (last offset of a batch relative to the segment, position of
+Layout: an entry of the offset index is (last offset of a batch relative to the segment, position of
 that batch), of the time index (largest timestamp so far, relative last offset of its batch). The
 files of the active segment have their full size in advance; what follows the entries is zeros. It
 is cut off when the segment or the log is closed.
 
-Order: entries are written behind a flush of what they point to, never before, so that an entry in
+Order: entries are written after a flush of what they point to, never before, so that an entry in
 the file proves that the log was durable that far (D11). The files themselves are hardly ever
 synced: the log is the truth, and indexes are made anew where they disagree with it.
 
@@ -63,7 +63,7 @@ class Index:
         self._waiting = []
 
     def append(self, first: int, second: int) -> None:
-        """Add an entry behind the last one; `write` brings it into the file."""
+        """Add an entry after the last one; `write` brings it into the file."""
         self._waiting.append((first, second))
         self.count += 1
         self.last = first, second
@@ -88,7 +88,7 @@ class Index:
     def cut(self, offset: int, part: int) -> None:
         """Drop the entries from a relative offset on, durably: the log is cut next.
 
-        Shape: `part` says which half of an entry is the offset.
+        `part` says which half of an entry is the offset.
         """
         entries = self.stored()
         kept = [entry for entry in entries if entry[part] < offset]
@@ -101,7 +101,7 @@ class Index:
         self._file.truncate(self.count_max * self._entry.size)
 
     def trim(self) -> None:
-        """Cut the file behind its entries."""
+        """Cut the file after its entries."""
         self._file.truncate(self.count * self._entry.size)
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """The file that makes a directory one of a certain node in a certain cluster.
 
-Shape: a Java properties file with `version` 1, `cluster.id`, `node.id`, `directory.id`; other keys
+Layout: a Java properties file with `version` 1, `cluster.id`, `node.id`, `directory.id`; other keys
 are kept. Version 0 was written before KRaft and is refused.
 
 Source: Kafka's `MetaProperties` and `PropertiesUtils`; rule R-START-1.
@@ -29,7 +29,7 @@ _NODE_ID_MAX = 0x7FFFFFFF
 class MetaProperties:
     """What the file says.
 
-    Shape: `cluster_id` is None until the cluster has one (Kafka's own tools want it);
+    `cluster_id` is None until the cluster has one (Kafka's own tools want it);
     `directory_id` is zero where an older Kafka has formatted the directory.
     """
 
@@ -85,7 +85,7 @@ def _directory_id(text: str | None, path: str) -> bytes:
 def write_meta_properties(
     files: Files, path: str, properties: MetaProperties, comment: str = ""
 ) -> None:
-    """Replace the file, durably (D8). Shape: Kafka's `comment` is the date. Raises: StorageError.
+    """Replace the file, durably (D8). Kafka's `comment` is the date. Raises: StorageError.
     """
     # In this order Java's Properties keeps the keys.
     values = {"node.id": str(properties.node_id)}

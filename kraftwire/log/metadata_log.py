@@ -184,7 +184,7 @@ class MetadataLog:
         if segment.must_roll(len(data), batches[-1].last_offset, newest):
             segment = self._roll()
         segment.append(data, batches)
-        # Behind the write and before the new end: a flush in a thread beside this takes the marks,
+        # After the write and before the new end: a flush in a thread next to this takes the marks,
         # and one that it took for bytes not yet written would never be synced again (D2).
         if segment not in self._dirty:
             self._dirty.append(segment)
@@ -203,7 +203,7 @@ class MetadataLog:
     def _roll(self) -> Segment:
         """Begin a new segment; its name is durable before anything in it can be (D7).
 
-        The old one is durable before that: a segment behind a torn one would look like damage.
+        The old one is durable before that: a segment after a torn one would look like damage.
         """
         old = self._segments[-1]
         old.sync()
@@ -229,7 +229,7 @@ class MetadataLog:
             for segment in dirty:
                 segment.sync()
             self._store_epochs(epochs)
-            # Last: whoever is told of the flush can rely on the mark (D11).
+            # Last: a caller that is told of the flush can rely on the mark (D11).
             if end_offset > self._mark.end_offset:
                 self._mark.raise_to(self._mark_at(end_offset))
         self.flushed_offset = max(self.flushed_offset, end_offset)
@@ -243,7 +243,7 @@ class MetadataLog:
     def truncate(self, end_offset: int) -> int:
         """Cut the log, durably, so that it ends at this offset; returns its end (D5).
 
-        Shape: a batch that contains `end_offset` goes as a whole, so the end may be below it.
+        A batch that contains `end_offset` goes as a whole, so the end may be below it.
         Raises: StorageError if the disk fails; InvariantError below the log's start.
         """
         self._ensure_usable()
@@ -330,7 +330,7 @@ class MetadataLog:
     def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
         """Whole batches of one segment, from the one that contains `offset`.
 
-        Shape: at most `max_bytes` but at least the first batch, nothing at or above `end_offset`;
+        At most `max_bytes` but at least the first batch, nothing at or above `end_offset`;
         empty if there is nothing. Raises: UsageError below the log's start; StorageError.
         """
         if offset < self.start_offset:

@@ -63,7 +63,7 @@ def partition_directory(directory: str, topic: str) -> str:
 
 
 def offset_name(offset: int, suffix: str) -> str:
-    """The name of a segment's file or of a producer snapshot. Shape: `suffix` without dot."""
+    """The name of a segment's file or of a producer snapshot. `suffix` without dot."""
     return f"{offset:020d}.{suffix}"
 
 

@@ -29,7 +29,7 @@ class Property:
 def parse_properties(text: str, path: str) -> list[Property]:
     """All entries in the file's order, repeated keys included (in Java the last one wins).
 
-    Shape: `path` is only for messages.
+    `path` is only for messages.
     Raises: UsageError for a ``\\u`` escape without four hex digits.
     """
     entries = []

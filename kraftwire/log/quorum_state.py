@@ -39,7 +39,7 @@ _INT32_MAX = 0x7FFFFFFF
 class QuorumState:
     """What a replica must not forget of an epoch.
 
-    Shape: `leader_id` and `voted_id` are -1 for nobody; the zero uuid is no directory id.
+    `leader_id` and `voted_id` are -1 for nobody; the zero uuid is no directory id.
     """
 
     epoch: int = 0
@@ -85,7 +85,7 @@ class QuorumStateFile:
     def write(self, state: QuorumState, kraft_version: int, voters: Iterable[int]) -> None:
         """Replace the file; durable on return (D1).
 
-        Shape: `voters` are the ids of the voters in force, which only version 0 holds. Raises:
+        `voters` are the ids of the voters in force, which only version 0 holds. Raises:
         StorageError.
         """
         self._replace(_line(state, kraft_version, voters))

@@ -42,7 +42,7 @@ class Damage:
 class SegmentScan:
     """A segment as it was found.
 
-    Shape: `size` is where the good batches end, `file_size` where the file does.
+    `size` is where the good batches end, `file_size` where the file does.
     """
 
     batches: BatchArrays
@@ -58,7 +58,7 @@ class SegmentScan:
 def scan_segment(file: File, base_offset: int, last_epoch: int = -1) -> SegmentScan:
     """Check every batch of a segment: header, checksum, offsets without gaps, epochs that rise.
 
-    Shape: `last_epoch` is that of the batch before the segment.
+    `last_epoch` is that of the batch before the segment.
     """
     scan = SegmentScan(BatchArrays(base_offset), base_offset, last_epoch=last_epoch)
     scan.file_size = file.size()

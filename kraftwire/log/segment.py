@@ -64,7 +64,7 @@ class Segment:
         self.times = Index(times, TIME_ENTRY, settings.index_bytes)
 
     def load(self, last_epoch: int) -> SegmentScan:
-        """Read the log file; batches behind a damage are not taken over."""
+        """Read the log file; batches after damage are not taken over."""
         scan = scan_segment(self.file, self.base_offset, last_epoch)
         self._take(scan)
         return scan
@@ -99,7 +99,7 @@ class Segment:
         return last_offset - self.base_offset > _OFFSET_DELTA_MAX
 
     def append(self, data: bytes | memoryview, batches: Sequence[BatchFacts]) -> None:
-        """Write whole batches behind the last one. Shape: `batches` describes them in order."""
+        """Write whole batches after the last one. `batches` describes them in order."""
         self.file.pwrite(data, self.size)
         if not len(self.batches):
             self.first_timestamp = batches[0].max_timestamp
@@ -160,7 +160,7 @@ class Segment:
     def sync(self) -> None:
         """Make the log file durable, then bring into the indexes what points to it.
 
-        Order: may run in a thread beside `append`, so what to index is decided first.
+        Order: may run in a thread next to `append`, so what to index is decided first.
         """
         offsets, times = self.offsets.count, self.times.count
         self.file.fdatasync()
@@ -170,7 +170,7 @@ class Segment:
     def deactivate(self) -> None:
         """Note the largest timestamp and give back the room in the indexes.
 
-        Order: behind `sync`.
+        Order: after `sync`.
         """
         self._index_time()
         self.offsets.write(self.offsets.count)
@@ -198,7 +198,7 @@ class Segment:
         self._find_largest_timestamp()
 
     def _find_largest_timestamp(self) -> None:
-        """Find it behind the last entry of the time index, which holds the largest so far."""
+        """Find it after the last entry of the time index, which holds the largest so far."""
         largest, offset = self.times.last or (_NO_TIMESTAMP, 0)
         first = max(self.batches.containing(self.base_offset + offset), 0)
         for position in self.batches.positions[first:]:
@@ -215,7 +215,7 @@ class Segment:
     def check_indexes(self) -> bool:
         """Take the stored index entries over if they are true of the log, else make them anew.
 
-        Shape: True if they are true, and there are any where there have to be.
+        True if they are true, and there are any where there have to be.
         """
         offsets, times = self.offsets.stored(), self.times.stored()
         last = self.batches.positions[-1] if len(self.batches) else 0

@@ -11,7 +11,7 @@ __all__ = ["LogSettings", "SnapshotSettings"]
 class LogSettings:
     """When segments end, and how dense their indexes are.
 
-    Units: bytes and milliseconds. Shape: `index_bytes` is `segment.index.bytes`, the size that the
+    Units: bytes and milliseconds. `index_bytes` is `segment.index.bytes`, the size that the
     indexes of the active segment are given in advance.
     """
 

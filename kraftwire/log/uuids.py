@@ -19,7 +19,7 @@ _VARIANT = 0x80
 
 
 def random_uuid() -> bytes:
-    """A random uuid. Shape: its text does not begin with a dash, which tools take for an option."""
+    """A random uuid. Its text does not begin with a dash, which tools take for an option."""
     while True:
         value = bytearray(os.urandom(16))
         value[6] = value[6] & 0x0F | _VERSION_4

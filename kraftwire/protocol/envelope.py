@@ -2,7 +2,7 @@
 
 Owns the dispatch from API key and version to the generated classes. It neither frames nor knows
 which versions a node offers; `API_VERSIONS_KEY` requests of a version that is too new have to be
-answered in version 0 with UNSUPPORTED_VERSION by whoever serves them (KIP-511).
+answered in version 0 with UNSUPPORTED_VERSION by the server (KIP-511).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = ["decode_request", "decode_response", "encode_request", "encode_respon
 def decode_request(
     payload: bytes | memoryview,
 ) -> tuple[RequestHeader, Message, int]:
-    """Read a request; returns header, body and the position behind the body.
+    """Read a request; returns header, body and the position after the body.
 
-    Shape: bytes may be left behind the body; whether that is an error is the caller's decision.
+    Bytes may be left after the body; whether that is an error is the caller's decision.
     Raises: WireError on bad bytes and on an API or version that no schema knows (its `offset` is
     then 0, so that a caller can tell it from bad bytes by reading the header alone).
     """
@@ -44,9 +44,9 @@ def decode_request(
 def decode_response(
     payload: bytes | memoryview, api_key: int, api_version: int
 ) -> tuple[ResponseHeader, Message, int]:
-    """Read the response to a request; returns header, body and the position behind the body.
+    """Read the response to a request; returns header, body and the position after the body.
 
-    Shape: an ApiVersions answer in version 0, from a server that lacks the version of the request,
+    An ApiVersions answer in version 0, from a server that lacks the version of the request,
     is read as such; its error code tells.
     Raises: WireError on bad bytes and on an API or version that no schema knows.
     """

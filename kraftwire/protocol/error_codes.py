@@ -47,7 +47,7 @@ class _Table(type):
 class ErrorCode(int, metaclass=_Table):
     """An error code as responses carry it in an int16.
 
-    Shape: `name` is Kafka's; `is_retriable` tells whether the same request may succeed later;
+    `name` is Kafka's; `is_retriable` tells whether the same request may succeed later;
     `about` says what is wrong, in a few words. Calling the class looks a code up.
     Raises: UsageError from ``ErrorCode(code)`` for a code that Kafka 4.3.1 does not have.
     """

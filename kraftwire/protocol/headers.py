@@ -1,6 +1,6 @@
 """The header of a request or a response: reading it, and writing it in the right version.
 
-Shape: a payload is a frame without its 4-byte length.
+A payload is a frame without its 4-byte length.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def peek_request(payload: bytes | memoryview) -> tuple[int, int]:
 def decode_request_header(payload: bytes) -> tuple[RequestHeader, int]:
     """Read a request's header; returns it and the position of the body.
 
-    Shape: API and version need not be known. Raises: WireError on bad bytes.
+    API and version need not be known. Raises: WireError on bad bytes.
     """
     return RequestHeader.decode(payload, request_header_version(*peek_request(payload)))
 

@@ -32,7 +32,7 @@ _HOPS = 64
 _FIN, _SYN, _RST, _PSH, _ACK = 1, 2, 4, 8, 16
 _MASK = 0xFFFFFFFF
 _PORT_MAX = 0xFFFF
-# What fits into an Ethernet frame of 1500 bytes behind the headers.
+# What fits into an Ethernet frame of 1500 bytes after the headers.
 _MSS_IPV4, _MSS_IPV6 = 1460, 1440
 # A gigabyte, so that no reader of the capture takes the receiver for stuck.
 _WINDOW, _WINDOW_SHIFT = 0xFFFF, 14
@@ -51,7 +51,7 @@ _PSEUDO = struct.Struct(">II")
 def capture_start() -> bytes:
     """The first blocks of a capture file: one section with one Ethernet interface.
 
-    Shape: everything that a `TcpConnection` returns may follow, in any order of connections.
+    Everything that a `TcpConnection` returns may follow, in any order of connections.
     """
     software = f"kraftwire {__version__}".encode()
     section = struct.pack("<IHHq", _BYTE_ORDER_MAGIC, 1, 0, -1) + _option(
@@ -69,7 +69,7 @@ def capture_start() -> bytes:
 class TcpConnection:
     """One connection as packets; every method returns blocks to append to a capture.
 
-    Shape: the ends are numeric addresses with ports. Order: `open`, then `send` in the order in
+    The ends are numeric addresses with ports. Order: `open`, then `send` in the order in
     which the bytes went over the connection, then `close` or `reset`. Units: times are nanoseconds
     since the epoch. Raises: UsageError for an end without numeric address or possible port.
     """

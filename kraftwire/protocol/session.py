@@ -1,6 +1,6 @@
 """The client's side of a connection without its socket: negotiation, correlation ids, framing.
 
-Owns which versions a connection speaks and which request an answer belongs to. Whoever owns the
+Owns which versions a connection speaks and which request an answer belongs to. The owner of the
 socket sends what `open`, `request` and `take_output` return and passes on what it reads; time,
 and what happens after an error, are its business too.
 
@@ -49,7 +49,7 @@ _CORRELATION_ID_MAX = 0x7FFFFFFF
 class ClientSession:
     """One connection as its client sees it.
 
-    Shape: `own_versions` narrows what we speak, by API key; other APIs are spoken as far as the
+    `own_versions` narrows what we speak, by API key; other APIs are spoken as far as the
     schemas go. Order: `open` once; `request` after `is_ready`; after each `receive` send what
     `take_output` returns.
     """
@@ -136,7 +136,7 @@ class ClientSession:
     def receive(self, data: bytes) -> list[Answer]:
         """Take bytes of the peer; returns the answers that are complete, in order of arrival.
 
-        Shape: an answer that cannot be read, or that nobody asked for, is a WireError in its
+        An answer that cannot be read, or that nobody asked for, is a WireError in its
         place; the connection can still be used. The answer to ApiVersions is not among them.
         Raises: WireError if the stream itself is lost (impossible length, no correlation id, bad
         answer to `open`); ApiError if the peer refuses the negotiation. Either ends the session.

@@ -32,7 +32,7 @@ _ANSWER_API_SIZE = 6
 def request_header_version(api_key: int, api_version: int) -> int:
     """Version of the header before a request: 2 if the body is flexible, else 1.
 
-    Shape: an API or version that no schema knows counts as flexible from the version on from which
+    An API or version that no schema knows counts as flexible from the version on from which
     the known ones are; an unknown API is taken for a new one and thus for flexible.
     """
     if api_version >= messages.API_FLEXIBLE.get(api_key, 0):
@@ -44,7 +44,7 @@ def request_header_version(api_key: int, api_version: int) -> int:
 def response_header_version(api_key: int, api_version: int) -> int:
     """Version of the header before a response: 1 if the body is flexible, else 0.
 
-    Shape: always 0 for ApiVersions, because a client must be able to read the answer of a server
+    Always 0 for ApiVersions, because a client must be able to read the answer of a server
     that is older than the client (KIP-511).
     """
     if api_key == API_VERSIONS_KEY:
@@ -66,8 +66,8 @@ def answered_version(
 ) -> int:
     """Version in which a response is written: the request's, but for one case.
 
-    Shape: `position` is that of the body. A server that lacks the requested version of ApiVersions
-    answers in version 0 with UNSUPPORTED_VERSION (KIP-511). In all later versions the bytes behind
+    `position` is that of the body. A server that lacks the requested version of ApiVersions
+    answers in version 0 with UNSUPPORTED_VERSION (KIP-511). In all later versions the bytes after
     that error code cannot be those of version 0: a compact array would be null there, and a
     throttle time would make the answer longer.
     """

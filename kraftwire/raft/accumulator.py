@@ -1,4 +1,4 @@
-"""What a leader has given offsets to and not yet written.
+"""Records of a leader that have their offsets but are not written yet.
 
 Records wait until the linger time is over or a batch is complete, so that many share a batch and a
 flush. A list of records always stands in one batch. Knows nothing of who may append.
@@ -44,7 +44,7 @@ class Refusal:
 class Accumulator:
     """The batches of one leader epoch between append and write.
 
-    Shape: `end_offset` is the next offset to be given out; `drain_due_ms` is when `drain` has
+    `end_offset` is the next offset to be given out; `drain_due_ms` is when `drain` has
     something to hand out, None while nothing waits.
     """
 

@@ -1,4 +1,4 @@
-"""BeginQuorumEpoch and EndQuorumEpoch: saying who leads, and who leads no more.
+"""BeginQuorumEpoch and EndQuorumEpoch: a leader announces itself, and later that it resigns.
 
 Source: KIP-595; R-BEG-1 to R-BEG-4, R-END-1 to R-END-6.
 """
@@ -111,7 +111,7 @@ def handle_begin_request(state: RaftState, event: RequestReceived) -> None:
     if error == ErrorCode.NONE and not is_addressee(
         state, request.voter_id, partition.voter_directory_id
     ):
-        # The transition stays: the epoch has this leader, whoever was meant (R-BEG-2).
+        # The transition stays: the epoch has this leader, whichever voter was meant (R-BEG-2).
         error = ErrorCode.INVALID_VOTER_KEY
     reply = answers.begin_quorum_epoch(state, answers.asked_on(event), error)
     state.emit(SendReply(event.token, reply))

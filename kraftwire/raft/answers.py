@@ -1,6 +1,6 @@
 """Builds what this node answers, and reads what requests and responses have in common.
 
-Every answer with a partition says which leader and epoch this node knows, so that whoever asked
+Every answer with a partition says which leader and epoch this node knows, so that the sender
 finds the leader in one step (R-VOTE-9, R-FET-17).
 """
 

@@ -1,4 +1,4 @@
-"""The leader's own writing: accumulate, write, replicate, and count oneself once it is durable.
+"""The leader's own writing: accumulate, write, replicate, and count its copy once it is durable.
 
 A difference from Kafka: the leader's own log end counts towards the high watermark only up to what
 is flushed (D3); followers may see records before that, which is as safe and as fast.

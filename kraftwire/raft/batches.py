@@ -62,7 +62,7 @@ ControlRecord = tuple[int, ControlType | int, Message | None]
 class FetchedBatches(NamedTuple):
     """What of a fetch's records may be appended.
 
-    Shape: `data` holds the accepted whole batches, `batches` their (base offset, epoch), `control`
+    `data` holds the accepted whole batches, `batches` their (base offset, epoch), `control`
     the (base offset, bytes) of the control batches among them; `end_offset` is the log end offset
     afterwards. `problem` says why the next batch was refused, None if nothing was.
     `newest_timestamp` is the largest among them, -1 without any.
@@ -81,7 +81,7 @@ def read_fetched(
 ) -> FetchedBatches:
     """Check the records of a FetchResponse for a log that ends at `next_offset` (R-FET-23).
 
-    Shape: `epoch` is the leader's, above which no batch is taken; `last_epoch` the log's, below
+    `epoch` is the leader's, above which no batch is taken; `last_epoch` the log's, below
     which none is. Good batches before a bad one are kept; a batch that is cut off at the end is
     ignored, unless nothing stands before it.
 
@@ -163,7 +163,7 @@ def _cut_header(view: memoryview, position: int) -> str | None:
 def control_records(batch: bytes) -> list[ControlRecord]:
     """(Offset, type, message) of the records in a control batch; never raises.
 
-    Shape: the type of a record that is not known here, or that cannot be read, stays a number
+    The type of a record that is not known here, or that cannot be read, stays a number
     (-1 without a key), and its message is None. Order: the batch's CRC was checked before.
     """
     if len(batch) < HEADER_SIZE:

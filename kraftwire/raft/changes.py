@@ -257,7 +257,7 @@ def expire_change(state: RaftState, leader: Leader) -> None:
 
 
 def fail_change(state: RaftState, leader: Leader) -> None:
-    """Tell whoever waits that this leadership is over (R-VC-3)."""
+    """Tell all that wait that this leadership is over (R-VC-3)."""
     if leader.change is not None:
         text = "the leadership ended before the change was committed"
         _end_change(state, leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, text)

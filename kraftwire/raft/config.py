@@ -90,7 +90,7 @@ class RaftTimers:
 class RaftConfig:
     """Identity, peers and choices of a replica.
 
-    Shape: `key.id` is -1 for a replica that only reads. `cluster_id` is None until one is known
+    `key.id` is -1 for a replica that only reads. `cluster_id` is None until one is known
     (requests then carry null, and any cluster id is taken). `voters` is the static configuration,
     which counts while the log has no voters. `listener` is the first controller listener's name in
     upper case, under which peers are addressed; `endpoints` are this node's own controller

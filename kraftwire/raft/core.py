@@ -1,7 +1,7 @@
 """The Raft core: events in, effects out.
 
 Owns the order of a step: what happened is handled, then whatever is due in the present role, until
-nothing more is. Everything it remembers is in `RaftState`; the rules stand in the modules beside.
+nothing more is. Everything it remembers is in `RaftState`; the rules stand in the other modules.
 
 Source: KIP-595; Kafka's `KafkaRaftClient`; R-LOOP-1 to R-LOOP-4, R-START-6, R-SHUT-1.
 """
@@ -110,7 +110,7 @@ class RaftCore(RaftView):
     def handle(
         self, event: events.Event, now_ms: int, wall_ms: int | None = None
     ) -> list[Effect]:
-        """Handle one event; returns what is to be done, in order."""
+        """Handle one event; returns the effects, in order."""
         state = self._state
         state.begin_step(now_ms, wall_ms)
         self._dispatch(state, event)

@@ -71,7 +71,7 @@ def _unknown(request: DescribeQuorumRequest) -> answer.DescribeQuorumResponse:
 def _refusal(state: RaftState) -> answer.PartitionData:
     """What a node that does not lead knows.
 
-    Differs from Kafka, which leaves leader and epoch 0: whoever asks can go on to the leader.
+    Differs from Kafka, which leaves leader and epoch 0: the caller can go on to the leader.
     """
     role = state.role
     # A resigned leader does not lead any more, and nobody should be sent back to it.

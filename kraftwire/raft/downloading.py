@@ -160,7 +160,7 @@ def handle_fetch_snapshot_response(
         return
     else:
         role.snapshot_claims = 0
-    role.fetch_deadline_ms = state.now + role.patience_ms
+    role.fetch_deadline_ms = state.now + role.fetch_timeout_ms
     role.has_fetched = True
 
 

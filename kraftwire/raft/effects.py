@@ -1,8 +1,8 @@
 """Everything a Raft core asks for.
 
 Order: effects are carried out one after the other, each finished before the next begins, except
-for `FlushLog`, which may run beside later work and is answered by `LogFlushed`. So what stands
-behind `PersistQuorumState` or `TruncateLog` in the list happens only once that is durable. A
+for `FlushLog`, which may run next to later work and is answered by `LogFlushed`. So what comes
+after `PersistQuorumState` or `TruncateLog` in the list happens only once that is durable. A
 failure of either, of `AppendToLog` or of a flush ends the node: nothing is retried on a file that
 may have lost pages (D9).
 """
@@ -75,7 +75,7 @@ class PersistQuorumState:
 class AppendToLog:
     """Write whole batches at the log's end; durable only after a flush.
 
-    Shape: `data` holds batches with offsets and epochs as they must stand in the log;
+    `data` holds batches with offsets and epochs as they must stand in the log;
     `end_offset` is the log end offset afterwards.
     """
 
@@ -95,7 +95,7 @@ class TruncateLog:
 class FlushLog:
     """Make the log durable up to its present end; answer with `LogFlushed` of the same values.
 
-    Shape: `generation` counts truncations, so that an answer from before one is not taken for the
+    `generation` counts truncations, so that an answer from before one is not taken for the
     bytes that were written since. Only the newest of several flushes has to be answered.
     """
 
@@ -146,7 +146,7 @@ class AppendToSnapshot:
 class FinishSnapshot:
     """Check a downloaded snapshot, make it durable and give it its name.
 
-    May run beside later work; answered by `SnapshotFinished` or `SnapshotRejected`.
+    May run next to later work; answered by `SnapshotFinished` or `SnapshotRejected`.
     """
 
     id: OffsetAndEpoch
@@ -185,7 +185,7 @@ class WriteSnapshot:
     """Write a snapshot of what a listener has applied, exactly up to `id.offset`.
 
     `control` are the records that follow the header: kraft.version and voters. `timestamp` is that
-    of the last record contained, for the header. May run beside later work; answered by
+    of the last record contained, for the header. May run next to later work; answered by
     `SnapshotWritten` or `SnapshotFailed`.
     """
 
@@ -215,7 +215,7 @@ class HighWatermarkAdvanced:
 class DeliverCommitted:
     """Hand the committed batches in [start_offset, end_offset) to a listener.
 
-    Shape: whole batches, control batches included; answer with `ListenerConsumed`, possibly with a
+    Whole batches, control batches included; answer with `ListenerConsumed`, possibly with a
     smaller offset (a batch's border) if less was read.
     """
 
@@ -237,8 +237,8 @@ class LoadSnapshot:
 class LeaderChanged:
     """Tell a listener who leads.
 
-    Shape: `leader_id` -1 for nobody. To the leader's own listener it comes once everything before
-    `end_offset`, the offset behind its LeaderChange batch, is consumed (KAFKA-15345); to others
+    `leader_id` -1 for nobody. To the leader's own listener it comes once everything before
+    `end_offset`, the offset after its LeaderChange batch, is consumed (KAFKA-15345); to others
     at once, with the log end offset as they know it.
     """
 
@@ -295,7 +295,7 @@ class VotersChanged:
 class RoleChanged:
     """The role or what is known of the leader changed; for logs, metrics and checkers.
 
-    Shape: role names as in the metric `current-state`, without `observer`: `unattached`,
+    Role names as in the metric `current-state`, without `observer`: `unattached`,
     `prospective`, `candidate`, `leader`, `resigned`, `follower`.
     """
 

@@ -1,10 +1,10 @@
-"""How far a request may move this node's epoch, and whose request.
+"""Which requests may move this node's epoch, and how far.
 
-In Kafka any Vote, BeginQuorumEpoch or EndQuorumEpoch of a later epoch moves it, whoever sends it:
-one with the last epoch that there is ends all elections for ever. Here a voter moves it as far as
-an allowance goes that grows with time, and another replica only where it may have become a voter
-without this node's knowledge. What a request may not move, the answers of nodes that this one asked
-still do: these bounds shut out no honest voter.
+In Kafka any Vote, BeginQuorumEpoch or EndQuorumEpoch of a later epoch moves it, no matter who
+sends it: a single request with the last epoch ends all elections forever. Here a voter moves it by
+an allowance that grows with time, and another replica only where it may have become a voter without
+this node's knowledge. Answers from nodes that this one asked still move it without these bounds, so
+no honest voter is shut out.
 
 Source: KIP-853 (voters that this log does not show yet), KIP-996 (who hears a leader).
 """
@@ -28,7 +28,7 @@ def hears_no_leader(state: RaftState) -> bool:
     role = state.role
     if type(role) is Follower:
         timeout = state.config.timers.fetch_timeout_ms
-        silence = state.now - (role.fetch_deadline_ms - role.patience_ms)
+        silence = state.now - (role.fetch_deadline_ms - role.fetch_timeout_ms)
         return not role.has_fetched or silence >= timeout - timeout // 10
     return type(role) is not Leader
 

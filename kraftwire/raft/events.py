@@ -1,6 +1,6 @@
 """Everything that can happen to a Raft core.
 
-Whoever drives a core hands these to `RaftCore.handle` one at a time, with the time. A token or id
+The driver of a core hands these to `RaftCore.handle` one at a time, with the time. A token or id
 is the driver's own and comes back in the effect that answers it.
 """
 
@@ -47,7 +47,7 @@ class TimerExpired:
 class RequestReceived:
     """A raft request of a peer or a client came in.
 
-    Shape: `listener` is the name of the listener it came in on, upper case. `client_software` is
+    `listener` is the name of the listener it came in on, upper case. `client_software` is
     the ClientSoftwareName of the connection's ApiVersions request, empty without one.
     """
 
@@ -77,7 +77,7 @@ class ResponseReceived:
 class RequestFailed:
     """A `SendRequest` got no answer.
 
-    Shape: `error` is BROKER_NOT_AVAILABLE (8) for a disconnect or a time-out, NETWORK_EXCEPTION
+    `error` is BROKER_NOT_AVAILABLE (8) for a disconnect or a time-out, NETWORK_EXCEPTION
     (13) for failed authentication, UNSUPPORTED_VERSION (35) if peer and message have no version in
     common.
     """
@@ -109,7 +109,7 @@ class LogFlushed:
 class AppendRequested:
     """A state machine wants records appended as one batch by the leader of `epoch`.
 
-    Shape: `values` are the records' values, never empty. With `expected_end_offset` the first
+    `values` are the records' values, never empty. With `expected_end_offset` the first
     record must get exactly that offset: otherwise nothing is appended and the leader resigns.
     """
 

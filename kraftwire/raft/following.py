@@ -129,7 +129,7 @@ def handle_fetch_response(state: RaftState, sent: Sent, response: FetchResponse)
         state.failed(sent)
         return
     if _take(state, role, data, sent):
-        role.fetch_deadline_ms = state.now + role.patience_ms
+        role.fetch_deadline_ms = state.now + role.fetch_timeout_ms
         role.has_fetched = True
 
 

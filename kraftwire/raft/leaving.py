@@ -1,4 +1,4 @@
-"""When a leader gives up its epoch, to whom, and when a node may stop.
+"""When a leader resigns, which voter should follow it, and when a node may stop.
 
 A leader hands over to a voter of another implementation, because that brings an active controller.
 Anybody may claim to be one, and a node votes before its listener is open: so the voter's own
@@ -121,8 +121,8 @@ def handle_successor_probe(
     state.hear_of_software(key, is_foreign)
     role = state.role
     if type(role) is Follower and is_foreign:
-        longer = state.random_patience() - role.patience_ms
-        role.patience_ms += longer
+        longer = state.draw_fetch_timeout_ms() - role.fetch_timeout_ms
+        role.fetch_timeout_ms += longer
         role.fetch_deadline_ms += longer
     # One that has fallen behind meanwhile is asked again once it has caught up.
     is_giving = is_foreign and state.config.handover is Handover.AUTO

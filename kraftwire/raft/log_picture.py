@@ -131,7 +131,7 @@ class LogPicture:
     # ---- batches
 
     def append(self, batches: Sequence[OffsetAndEpoch], end_offset: int) -> None:
-        """Note appended batches, behind which the log ends.
+        """Note appended batches, after which the log ends.
 
         Raises: InvariantError if they do not continue the log.
         """

@@ -1,6 +1,6 @@
 """The metrics of a Raft core under Kafka's names, group `raft-metrics`.
 
-Source: Kafka's `KafkaRaftMetrics`; R-MET-1. Rates and latencies belong to whoever drives the
+Source: Kafka's `KafkaRaftMetrics`; R-MET-1. Rates and latencies belong to what drives the
 core and has a clock for them.
 """
 

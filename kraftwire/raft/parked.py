@@ -1,4 +1,4 @@
-"""Fetch requests that a leader holds back until there is something to tell.
+"""Fetch requests that wait at a leader until there is something to answer.
 
 Order: whatever wakes several answers them in the order in which they came.
 
@@ -30,7 +30,7 @@ class ParkedFetch:
 
 
 class ParkedFetches:
-    """The requests at rest. Shape: those that are due already are answered before all others."""
+    """The requests at rest. Those that are due already are answered before all others."""
 
     __slots__ = ("_due", "_next_deadline_ms", "_parked")
 

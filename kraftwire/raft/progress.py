@@ -16,7 +16,7 @@ __all__ = ["LeaderProgress", "ReplicaProgress"]
 
 
 class ReplicaProgress:
-    """What a leader knows of one replica. Shape: -1 wherever nothing is known yet."""
+    """What a leader knows of one replica. -1 wherever nothing is known yet."""
 
     __slots__ = (
         "end_offset",
@@ -38,7 +38,7 @@ class ReplicaProgress:
 class LeaderProgress:
     """The replicas of one leader epoch.
 
-    Shape: `voters` by id, in the order of the set; `observers` by key. `quorum_deadline_ms` is
+    `voters` by id, in the order of the set; `observers` by key. `quorum_deadline_ms` is
     when the leader must resign unless a majority fetches before, None for a single voter.
     `own` is the leader's own entry, in either; `leader_end` its log end, -1 before its first
     append.
@@ -83,7 +83,7 @@ class LeaderProgress:
     def voters_changed(self, voters: VoterSet, now_ms: int) -> None:
         """Take over another voter set (R-REP-5): nobody's progress is lost.
 
-        Order: the high watermark is to be asked for anew afterwards.
+        Order: ask for the high watermark again afterwards.
         """
         old, observers = self.voters, self.observers
         self.voters = {voter.key.id: self._take_over(voter) for voter in voters}
@@ -164,7 +164,7 @@ class LeaderProgress:
     def high_watermark(self, current: int) -> int:
         """The high watermark after `current`: never lower, and only through the leader's own epoch.
 
-        Shape: -1 while unknown. Records of older epochs are committed only together with one of
+        -1 while unknown. Records of older epochs are committed only together with one of
         this epoch, whatever majority holds them (R-HW-1, R-HW-2).
         """
         voters = self.voters

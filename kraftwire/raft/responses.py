@@ -1,4 +1,4 @@
-"""What all answers of peers have in common: stale, newer, naming a leader, failed.
+"""What all responses of peers have in common: old or new epochs, a leader's name, errors.
 
 No answer ends this node: what is fatal to a Java node is noted and retried after the back-off.
 
@@ -57,7 +57,7 @@ def settle_partition(
 ) -> Outcome:
     """Take over leader and epoch of an answer; OWN if its API's own handling comes next.
 
-    Shape: `partition` has error_code, leader_id and leader_epoch.
+    `partition` has error_code, leader_id and leader_epoch.
     """
     if partition is None:
         text = f"{sent.destination.name} answered about something else"

@@ -74,7 +74,7 @@ class Votes:
 
 @dataclass(slots=True)
 class Unattached:
-    """Has no leader to follow. Shape: `deadline_ms` is None for an observer."""
+    """Has no leader to follow. `deadline_ms` is None for an observer."""
 
     NAME: ClassVar[str] = "unattached"
     epoch: int
@@ -187,7 +187,7 @@ class Resigned:
 class Follower:
     """Replicates from a leader whose address it knows.
 
-    Shape: `patience_ms` is how long it waits for an answer before it stands for election.
+    `fetch_timeout_ms` is how long it waits for an answer before it stands for election.
     `snapshot_claims` counts how often the leader named a snapshot since it sent some of one.
     """
 
@@ -197,7 +197,7 @@ class Follower:
     leader_endpoints: tuple[Endpoint, ...]
     fetch_deadline_ms: int
     update_due_ms: int
-    patience_ms: int
+    fetch_timeout_ms: int
     voted: ReplicaKey | None = None
     has_fetched: bool = False
     has_updated: bool = False

@@ -1,8 +1,8 @@
 """The leader's side of replication: answering Fetch, holding it back, waking it.
 
-Whoever gets a Fetch answers it; only a leader answers with records. A held-back request is looked
-at anew when the log grows or the high watermark advances, and then counts as a fetch of that later
-time (R-FET-14).
+The replica that gets a Fetch answers it; only a leader answers with records. A request that waits
+is looked at again when the log grows or the high watermark advances, and then counts as a fetch of
+that later time (R-FET-14).
 
 Source: KIP-595, KIP-1166; R-FET-6 to R-FET-18.
 """

@@ -1,4 +1,4 @@
-"""Snapshots of this node's own: when one may be written, what it is good for, and serving it.
+"""This node's own snapshots: when one may be written, where it lets the log start, serving it.
 
 Source: KIP-630; Kafka's `KafkaRaftLog.createNewSnapshot`, `KafkaRaftClient.handleFetchSnapshot`;
 R-SNAP-1 to R-SNAP-6, R-FSN-2, R-FSN-3.

@@ -44,14 +44,14 @@ def first_role(state: RaftState, stored: StoredState) -> Role:
     leader = state.voters.get(election.leader_id) if election.leader_id >= 0 else None
     if leader is not None and leader.endpoint(config.listener) is not None:
         # The only voter has nobody to wait for (R-START-7).
-        patience = 0 if state.is_only_voter else state.random_patience()
+        timeout_ms = 0 if state.is_only_voter else state.draw_fetch_timeout_ms()
         return Follower(
             election.epoch,
             election.leader_id,
             leader.endpoints,
-            state.now + patience,
+            state.now + timeout_ms,
             state.now + config.timers.fetch_timeout_ms,
-            patience,
+            timeout_ms,
             voted,
         )
     return Unattached(

@@ -160,7 +160,7 @@ class RaftState:
         A voter may, and so may one whose own removal is in its log and not known to be committed.
         Nobody else may have that record, and then nobody else may be electable: of two voters, the
         other one lacks it and needs both votes. Kafka's leader that ends before the record is
-        replicated leaves such a quorum without a leader for ever. Source: Ongaro's thesis, 4.2.2.
+        replicated leaves such a quorum without a leader forever. Source: Ongaro's thesis, 4.2.2.
         """
         if self.is_voter:
             return True
@@ -310,7 +310,7 @@ class RaftState:
         return self.newest_timestamp
 
     def saw_timestamp(self, timestamp: int) -> None:
-        """Records of this time are in the log: none that is written later is to be older.
+        """Records of this time are in the log: none that is written later may be older.
 
         One that is far ahead of the wall clock comes of a clock that is wrong, and would have all
         later records be wrong: it does not count.
@@ -323,7 +323,7 @@ class RaftState:
         timeout = self.config.timers.election_timeout_ms
         return self.now + timeout + self.random.randrange(timeout)
 
-    def random_patience(self) -> int:
+    def draw_fetch_timeout_ms(self) -> int:
         """How long a follower waits for its leader before it stands for election.
 
         The fetch timeout and up to a fifth of the election timeout, so that the followers of a dead

@@ -1,4 +1,4 @@
-"""Who becomes what, when, and what is made durable first: one table and the steps it allows.
+"""Changes of role: which are allowed, in one table, and what each makes durable first.
 
 Source: R-ROLE-1 to R-ROLE-9; Kafka's `QuorumState`. Every other change of role is a
 programming error and stops the core (R-ROLE-6).
@@ -149,7 +149,7 @@ def _remaining(state: RaftState) -> int | None:
 
 
 def to_unattached(state: RaftState, epoch: int, reason: str, *, keep: bool = False) -> None:
-    """Follow nobody. Shape: `keep` stays in the epoch with its vote and leader."""
+    """Follow nobody. `keep` stays in the epoch with its vote and leader."""
     old = state.role
     new = Unattached(epoch, deadline_ms=_remaining(state))
     if keep:
@@ -258,14 +258,14 @@ def to_follower(
     old, timers = state.role, state.config.timers
     check(leader_id != state.config.key.id, "nobody follows oneself")
     check(bool(endpoints), "a leader without address cannot be followed")
-    patience = state.random_patience()
+    timeout_ms = state.draw_fetch_timeout_ms()
     new = Follower(
         epoch,
         leader_id,
         endpoints,
-        state.now + patience,
+        state.now + timeout_ms,
         state.now + timers.fetch_timeout_ms,
-        patience,
+        timeout_ms,
         old.voted if epoch == old.epoch else None,
     )
     _become(state, new, reason)

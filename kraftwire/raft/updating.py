@@ -1,4 +1,4 @@
-"""UpdateRaftVoter both ways, and joining: what a node says of itself to the leader.
+"""UpdateRaftVoter, sent and answered, and auto-join: what a node tells its leader about itself.
 
 With kraft.version 0 a leader keeps what voters report, for the upgrade to version 1; from then on
 an update is a change of the voter set like any other.
@@ -135,7 +135,7 @@ def handle_update_response(
         answer = (ErrorCode.NONE, leader.leader_id, leader.leader_epoch)
     if settle(state, sent, answer, endpoints) is Outcome.OWN and type(role) is Follower:
         role.has_updated = True
-        role.fetch_deadline_ms = state.now + role.patience_ms
+        role.fetch_deadline_ms = state.now + role.fetch_timeout_ms
 
 
 # What may be the case although this node did all it can: it asks again at the next time (R-JOIN-2).

@@ -18,7 +18,7 @@ __all__ = ["Destination", "ElectionState", "LogSlice", "RefusalReason", "Snapsho
 
 @dataclass(frozen=True, slots=True)
 class ElectionState:
-    """What the quorum-state file keeps of an epoch. Shape: -1 for no leader, None for no vote."""
+    """What the quorum-state file keeps of an epoch. -1 for no leader, None for no vote."""
 
     epoch: int = 0
     leader_id: int = -1

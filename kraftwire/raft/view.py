@@ -14,7 +14,7 @@ __all__ = ["RaftView"]
 
 
 class RaftView:
-    """A read-only view of a replica. Shape: offsets and ids are -1 where nothing is known."""
+    """A read-only view of a replica. Offsets and ids are -1 where nothing is known."""
 
     def __init__(self, state: RaftState) -> None:
         """Show this state, as it changes."""

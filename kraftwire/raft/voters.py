@@ -38,7 +38,7 @@ class ReplicaKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a listener can be reached. Shape: the listener's name is in upper case."""
+    """Where a listener can be reached. The listener's name is in upper case."""
 
     listener: str
     host: str
@@ -86,7 +86,7 @@ class VoterSet:
 
     @staticmethod
     def of(*voters: Voter) -> VoterSet:
-        """A set of these voters. Shape: ids are unique."""
+        """A set of these voters. Ids are unique."""
         return VoterSet({voter.key.id: voter for voter in sorted(voters, key=lambda v: v.key.id)})
 
     def __len__(self) -> int:

@@ -40,7 +40,7 @@ LOG_APPEND_TIME = "LogAppendTime"
 class RecordBatch:
     """A batch inside a buffer, which it keeps alive.
 
-    Units: timestamps in milliseconds. Shape: `position` is where the batch lies in the buffer;
+    Units: timestamps in milliseconds. `position` is where the batch lies in the buffer;
     `batch_length` is the header's field, `size` the whole batch; `count` is the header's word.
     """
 
@@ -106,7 +106,7 @@ class RecordBatch:
 
     @property
     def end(self) -> int:
-        """The position behind the batch."""
+        """The position after the batch."""
         return self.position + self.batch_length + LOG_OVERHEAD
 
     @property

@@ -1,6 +1,6 @@
 """Builds record batches of magic 2, byte for byte as Kafka's Java client would.
 
-Every field of the header is the caller's: whoever writes a log sets offsets and leader epoch, a
+Every field of the header is the caller's: the writer of a log sets offsets and leader epoch, a
 producer its id, epoch and sequence.
 
 Source: Kafka's `MemoryRecordsBuilder` and `DefaultRecordBatch`.
@@ -67,7 +67,7 @@ class BatchBuilder:
     """Collects records with consecutive offsets until they are built into a batch."""
 
     def __init__(self, header: BatchHeader = _DEFAULT) -> None:
-        """Start empty. Shape: the first record gets the header's base offset, or 0."""
+        """Start empty. The first record gets the header's base offset, or 0."""
         self._header = header
         self._timestamps: list[int] = []
         self._keys: list[bytes | None] = []
@@ -120,7 +120,7 @@ def record_size_max(
 def build_batch(records: Iterable[Record], header: BatchHeader = _DEFAULT) -> bytes:
     """The bytes of a batch.
 
-    Shape: records in order of offset; their own `sequence` is not looked at. Raises: WireError if
+    Records in order of offset; their own `sequence` is not looked at. Raises: WireError if
     a value does not fit its field; UsageError for an unknown compression, and for no records
     unless the header has both offsets, as batches emptied by compaction do.
     """
@@ -151,7 +151,7 @@ def build_columns(
 ) -> bytes:
     """The bytes of a batch from fields instead of records: the fastest way to build one.
 
-    Shape: all of one length; offsets are consecutive from the header's base offset, or from 0.
+    All of one length; offsets are consecutive from the header's base offset, or from 0.
     Raises: WireError or UsageError as `build_batch`, UsageError if the lengths differ.
     """
     lengths = {len(timestamps), len(keys), len(values)}

@@ -40,7 +40,7 @@ class Stumble(Exception):
 class _Layout:
     """Where the fields of a record lie, counted from its first byte.
 
-    Shape: each field is a range of places.
+    Each field is a range of places.
     """
 
     size: range
@@ -54,7 +54,7 @@ class _Layout:
 
 
 def read_raw(data: bytes, p: int) -> tuple[int, int]:
-    """The raw value of a varint of at most 32 bits and the position behind it.
+    """The raw value of a varint of at most 32 bits and the position after it.
 
     Raises: IndexError or Stumble.
     """
@@ -71,9 +71,9 @@ def read_raw(data: bytes, p: int) -> tuple[int, int]:
 
 
 def read_run(section: Section, start: int, count: int) -> tuple[list[Record], int]:
-    """Read a run of at most `count` equal records; returns them and the position behind them.
+    """Read a run of at most `count` equal records; returns them and the position after them.
 
-    Shape: empty if there is no run worth the while. Raises: IndexError or Stumble.
+    Empty if there is no run that pays. Raises: IndexError or Stumble.
     """
     data = section.data
     at = _layout(data, start)

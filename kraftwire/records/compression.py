@@ -111,7 +111,7 @@ def _gunzip(data: bytes | memoryview, limit: int) -> bytes:
 
 
 def _gunzip_member(view: memoryview, position: int, out: BytesIO, limit: int) -> int:
-    """Decompress one member behind what is there; returns the position behind the member."""
+    """Decompress one member after what is there; returns the position after the member."""
     member = zlib.decompressobj(_GZIP_WINDOW_BITS)
     step = _GZIP_STEP
     while not member.eof:

@@ -1,6 +1,6 @@
 """Control records: markers that Kafka itself writes into a log.
 
-Shape: the key is a version and a type, 16 bits each. The value is a message whose first field is
+Layout: the key is a version and a type, 16 bits each. The value is a message whose first field is
 its version; the markers that end a transaction have a version of 16 bits before theirs.
 
 Source: Kafka's `ControlRecordType`, `ControlRecordUtils` and `EndTransactionMarker`.

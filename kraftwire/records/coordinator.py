@@ -1,6 +1,6 @@
 """Coordinator records: keys and values of the topics in which coordinators keep their state.
 
-Shape: the key is its type (16 bits) and a message of version 0; the value is a version (16 bits)
+Layout: the key is its type (16 bits) and a message of version 0; the value is a version (16 bits)
 and a message, or null for a tombstone. The family tells which types there are.
 
 Source: Kafka's `CoordinatorRecordSerde`.
@@ -24,7 +24,7 @@ _KEY_VERSION = 0
 def decode_coordinator(family: str, key: bytes | None, value: bytes | None) -> Decoded:
     """The messages of a coordinator record.
 
-    Shape: `family` is ``group``, ``transaction`` or ``share``. Raises: WireError on an unknown
+    `family` is ``group``, ``transaction`` or ``share``. Raises: WireError on an unknown
     type or version and on damaged bytes.
     """
     number = _prefix(key, "key")

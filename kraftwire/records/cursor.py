@@ -85,14 +85,14 @@ class RecordCursor:
         if self.position != self.section.end:
             raise batch_error(
                 self.section,
-                "bytes are left behind the last record",
+                "bytes are left after the last record",
                 at=self.position,
                 expected="the end of the batch",
                 found=f"{self.section.end - self.position} bytes",
             )
 
     def _take(self, count: int) -> tuple[list[Record], int]:
-        """The next records and the position behind them, outside if anything is unusual."""
+        """The next records and the position after them, outside if anything is unusual."""
         outside = self.section.end + 1
         if self._is_odd:
             return [], outside
@@ -145,7 +145,7 @@ class _Deltas(dict[int | bytes, int]):
 class _Shape:
     """How many bytes the deltas of a record take, and how to read a head of that shape.
 
-    Shape: `head` reads the deltas, not converted yet, and the first byte of the key's length;
+    `head` reads the deltas, not converted yet, and the first byte of the key's length;
     `size` is the size of all that with the attributes in front.
     """
 
@@ -175,7 +175,7 @@ def _shape_at(data: bytes, p: int) -> _Shape:
 def read_all(section: Section, count: int) -> list[Record]:
     """All records of a section.
 
-    Raises: WireError naming record and byte if they are damaged or bytes are left behind them.
+    Raises: WireError naming record and byte if they are damaged or bytes are left after them.
     """
     if engine.core is not None:
         done = _read_natively(section, section.start, count)
@@ -197,7 +197,7 @@ def read_all(section: Section, count: int) -> list[Record]:
 def _read_natively(
     section: Section, position: int, count: int
 ) -> tuple[list[Record], int] | None:
-    """Records and the position behind them by the engine in C; None if it gives up."""
+    """Records and the position after them by the engine in C; None if it gives up."""
     try:
         rows: list[Record]
         rows, position = engine.core.read_records(
@@ -308,7 +308,7 @@ def _read_length(data: bytes, p: int) -> tuple[int, int]:
 
 
 def _read_headers(data: bytes, p: int) -> tuple[Headers, int]:
-    """The headers of a record and the position behind them."""
+    """The headers of a record and the position after them."""
     count, p = read_raw(data, p)
     headers = []
     for _ in range(count >> 1):

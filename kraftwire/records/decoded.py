@@ -35,7 +35,7 @@ def family_of_topic(topic: str) -> str | None:
 class Decoded:
     """The message or messages inside a record.
 
-    Shape: `type` is the schema's name of a control or metadata record, and of a coordinator
+    `type` is the schema's name of a control or metadata record, and of a coordinator
     record the key schema's without ``Key``. `message` is the value; None where a coordinator's
     record is a tombstone, and then `version` is None too. `key` is a coordinator's key, and
     `control_type` the name of a control record's type.
@@ -50,7 +50,7 @@ class Decoded:
     def to_json(self) -> dict[str, Any]:
         """``{type, version, data}``: data in the form of Kafka's JSON converters.
 
-        Shape: data of a coordinator record is ``{key, value}``. Commit and abort have one schema,
+        Data of a coordinator record is ``{key, value}``. Commit and abort have one schema,
         so only the record's key (`control_type` here) tells them apart.
         """
         data = None
@@ -87,7 +87,7 @@ def read_body(body: Body) -> Message:
     message, end = cls.decode(body.data, body.version, body.start)
     if end != len(body.data):
         raise WireError(
-            "bytes are left behind a record",
+            "bytes are left after a record",
             message=body.name,
             version=body.version,
             offset=end,

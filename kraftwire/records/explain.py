@@ -44,7 +44,7 @@ def read_records(
 def iter_records(
     section: Section, position: int, index: int, count: int
 ) -> Iterator[tuple[Record, int]]:
-    """The records one by one, each with the position behind it.
+    """The records one by one, each with the position after it.
 
     Raises: WireError at the first damaged one; those before it are good.
     """

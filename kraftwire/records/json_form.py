@@ -1,6 +1,6 @@
 """Batches and records as JSON, as `kraftwire decode` prints them.
 
-Damage never stops it: what cannot be read is null, and every reason is returned beside the JSON.
+Damage never stops it: what cannot be read is null, and every reason is returned next to the JSON.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RecordError(WireError):
 def decode_record(record: Record, family: str | None, *, is_control: bool) -> Decoded | None:
     """What a record means; None if only its users know.
 
-    Shape: `family` as of `family_of_topic`. Raises: WireError if it cannot be read.
+    `family` as of `family_of_topic`. Raises: WireError if it cannot be read.
     """
     if is_control:
         return decode_control(record.key, record.value)
@@ -54,7 +54,7 @@ def batch_to_json(
 ) -> tuple[dict[str, Any], list[WireError]]:
     """A batch as JSON, and everything in it that is wrong or unknown.
 
-    Shape: `records` of the JSON is null with ``none``; with ``summary`` a list of offset,
+    `records` of the JSON is null with ``none``; with ``summary`` a list of offset,
     timestamp, sizes, header keys and type; with ``full`` of offset, timestamp, key, value,
     headers and the decoded message. Damaged records end the list in front of the damage. Of more
     than `rows_max` records it is a `RecordRows`, and only the first problems with them are told.

@@ -1,6 +1,6 @@
 """Messages of magic 0 and 1, read only, in the shape of record batches.
 
-Shape: offset, size of what follows, CRC-32 of everything behind it, magic, attributes, timestamp
+Layout: offset, size of what follows, CRC-32 of everything after it, magic, attributes, timestamp
 (magic 1 only), key and value with 32-bit lengths. A compressed message is a wrapper: its value is
 a message set. Inside a wrapper of magic 0 offsets are absolute; inside one of magic 1 they count
 from 0 and the wrapper has the last one's. Messages inside wrappers are never wrappers.
@@ -56,7 +56,7 @@ class _Message(NamedTuple):
 class LegacyBatch:
     """A message of magic 0 or 1: a batch of one record, or of a wrapper's.
 
-    Shape: the attributes are those of `RecordBatch`; what the format lacks is -1, False or None.
+    The attributes are those of `RecordBatch`; what the format lacks is -1, False or None.
     `base_offset` and `count` of a wrapper have to decompress it.
     """
 
@@ -83,7 +83,7 @@ class LegacyBatch:
 
     @property
     def batch_length(self) -> int:
-        """The header's length field: bytes behind it."""
+        """The header's length field: bytes after it."""
         return self._message.batch_length
 
     @property
@@ -93,7 +93,7 @@ class LegacyBatch:
 
     @property
     def end(self) -> int:
-        """The position behind the message."""
+        """The position after the message."""
         return self.position + self.size
 
     @property
@@ -316,7 +316,7 @@ def _read(buffer: bytes | memoryview, start: int) -> _Message:
             found = (f"at most {room} bytes", str(length))
             raise _error("the field leads outside", magic, name, position, found)
         position += _SIZE.size
-        # As in Java any negative length is a null, and bytes behind the value mean nothing.
+        # As in Java any negative length is a null, and bytes after the value mean nothing.
         payloads.append(bytes(buffer[position : position + length]) if length >= 0 else None)
         position += max(0, length)
     return _Message(offset, size, crc, magic, attributes, timestamp, *payloads)

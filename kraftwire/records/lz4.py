@@ -1,6 +1,6 @@
 """LZ4 frames as Kafka writes and reads them.
 
-Shape: magic, flags, block descriptor, optional content size, a checksum byte of the header; then
+Layout: magic, flags, block descriptor, optional content size, a checksum byte of the header; then
 blocks, each with its size as a little-endian 32-bit integer whose high bit says "stored as is",
 until a size of zero. Blocks are independent of each other.
 

@@ -1,6 +1,6 @@
 """Metadata records: the values of __cluster_metadata.
 
-Shape: frame version (1), type and version of the record as unsigned varints, then the record.
+Layout: frame version (1), type and version of the record as unsigned varints, then the record.
 The records of __remote_log_metadata have the same frame and types of their own.
 
 Source: Kafka's `AbstractApiMessageSerde`.
@@ -30,7 +30,7 @@ REMOTE_LOG_RECORDS = {
 def decode_metadata(value: bytes | None, types: dict[int, str] | None = None) -> Decoded:
     """The message of a metadata record.
 
-    Shape: `types` maps type to schema, by default that of __cluster_metadata. Raises: WireError
+    `types` maps type to schema, by default that of __cluster_metadata. Raises: WireError
     on another frame version, an unknown type or version and on damaged bytes.
     """
     if value is None:

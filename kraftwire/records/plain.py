@@ -19,7 +19,7 @@ from kraftwire.wire.varint import varint
 
 __all__ = ["RECORD_OVERHEAD_MAX", "data_batch", "plain_records", "plain_size"]
 
-# Bytes of a record besides its value, while batches are below 128 MiB: two for attributes and
+# Bytes of a record but its value, while batches are below 128 MiB: two for attributes and
 # timestamp delta, one each for key and headers, and at most four for each of length, offset delta
 # and the value's length.
 RECORD_OVERHEAD_MAX = 16

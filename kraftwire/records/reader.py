@@ -1,7 +1,7 @@
 """Walks over the batches of a buffer: a log segment, a snapshot, the records of a response.
 
 Only headers are read. What is cut off at the end, as Fetch responses are, ends the walk without
-an error; a header that cannot be right raises one, and the walk can go on behind the damage.
+an error; a header that cannot be right raises one, and the walk can go on after the damage.
 
 Source: Kafka's `ByteBufferLogInputStream`.
 """
@@ -40,12 +40,12 @@ _PLAUSIBLE = re.compile(rb"\x02(?=.{4}\x00[\x00-\x7f][\x00-\x7f])", re.DOTALL)
 class BatchReader(Iterator[Batch]):
     """Iterates over batches.
 
-    Shape: `position` is where the next batch begins. Raises: WireError while iterating if the
-    header there is impossible; `resume` goes on behind it.
+    `position` is where the next batch begins. Raises: WireError while iterating if the
+    header there is impossible; `resume` goes on after it.
     """
 
     def __init__(self, buf: bytes | bytearray | memoryview, position: int = 0) -> None:
-        """Start at a position. Shape: whatever is not `bytes` is not copied as a whole."""
+        """Start at a position. Whatever is not `bytes` is not copied as a whole."""
         self._buffer = buf if isinstance(buf, bytes) else memoryview(buf).cast("B").toreadonly()
         self._size = len(self._buffer)
         self.position = position

@@ -17,7 +17,7 @@ __all__ = [
 
 NO_SEQUENCE = -1
 
-# Sequences wrap around to 0 behind the largest 32-bit integer.
+# Sequences wrap around to 0 after the largest 32-bit integer.
 SEQUENCE_MASK = 0x7FFFFFFF
 
 # Length, attributes, two deltas, null key, null value, no headers: one byte each.
@@ -31,7 +31,7 @@ class Record(NamedTuple):
     """A record of a batch.
 
     Units: `timestamp` in milliseconds; it is the batch's own if the broker stamped the batch, and
-    -1 in the oldest format. Shape: `sequence` is -1 unless a producer numbered the batch.
+    -1 in the oldest format. `sequence` is -1 unless a producer numbered the batch.
     """
 
     offset: int
@@ -46,7 +46,7 @@ class Record(NamedTuple):
 class Section:
     """The records part of a magic 2 batch, decompressed, and what the header says of all records.
 
-    Shape: the records are `data[start:end]`; `append_time` is the timestamp of all of them if the
+    The records are `data[start:end]`; `append_time` is the timestamp of all of them if the
     broker stamped the batch, else None; `base_sequence` is -1 without sequences. `origin` is
     where `data[0]` lies in the caller's buffer, or None if the data was decompressed; `position`
     is where the batch lies there.

@@ -19,7 +19,7 @@ Row = dict[str, Any]
 class RecordRows(Sequence[Row]):
     """A list of records in JSON form that is made anew by each iteration.
 
-    Shape: `open_records` begins to read the batch, `form` makes the JSON form of a record; the
+    `open_records` begins to read the batch, `form` makes the JSON form of a record; the
     batch keeps its bytes alive. Order: an element by its index costs reading those before it.
     """
 
@@ -33,7 +33,7 @@ class RecordRows(Sequence[Row]):
         *,
         is_decoded: bool,
     ) -> None:
-        """Shape: `is_decoded` tells that the form has what records of Kafka's own mean."""
+        """`is_decoded` tells that the form has what records of Kafka's own mean."""
         self.is_decoded = is_decoded
         self._count = count
         self._open = open_records

@@ -24,12 +24,12 @@ Check = Callable[[Section], None]
 class Salvage:
     """Iterates over the records of a batch up to the first damage.
 
-    Shape: `damage` says why the records end before they should have; it is None until the
+    `damage` says why the records end before they should have; it is None until the
     iteration has got there, and where nothing is wrong.
     """
 
     def __init__(self, count: int, count_max: int, section: Open, check: Check) -> None:
-        """Shape: `section` opens the records' bytes, `check` refuses a count that cannot be; of
+        """`section` opens the records' bytes, `check` refuses a count that cannot be; of
         such a batch `count_max` records are read at most.
         """
         self.damage: WireError | None = None

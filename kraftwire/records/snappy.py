@@ -1,6 +1,6 @@
 """Snappy as Kafka's Java client writes it: blocks in the framing of the xerial library.
 
-Shape: a header of 16 bytes (magic, version 1, lowest compatible version 1), then blocks, each
+Layout: a header of 16 bytes (magic, version 1, lowest compatible version 1), then blocks, each
 with its compressed size as a big-endian 32-bit integer. A new header may stand between blocks
 where streams were concatenated. Data without the header is one raw block, as other clients wrote.
 

@@ -16,7 +16,7 @@ __all__ = ["Ballots", "Stored"]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What the quorum-state file durably says. Shape: -1 for no leader and for no vote."""
+    """What the quorum-state file durably says. -1 for no leader and for no vote."""
 
     epoch: int = 0
     leader: int = -1

@@ -25,7 +25,7 @@ __all__ = ["Cluster"]
 class Cluster(Environment):
     """A cluster under a plan: what its nodes share, the nodes, their operators, clients, accidents.
 
-    Shape: `machines` are by id; `strangers` are nodes of another cluster that talk to this one.
+    `machines` are by id; `strangers` are nodes of another cluster that talk to this one.
     """
 
     def __init__(self, plan: Plan, timeline: Timeline | None = None) -> None:

@@ -40,7 +40,7 @@ class Realm:
 class Environment:
     """A cluster as its nodes see it.
 
-    Shape: `timeline` is None unless a story is wanted; `acknowledged` counts the records
+    `timeline` is None unless a story is wanted; `acknowledged` counts the records
     that are committed, as their clients were told.
     """
 

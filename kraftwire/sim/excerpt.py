@@ -70,7 +70,7 @@ _ELECTION = ("VoteRequest", "VoteResponse", "BeginQuorumEpochRequest", "EndQuoru
 class Line:
     """Something that happened.
 
-    Shape: `nodes` begins with the one to which it happened, and is empty for what concerns all;
+    `nodes` begins with the one to which it happened, and is empty for what concerns all;
     `kind` is a noun; `head` tells when, `text` what, once it is wanted.
     """
 

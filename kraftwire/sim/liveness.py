@@ -38,7 +38,7 @@ def check_liveness(cluster: Cluster) -> bool:
     Returns: False if the cluster needs an operator.
 
     Disks that were replaced may have taken a quorum's majority with them, by an operator's mistake,
-    and a voter that does not know of its removal may stand in epochs after the leader's for ever:
+    and a voter that does not know of its removal may stand in epochs after the leader's forever:
     then there is nothing more to see.
     """
     try:

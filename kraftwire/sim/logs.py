@@ -20,7 +20,7 @@ _ATTRIBUTES = fields("attributes")
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """A batch, the same object wherever it is. Shape: `end` is the offset after it; `force` is what
+    """A batch, the same object wherever it is. `end` is the offset after it; `force` is what
     is in force once it is in a log."""
 
     base: int

@@ -30,7 +30,7 @@ _RESTART_MS = 2_000
 class Machine:
     """One node of a cluster, over all its runs.
 
-    Shape: `run` counts process starts and ends; `vote_before` is the node's vote, before the
+    `run` counts process starts and ends; `vote_before` is the node's vote, before the
     latest Vote request came, in the epoch of that request; -1 for none.
     """
 

@@ -19,7 +19,7 @@ _Links = list[tuple[int, int]]
 
 
 class Nemesis:
-    """The accidents of a cluster. Shape: `counts` has those that happened, by kind."""
+    """The accidents of a cluster. `counts` has those that happened, by kind."""
 
     def __init__(
         self, cluster: Environment, machines: Mapping[int, Machine], operators: Operators

@@ -49,7 +49,7 @@ _SETTLED = {
 class Step:
     """A change that an operator wants: `kind` is add, remove or upgrade, `key` the voter concerned.
 
-    Shape: without `is_awaited` an addition is answered before its commit, so that the answer proves
+    Without `is_awaited` an addition is answered before its commit, so that the answer proves
     nothing.
     """
 

@@ -23,7 +23,7 @@ _NETWORK_FAULTS = ("dropped", "duplicated", "delayed", "connection reset", "slow
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a cluster. Shape: `invariant` is empty if all is well."""
+    """What became of a cluster. `invariant` is empty if all is well."""
 
     seed: int
     virtual_seconds: float = 0.0

@@ -17,7 +17,7 @@ _MS_PER_S = 1000
 def shrink(plan: Plan, tries: int = 400, told: Callable[[Plan], None] | None = None) -> Plan:
     """The smallest plan found that violates the same invariant; the same plan if none is.
 
-    Shape: `tries` bounds the runs; `told` is called with every smaller plan that still fails.
+    `tries` bounds the runs; `told` is called with every smaller plan that still fails.
     """
     first = run_plan(plan)
     if not first.invariant:

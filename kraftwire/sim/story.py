@@ -15,7 +15,7 @@ __all__ = ["story"]
 def story(plan: Plan, lines: int = LINES_MAX) -> list[str]:
     """Run a plan and tell how it ends.
 
-    Shape: at most `lines` lines of timeline, then what broke and how the nodes stand. One line if
+    At most `lines` lines of timeline, then what broke and how the nodes stand. One line if
     the plan violates nothing.
     """
     timeline = Timeline(lines)

@@ -29,7 +29,7 @@ _SILENT = (
 class Timeline:
     """The lines of a run, one for each event that led to anything. Units: seconds with six digits.
 
-    Shape: `size` bounds the lines that are told; `stage` is the cluster that has this timeline;
+    `size` bounds the lines that are told; `stage` is the cluster that has this timeline;
     `last` is the node that took the last step, -1 for none.
     """
 

@@ -29,7 +29,7 @@ _Hooks = dict[type, Callable[[do.Effect], None]]
 class Watched(Prey, Protocol):
     """A machine as checkers see it.
 
-    Shape: `vote_before` is the node's vote, before the latest Vote request came, in the epoch of
+    `vote_before` is the node's vote, before the latest Vote request came, in the epoch of
     that request; -1 for none.
     """
 

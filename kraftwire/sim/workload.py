@@ -17,7 +17,7 @@ _WRONG = 0.02
 
 
 class Workload:
-    """The clients of a cluster. Shape: `appended` counts the records that they sent."""
+    """The clients of a cluster. `appended` counts the records that they sent."""
 
     def __init__(self, cluster: Environment, machines: Mapping[int, Machine]) -> None:
         self._cluster = cluster

@@ -1,1 +1,1 @@
-"""Bytes: varints, frames, and the slow, explaining readers and writers behind the fast ones."""
+"""Bytes: varints, frames, and readers and writers that explain what the fast ones refuse."""

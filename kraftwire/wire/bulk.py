@@ -24,7 +24,7 @@ __all__ = ["StructPlan", "elements", "tags"]
 class StructPlan:
     """What a version has of a struct, worked out once for all the objects of a message.
 
-    Shape: `steps` are fields in wire order, fixed-width neighbours together with the function
+    `steps` are fields in wire order, fixed-width neighbours together with the function
     that unpacks them and their size; `missing` are fields that are absent or tagged.
     """
 
@@ -59,7 +59,7 @@ class StructPlan:
 def elements(
     type_name: str, buf: bytes, position: int, count: int, *, compact: bool
 ) -> tuple[list[Any], int]:
-    """As many of `count` elements of an array as are sound, and the position behind them.
+    """As many of `count` elements of an array as are sound, and the position after them.
 
     Arrays of structs and of bytes, of which Kafka has none, are left to the reader.
     """
@@ -107,7 +107,7 @@ def tags(
 ) -> tuple[int, int]:
     """Put unknown tagged fields into `out`, up to one that is known or not whole.
 
-    Shape: returns how many of `count` were read, and the position behind them.
+    Returns how many of `count` were read, and the position after them.
     """
     limit = len(buf)
     done = 0

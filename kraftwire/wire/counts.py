@@ -1,7 +1,8 @@
 """How many elements of small structs a message has, of which decoders take a limited number.
 
-A decoder allows so many for the bytes of a message; whoever encodes more is told at once, not the
-peer. Shape of a plan: the fields of a struct that are arrays of small structs, or lead to some.
+A decoder allows so many for the bytes of a message, and encoding refuses to write more, so that the
+sender learns of it rather than the peer. A plan has the fields of a struct that are arrays of small
+structs, or lead to some.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class _Facts:
 class FieldFacts(_Facts):
     """One field of a struct.
 
-    Shape: `type` is a primitive of the schema language or a struct's name, of the element where
+    `type` is a primitive of the schema language or a struct's name, of the element where
     `is_array`; `default` is a Python value of the field's own type.
     """
 

@@ -24,7 +24,7 @@ def frame(payload: bytes) -> bytes:
 def frame_size(prefix: bytes | bytearray | memoryview, *, limit: int = FRAME_SIZE_MAX) -> int:
     """Payload size that a length prefix announces.
 
-    Shape: prefix holds at least four bytes. Raises: WireError if negative or above the limit.
+    Prefix holds at least four bytes. Raises: WireError if negative or above the limit.
     """
     (size,) = _LENGTH.unpack_from(prefix)
     if not 0 <= size <= limit:

@@ -32,7 +32,7 @@ _ONE_BYTE_SIZE_MAX = 127
 class Annotation:
     """A field, or part of one, and the bytes ``[start, end)`` it was read from.
 
-    Shape: `value` is set on leaves only; `type` is the schema's, or length, tag, count; `path` is
+    `value` is set on leaves only; `type` is the schema's, or length, tag, count; `path` is
     in the names of the JSON form.
     """
 
@@ -48,7 +48,7 @@ class Annotation:
 def read_message(
     facts: MessageFacts, buf: bytes, version: int, offset: int = 0
 ) -> tuple[Any, int]:
-    """Decode slowly; returns the message and the position behind it.
+    """Decode slowly; returns the message and the position after it.
 
     Raises: WireError naming field path, offset, what was expected and found.
     """
@@ -70,7 +70,7 @@ class PartialError(WireError):
 def annotate(
     facts: MessageFacts, buf: bytes | memoryview, version: int, offset: int = 0
 ) -> tuple[Annotation, int]:
-    """Decode into a tree of annotations; returns it and the position behind the message.
+    """Decode into a tree of annotations; returns it and the position after the message.
 
     Raises: PartialError where `read_message` raises WireError, with the tree so far.
     """

@@ -13,7 +13,7 @@ __all__ = ["Registry"]
 
 
 class Registry:
-    """The look-ups behind `kraftwire.messages`; the generated package passes its tables in."""
+    """The look-ups of `kraftwire.messages`; the generated package passes its tables in."""
 
     def __init__(
         self,

@@ -57,7 +57,7 @@ def varint(value: int) -> bytes:
 
 
 def read_uvarint(buf: bytes | memoryview, position: int) -> tuple[int, int]:
-    """Read an unsigned varint; returns (value, position behind it).
+    """Read an unsigned varint; returns (value, position after it).
 
     Raises: WireError if it is longer than five bytes or the buffer ends inside it.
     """
@@ -86,7 +86,7 @@ def read_uvarint(buf: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 def read_varint(buf: bytes | memoryview, position: int, bits: int = 32) -> tuple[int, int]:
-    """Read a zig-zag varint of 32 or 64 bits; returns (value, position behind it).
+    """Read a zig-zag varint of 32 or 64 bits; returns (value, position after it).
 
     Raises: WireError if it is too long or the buffer ends inside it.
     """

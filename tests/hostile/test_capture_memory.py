@@ -104,5 +104,5 @@ def test_a_connection_goes_on_after_it_gave_way(tmp_path: Path) -> None:
     asked = [frame for frame in mine if frame.is_request]
     answered = [frame for frame in mine if not frame.is_request]
     assert [frame.correlation_id for frame in asked] == [1, 2, 3]
-    assert [frame.is_partial for frame in asked] == [False, True, False]
+    assert [bool(frame.missing) for frame in asked] == [False, True, False]
     assert sorted(frame.correlation_id or 0 for frame in answered) == [1, 2, 3]

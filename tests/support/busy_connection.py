@@ -39,7 +39,7 @@ def busy_connection(
 ) -> Session:
     """A connection with the exchanges of captures, or `count` of them from anywhere in the middle.
 
-    Shape: a few requests at a time are without their response; packets have any size, and may hold
+    A few requests at a time are without their response; packets have any size, and may hold
     the end of one frame and the start of another.
     """
     pairs = [pair for path in paths for pair in _pairs(path)]

@@ -111,8 +111,11 @@ def plain_frames(segments: Iterable[Segment]) -> list[tuple[int, Identity]]:
         key = (segment.source, segment.target)
         if segment.flags & 2:
             is_client = not segment.flags & 16
-            ends = [f"{address}:{port}" for address, port in (key if is_client else key[::-1])]
-            open_now[key] = _Direction(segment.seq + 1, *ends, is_client, bytearray(), [])
+            client, server = (
+                f"{address}:{port}" for address, port in (key if is_client else key[::-1])
+            )
+            first = segment.seq + 1
+            open_now[key] = _Direction(first, client, server, is_client, bytearray(), [])
         elif segment.payload and segment.seq == open_now[key].next_seq & 0xFFFFFFFF:
             found += _cut(open_now[key], segment)
     return found

@@ -77,7 +77,7 @@ def golden(name: str) -> Path:
 
 
 def shared(*parts: str) -> Path:
-    """A file of the large recordings beside the project; skips the test where there are none."""
+    """A file of the large recordings next to the project; skips the test where there are none."""
     path = ROOT.parent / "shared" / Path(*parts)
     if not path.exists():
         pytest.skip(f"the large recordings are not here: {path.name}")

@@ -37,7 +37,7 @@ _BEGINNINGS = (
 class DumpedRecord:
     """A record; `text` is what follows the header keys, key and payload as the tool decodes them.
 
-    Shape: of a control record, `text` is its name and JSON.
+    Of a control record, `text` is its name and JSON.
     """
 
     offset: int

@@ -290,7 +290,8 @@ class Listener:
         self.batches = list(snapshot)
 
     def freeze(self) -> list[bytes]:
-        return [record.value for batch in self.batches for record in batch.records()]
+        values = (record.value for batch in self.batches for record in batch.records())
+        return [value for value in values if value is not None]
 
     def leadership(self, leader_id: int, epoch: int, end_offset: int) -> None:
         self.leaders.append((leader_id, epoch, end_offset))
@@ -298,7 +299,8 @@ class Listener:
 
 def make(core: FakeCore, world: World) -> Driver:
     """A driver between them."""
-    return Driver(core, world, world, wall_seconds=lambda: world.wall_ms / 1000)
+    disk: Any = world  # it stands for as much of a disk as a driver touches
+    return Driver(core, disk, world, wall_seconds=lambda: world.wall_ms / 1000)
 
 
 def batch(base_offset: int, *values: bytes) -> bytes:

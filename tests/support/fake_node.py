@@ -63,7 +63,7 @@ class HangUpError(Exception):
 class FakeNode:
     """A node on a free loopback port.
 
-    Shape: `answers` maps API keys to functions from request to response; None leaves a request
+    `answers` maps API keys to functions from request to response; None leaves a request
     unanswered. `versions` narrows what is offered; by default all that the schemas know.
     `asked` are the requests so far, without the first ApiVersions of each connection.
     Order: use it as a context manager.

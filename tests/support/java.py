@@ -33,7 +33,7 @@ __all__ = [
 SOURCES = Path(__file__).with_name("java")
 
 # Short-lived JVMs start twice as fast with the quick compiler and the plain collector, and two of
-# them must fit beside a test run.
+# them must fit next to a test run.
 JVM_OPTIONS = ("-Xmx512m", "-Xss2m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 _TOOL_SECONDS_MAX = 300
@@ -87,7 +87,7 @@ def run_java_source(name: str, *args: object, given: bytes = b"") -> str:
 def compiled_classes(release: Release = KAFKA, folder: str = "") -> Path:
     """The classes of a folder of tests/support/java compiled against a release, keyed by digest.
 
-    Shape: `folder` is for what not every release has the classes for.
+    `folder` is for what not every release has the classes for.
     """
     classpath = kafka_classpath(release)
     sources = sorted((SOURCES / folder).glob("*.java"))
@@ -115,7 +115,7 @@ def _compile(sources: list[Path], classpath: str, target: Path) -> None:
 def java_images(questions: Iterable[list[list[bytes]]]) -> list[list[bytes] | str]:
     """What Kafka's image of metadata records would write into a snapshot; see metadata/Images.java.
 
-    Shape: a question is the values of records in batches; an answer is values, or the text with
+    A question is the values of records in batches; an answer is values, or the text with
     which Kafka refuses one of the records.
     """
     lines = [
@@ -177,7 +177,7 @@ class JavaPeer:
         process = self._running()
         assert process.stdout is not None
         lines = [json.dumps(question) for question in questions]
-        # The pipes are smaller than a batch: write beside reading, or both sides wait for ever.
+        # The pipes are smaller than a batch: write while reading, or both sides wait forever.
         writer = threading.Thread(target=self._write, args=(lines,))
         deadline = threading.Timer(_BATCH_SECONDS_MAX, process.kill)
         writer.start()

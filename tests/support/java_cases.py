@@ -81,7 +81,7 @@ def cases(versions: Mapping[str, Sequence[int]], seed: int) -> list[Case]:
 def check_each(check: Callable[..., None], items: Iterable[tuple[Any, ...]]) -> None:
     """Call `check` with each item and fail once, naming the cases that went wrong.
 
-    Shape: the first value of an item is its case. Raises: AssertionError with the first failures
+    The first value of an item is its case. Raises: AssertionError with the first failures
     in full and the number of all.
     """
     failures = []

@@ -24,7 +24,7 @@ from tests.support.maven import KAFKA, Release, kafka_classpath
 
 __all__ = ["KafkaCluster", "KafkaNode", "combined_node", "kafka_uuid", "quorum"]
 
-# A node is ready in 3 to 6 seconds on an idle machine; many run beside other tests.
+# A node is ready in 3 to 6 seconds on an idle machine; many run next to other tests.
 READY_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 30
 
@@ -46,7 +46,7 @@ log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=%d{HH:mm:ss.SSS} %p %m (%c{1})%n
 """
 
-# One of everything, so that a node fits beside a test run and needs no second replica.
+# One of everything, so that a node fits next to a test run and needs no second replica.
 _SMALL = {
     "controller.listener.names": "CONTROLLER",
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
@@ -76,7 +76,7 @@ def kafka_uuid() -> str:
 class KafkaNode:
     """One node: a folder with its files, and its process while it runs.
 
-    Shape: listeners maps the listener names PLAINTEXT and CONTROLLER to ports; a node has the
+    Listeners maps the listener names PLAINTEXT and CONTROLLER to ports; a node has the
     roles of the listeners that it has. `release` may change between two starts, as in an upgrade.
     """
 
@@ -300,7 +300,7 @@ def quorum(
 ) -> KafkaCluster:
     """Controllers with the ids 1 to `count` and nothing else.
 
-    Shape: a dynamic quorum keeps its voters in the log (kraft.version 1), a static one in the
+    A dynamic quorum keeps its voters in the log (kraft.version 1), a static one in the
     property controller.quorum.voters (kraft.version 0).
     """
     nodes = [

@@ -57,7 +57,7 @@ _LEVELS = (7, 8, 12, 14, 15, 17, 22, 23, 26, 30)
 
 
 class History:
-    """A history that goes on with every `batch`. Shape: it is made by its seed alone."""
+    """A history that goes on with every `batch`. It is made by its seed alone."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -247,7 +247,10 @@ class History:
         index = self._random.choice(list(partitions))
         change = PartitionChangeRecord(topic_id=topic_id, partition_id=index)
         replicas = partitions[index]
-        flip = lambda: self._random.random() < 0.4  # noqa: E731
+
+        def flip() -> bool:
+            return self._random.random() < 0.4
+
         if flip() and self.level >= 17:
             change.replicas = replicas = partitions[index] = self._some_ids()
             change.directories = [self._uuid() for _ in replicas]

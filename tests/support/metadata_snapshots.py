@@ -25,7 +25,7 @@ _SETS = ("endPoints", "features", "logDirs", "cordonedLogDirs", "entity")
 def meaning(values: Iterable[bytes]) -> list[str]:
     """The records in an order of their own, a line of JSON each.
 
-    Shape: what Kafka writes in any order is sorted; who took the last block of producer ids is
+    What Kafka writes in any order is sorted; who took the last block of producer ids is
     left out, as Kafka leaves it out.
     """
     return sorted(json.dumps(_normal(value), sort_keys=True) for value in values)

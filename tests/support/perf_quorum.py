@@ -56,9 +56,9 @@ log.dirs={log_dir}
 
 @dataclass(frozen=True, slots=True)
 class PerfLoad:
-    """The flags that all processes get, and properties beside those that every node needs.
+    """The flags that all processes get, and properties next to those that every node needs.
 
-    Shape: `properties` by node id. Units: records per second, bytes.
+    `properties` by node id. Units: records per second, bytes.
     """
 
     throughput: int = 5000
@@ -69,7 +69,7 @@ class PerfLoad:
 class PerfQuorum:
     """Test servers with ids from 1 on, one for each command; ended when left.
 
-    Shape: `lines` are those that the processes printed, each with the time of `time.monotonic`;
+    `lines` are those that the processes printed, each with the time of `time.monotonic`;
     `leader_id` is the node that answered last.
     """
 

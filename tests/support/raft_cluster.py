@@ -332,8 +332,9 @@ class Cluster:
         self._later(self.latency_ms, lambda: self._deliver(sender, target, effect, answer))
 
     def _is_unknown(self, target: int, message: Message) -> bool:
-        is_old = target in self.without_pre_votes and isinstance(message, VoteRequest)
-        return is_old and message.topics[0].partitions[0].pre_vote
+        if target not in self.without_pre_votes or not isinstance(message, VoteRequest):
+            return False
+        return message.topics[0].partitions[0].pre_vote
 
     def _passes(self, sender: int, target: int, message: Message) -> bool:
         return (sender, target) not in self.blocked and not self.drop(sender, target, message)

@@ -33,7 +33,7 @@ _E = TypeVar("_E")
 
 
 def stored_log(*epochs: tuple[int, int]) -> list[bytes]:
-    """Batches of one record each. Shape: (epoch, how many) one after the other, from offset 0."""
+    """Batches of one record each. (epoch, how many) one after the other, from offset 0."""
     batches: list[bytes] = []
     for epoch, count in epochs:
         for _ in range(count):
@@ -42,7 +42,7 @@ def stored_log(*epochs: tuple[int, int]) -> list[bytes]:
 
 
 class Lone:
-    """A core and what it asked for. Shape: `effects` has all effects, `asked` the requests.
+    """A core and what it asked for. `effects` has all effects, `asked` the requests.
 
     Flushes are carried out and answered at once, unless `is_slow` holds them back.
     """

@@ -1,14 +1,16 @@
 """Reads and runs text scenarios: commands for a small cluster, each with what came of it.
 
-Shape: a file is a sequence of blocks, separated by blank lines; a block is command lines, a line
+A file is a sequence of blocks, separated by blank lines; a block is command lines, a line
 `----`, and the expected output. Lines that begin with `#` are for the reader.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import groupby
 
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.raft import effects
@@ -18,6 +20,10 @@ from tests.support.raft_cluster import Cluster
 __all__ = ["Block", "Script", "parse_script", "render_script"]
 
 _RULE = "----"
+
+# A request as it arrives, and so many alike in a row that they are told as one.
+_REQUEST = re.compile(r" *(\d+) (\d+): (\w+Request) to \d+")
+_ALIKE_MIN = 5
 
 
 @dataclass
@@ -57,6 +63,26 @@ def render_script(blocks: list[Block]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _folded(lines: list[str]) -> list[str]:
+    """Lines of a trace, in which many requests of one kind in a row are one line."""
+    folded: list[str] = []
+    for kind, group in groupby(lines, _kind_of_request):
+        run = list(group)
+        if not kind or len(run) < _ALIKE_MIN:
+            folded += run
+            continue
+        found = [match for line in run if (match := _REQUEST.fullmatch(line))]
+        first, last = found[0][1], found[-1][1]
+        senders = ", ".join(sorted({match[2] for match in found}))
+        folded.append(f"{first:>6} {senders}: {len(run)} {kind}s until {last}")
+    return folded
+
+
+def _kind_of_request(line: str) -> str:
+    match = _REQUEST.fullmatch(line)
+    return match[3] if match else ""
+
+
 class Script:
     """Runs commands; one cluster for a whole scenario."""
 
@@ -85,7 +111,7 @@ class Script:
             return []
         fresh = self.cluster.trace[self._shown :]
         self._shown = len(self.cluster.trace)
-        return fresh
+        return _folded(fresh)
 
     # ---- commands
 
@@ -117,7 +143,7 @@ class Script:
         self.cluster.stop(int(node))
 
     def do_verbose(self, state: str) -> None:
-        """`verbose on|off`: show every request that arrives."""
+        """`verbose on|off`: show every request that arrives; alike ones are counted."""
         self.cluster.verbose = state == "on"
 
     def do_run(self, duration: str) -> None:

@@ -48,7 +48,7 @@ def vote(
     directory: bytes | None = None,
     cluster_id: str | None = CLUSTER_ID,
 ) -> vote_message.VoteRequest:
-    """Somebody asks for a vote. Shape: `last` is (epoch, end offset) of the candidate's log."""
+    """Somebody asks for a vote. `last` is (epoch, end offset) of the candidate's log."""
     partition = vote_message.PartitionData(
         replica_epoch=epoch,
         replica_id=candidate,

@@ -47,7 +47,7 @@ def random_message(
 ) -> Message:
     """A message with random values in every field that the version carries.
 
-    Shape: also in some fields that the version does not carry but one of `foreign_versions` does.
+    Also in some fields that the version does not carry but one of `foreign_versions` does.
     """
     facts = message.facts()
     maker = _Maker(version, source)

@@ -18,7 +18,7 @@ _FOLDER = Path(__file__).resolve().parents[1] / "golden" / "vectors"
 class Vector:
     """One message as Kafka's serializer writes it.
 
-    Shape: given is the JSON it was made from, printed what Kafka's converter makes of the bytes;
+    Given is the JSON it was made from, printed what Kafka's converter makes of the bytes;
     they differ only where given spells out the default of a tagged field.
     """
 

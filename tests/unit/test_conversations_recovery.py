@@ -308,4 +308,12 @@ def test_hostile_flags_and_numbers_are_survived(tmp_path: Path) -> None:
     for flags in (SYN | FIN, 0, 0xFF, SYN | 4):
         for seq in (0, base.seq + 10_000, base.seq - 10_000, 0xFFFFFFFF, 0x80000000 + base.seq):
             odd.append(base.__class__(5, base.source, base.target, seq, 0, flags, b"x" * 20))
-    decode_segments(tmp_path, session.segments[:6] + odd + session.segments[6:])
+    frames, capture = decode_segments(
+        tmp_path, session.segments[:6] + odd + session.segments[6:]
+    )
+    # A SYN may begin another connection, so one response is lost; nothing is made up.
+    told = [(frame.direction, frame.correlation_id) for frame in frames]
+    assert told[:3] == [("request", 0), ("response", 0), ("request", 1)]
+    assert told[3:] == [("request", 2), ("response", 2)]
+    assert capture.health.packets == len(session.segments) + len(odd)
+    assert not capture.health.is_damaged

@@ -17,7 +17,6 @@ from kraftwire.messages.describe_topic_partitions_request import (
     TopicRequest,
 )
 from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from kraftwire.node.handlers.api_versions import unsupported_version
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from tests.support.node_stub import (
@@ -62,21 +61,6 @@ async def test_a_finalized_kraft_version_is_told_if_it_is_not_zero() -> None:
     node.raft.kraft_version = 1
     answer = await answer_of(node, request_of(NAMED, 4))
     assert [f.name for f in answer.finalized_features] == ["kraft.version", "metadata.version"]
-
-
-async def test_a_client_without_a_proper_name_is_refused() -> None:
-    """Names go into metrics and logs, so Kafka is strict about them (KIP-511, R-SRV-2)."""
-    request = ApiVersionsRequest(client_software_name="a b", client_software_version="1")
-    answer = await answer_of(StubNode(), request_of(request, 3))
-    assert answer.error_code == ErrorCode.INVALID_REQUEST
-    assert answer.api_keys == []
-
-
-async def test_an_unknown_version_is_answered_with_the_versions_there_are() -> None:
-    """The one answer that a client of any age can read (KIP-511)."""
-    answer = unsupported_version()
-    keys = [(key.api_key, key.min_version, key.max_version) for key in answer.api_keys]
-    assert (answer.error_code, keys) == (ErrorCode.UNSUPPORTED_VERSION, [(18, 0, 4)])
 
 
 async def test_metadata_lists_the_brokers_and_the_quorums_topic() -> None:

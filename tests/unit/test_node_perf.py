@@ -204,8 +204,14 @@ def test_batches_of_older_epochs_are_nobodys_business(tmp_path: Path) -> None:
     """What another leader appended is committed without having waited here."""
     bench = _Bench(tmp_path, Load(throughput=1))
 
-    async def script(_: _Node) -> None:
+    async def script(node: _Node) -> None:
+        await trio.sleep(0.5)
+        waiting = list(bench.workload._pending)
+        assert waiting
         bench.workload.apply([_batch(1, 9, epoch=_EPOCH - 1)])
+        assert list(bench.workload._pending) == waiting
+        bench.workload.apply(node.commit())
+        assert not bench.workload._pending
 
     bench.run(script)
 

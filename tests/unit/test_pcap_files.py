@@ -232,7 +232,8 @@ def test_giving_up_a_zstd_capture_leaves_no_thread_behind(tmp_path: Path) -> Non
     started = set(threading.enumerate()) - before
     del frames
     for thread in started:
-        thread.join()
+        thread.join(timeout=30)
+    assert [thread for thread in started if thread.is_alive()] == []
 
 
 def test_a_live_capture_is_decoded_as_it_comes() -> None:

@@ -118,7 +118,7 @@ def test_bytes_behind_the_last_record_are_an_error() -> None:
     """They would be lost when the batch is written again."""
     (batch,) = read_batches(batch_of(body() * 3, 2))
     for read in (batch.records, lambda: list(batch.iter_records())):
-        with pytest.raises(WireError, match="bytes are left behind the last record"):
+        with pytest.raises(WireError, match="bytes are left after the last record"):
             read()
 
 

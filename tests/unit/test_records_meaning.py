@@ -94,7 +94,7 @@ def test_later_versions_of_markers_and_keys_are_read_as_ours() -> None:
         (b"\x00\x00\x00\x02", b"\x00\x02", "unknown version"),
         (b"\x00\x00\x00\x01", b"\xff\xff\x00\x00\x00\x08", "unknown version"),
         (b"\x00\x00\x00\x05", b"\x00\x00\x00", "need"),
-        (b"\x00\x00\x00\x04", b"\x00\x00\x00\x00", "bytes are left behind"),
+        (b"\x00\x00\x00\x04", b"\x00\x00\x00\x00", "bytes are left after"),
     ],
 )
 def test_control_records_that_cannot_be_read_say_why(
@@ -149,7 +149,7 @@ def test_every_metadata_record_is_found_by_its_type() -> None:
         (b"\x01\x7f\x00", "unknown type"),
         (b"\x01\x02\x09", "unknown version"),
         (b"\x01\x02\x00\x02", "need"),
-        (encode_metadata(TOPIC, 0) + b"!", "bytes are left behind"),
+        (encode_metadata(TOPIC, 0) + b"!", "bytes are left after"),
     ],
 )
 def test_metadata_records_that_cannot_be_read_say_why(value: bytes | None, problem: str) -> None:
@@ -191,7 +191,7 @@ def test_a_tombstone_has_a_key_only() -> None:
         (b"\x00\x02\x00\x01g", b"\x00", "too short"),
         (b"\x00\x02\x00\x01g", b"\x00\x63", "unknown version"),
         (b"\x00\x02\x00\x01g", b"\x00\x00", "need"),
-        (b"\x00\x02\x00\x01g!", None, "bytes are left behind"),
+        (b"\x00\x02\x00\x01g!", None, "bytes are left after"),
     ],
 )
 def test_coordinator_records_that_cannot_be_read_say_why(

@@ -162,11 +162,6 @@ class Frame:
         return self.direction == "request"
 
     @property
-    def is_partial(self) -> bool:
-        """Whether bytes of the frame are missing."""
-        return bool(self.missing)
-
-    @property
     def is_undecoded(self) -> bool:
         """Whether bytes of Kafka's were lost in this frame or just before it.
 

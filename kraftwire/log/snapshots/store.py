@@ -238,7 +238,7 @@ class SnapshotStore:
     def delete(self, snapshots: Iterable[OffsetAndEpoch], due_ms: int) -> None:
         """Forget snapshots; `purge` removes their files from `due_ms` on, when nobody reads them.
 
-        Order: the log's start is behind them, or will be at the next start. Those that are not
+        Order: the log's start is after them, or will be at the next start. Those that are not
         there are passed over. Raises: StorageError.
         """
         for snapshot in snapshots:

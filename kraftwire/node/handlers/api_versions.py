@@ -1,18 +1,16 @@
 """ApiVersions, versions 0 to 4: what this listener speaks, and the features of the cluster.
 
 Supported levels are those of the software, finalized ones those of the committed records. A range
-that begins at 0 is hidden below version 4, whose clients cannot read it (KAFKA-17011). A client
-that asks in a newer version gets `unsupported_version` in the layout of version 0 (KIP-511).
+that begins at 0 is hidden below version 4, whose clients cannot read it (KAFKA-17011). The
+connection refuses versions that are too new and names of software that cannot be one.
 
 Source: KIP-35, KIP-511, KIP-584; R-SRV-2, R-SRV-3.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import (
     ApiVersion,
     ApiVersionsResponse,
@@ -21,24 +19,17 @@ from kraftwire.messages.api_versions_response import (
 )
 from kraftwire.node.context import Context, Request
 from kraftwire.node.features import KRAFT_VERSION, SUPPORTED_FEATURES
-from kraftwire.node.handlers.answers import body
 from kraftwire.node.handlers.versions import offered
-from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.protocol.versions import API_VERSIONS_KEY
 
-__all__ = ["handle", "unsupported_version"]
+__all__ = ["handle"]
 
-# From this version on a request names its software, and an answer has features.
+# From this version on an answer has features.
 _WITH_FEATURES = 3
 _WITH_ZERO_RANGES = 4
-
-_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 async def handle(request: Request, context: Context) -> ApiVersionsResponse:
     """Name APIs, versions and features."""
-    if request.version >= _WITH_FEATURES and not _is_named(body(request, ApiVersionsRequest)):
-        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     versions = offered(
         is_controller=request.from_controller_listener, is_client=request.from_client_listener
     )
@@ -48,25 +39,11 @@ async def handle(request: Request, context: Context) -> ApiVersionsResponse:
     return response
 
 
-def unsupported_version() -> ApiVersionsResponse:
-    """The answer to a version that is too new, to be written in the layout of version 0."""
-    versions = offered(is_controller=True, is_client=False)
-    return ApiVersionsResponse(
-        error_code=ErrorCode.UNSUPPORTED_VERSION,
-        api_keys=_ranges({API_VERSIONS_KEY: versions[API_VERSIONS_KEY]}),
-    )
-
-
 def _ranges(versions: Mapping[int, tuple[int, int]]) -> list[ApiVersion]:
     return [
         ApiVersion(api_key=key, min_version=low, max_version=high)
         for key, (low, high) in versions.items()
     ]
-
-
-def _is_named(message: ApiVersionsRequest) -> bool:
-    names = (message.client_software_name, message.client_software_version)
-    return all(_SOFTWARE.fullmatch(name) for name in names)
 
 
 def _add_features(response: ApiVersionsResponse, version: int, context: Context) -> None:

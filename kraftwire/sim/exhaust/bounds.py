@@ -16,7 +16,7 @@ _TIMERS = {"append_linger_ms": 0, "retry_backoff_ms": 3_000, "retry_backoff_max_
 class Bounds:
     """What may happen at most.
 
-    Shape: `elections` is the highest epoch; `restarts` are crashes, with a start at once, that lose
+    `elections` is the highest epoch; `restarts` are crashes, with a start at once, that lose
     a part of what was not flushed; `values` are appended by clients, one a batch; `changes` are
     removals of a voter; `losses` are requests whose sender gives up; `copies` are requests that
     arrive once more. `asking` replicas ask for pre-votes at a time. A Fetch answer holds

@@ -18,7 +18,7 @@ __all__ = ["Past", "check_durable", "learn"]
 
 
 class Past(NamedTuple):
-    """Shape: `leaders` are (epoch, leader), `votes` (epoch, voter, candidate), `committed` (batch,
+    """`leaders` are (epoch, leader), `votes` (epoch, voter, candidate), `committed` (batch,
     epoch in which it was committed). Order: by epoch, by offset."""
 
     leaders: tuple[tuple[int, int], ...] = ()

@@ -126,7 +126,7 @@ class Replica:
         node.reset_at = -1
         role = node.core._state.role
         if type(role) is Follower:
-            heard = role.fetch_deadline_ms - role.patience_ms
+            heard = role.fetch_deadline_ms - role.fetch_timeout_ms
             node.now = max(node.now, heard + _SILENCE_MS)
 
     def _start(self) -> None:

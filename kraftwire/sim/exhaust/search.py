@@ -29,7 +29,7 @@ _LOOKS = 1_000
 class Found:
     """What a search came to.
 
-    Shape: `accidents` is how many a state may have so that all such states were visited; `depth` is
+    `accidents` is how many a state may have so that all such states were visited; `depth` is
     the length of the longest path; `path` leads to the violation: the places of what happens among
     all that could, from 0 on, as `World.ordered` lists it. Units: `seconds` of the processor.
     """

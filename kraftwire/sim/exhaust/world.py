@@ -22,7 +22,7 @@ __all__ = ["Happening", "State", "World"]
 
 
 class State(NamedTuple):
-    """A cluster. Shape: `replicas` are numbers of local states; `askers` have for every replica
+    """A cluster. `replicas` are numbers of local states; `askers` have for every replica
     and every request that is open there which replica waits, as `packets.asker` has it; `left` is
     as in `Bounds.budget`; `woken` counts the replicas that have taken a step; `packets` are
     numbers, ascending."""

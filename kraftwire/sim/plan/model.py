@@ -69,7 +69,7 @@ CHANGE_KINDS = (
 class Fault:
     """One accident.
 
-    Shape: `node` is a node's id, or `LEADER`; `others` are further nodes: one side of a split or a
+    `node` is a node's id, or `LEADER`; `others` are further nodes: one side of a split or a
     bridge, the far end of a cut link, the second node of two changes; `salt` is a random number
     that decides the details. Units: `at_ms` counts from the cluster's start, `length_ms` from then
     until the repair.
@@ -87,7 +87,7 @@ class Fault:
 class Weather:
     """What the network and the disks do all the time.
 
-    Shape: `tail` and `flush_tail` are the chances of a further delay, of up to `tail_ms` and
+    `tail` and `flush_tail` are the chances of a further delay, of up to `tail_ms` and
     `flush_tail_ms`. Units: chances in 0-1, times in milliseconds.
     """
 
@@ -119,7 +119,7 @@ class Snapshots:
 class Plan:
     """A cluster's whole fate.
 
-    Shape: the first voters have the ids from 1 on, observers those after them. `with_bytes` sends
+    The first voters have the ids from 1 on, observers those after them. `with_bytes` sends
     every message as bytes; `with_listener` gives nodes a state machine; `with_late_answers` lets
     answers arrive although their requests were forgotten. `drift` has the rates of the clocks in
     millionths, `skew_ms` by how much a start may set a clock wrong. `old_peers` has, by node and

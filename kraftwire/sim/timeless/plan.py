@@ -40,7 +40,7 @@ _RARE = tuple(kind for kind in KINDS if kind not in ("deliver", "work", "timer",
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A cluster. Shape: voters have the ids from 1 on, others those after them.
+    """A cluster. Voters have the ids from 1 on, others those after them.
 
     `is_dynamic` has its voters in the log from the start (kraft.version 1). `weights` are those
     of `KINDS` for this cluster; `timers` differ from Kafka's defaults. `with_state` gives every

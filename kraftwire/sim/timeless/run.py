@@ -22,7 +22,7 @@ CALM: Happening = ("calm",)
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a cluster. Shape: `invariant` is empty if all is well; `path` is what
+    """What became of a cluster. `invariant` is empty if all is well; `path` is what
     happened, up to the violation."""
 
     seed: int

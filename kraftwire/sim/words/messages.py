@@ -20,7 +20,7 @@ def error(code: int) -> str:
 
 
 def message(what: Message, version: int | None = None) -> str:
-    """A request or a response. Shape: without a version where none is chosen yet."""
+    """A request or a response. Without a version where none is chosen yet."""
     fields = _FIELDS.get(what.NAME, _rest)(what)
     title = what.NAME.removesuffix("Request")
     if version is not None:

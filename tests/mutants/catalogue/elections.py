@@ -296,7 +296,7 @@ MUTANTS = (
         "followers of a dead leader stand together",
         "R-ROLE-5, L1",
         Edit(
-            f"{_STATE}.random_patience",
+            f"{_STATE}.draw_fetch_timeout_ms",
             "wait = timers.fetch_timeout_ms + self.random.randrange(fifth + 1)",
             "wait = timers.fetch_timeout_ms",
         ),

@@ -19,7 +19,7 @@ import java.util.Iterator;
 
 /** A generated message class with its serializer and its JSON converter. */
 final class MessageClass {
-    /** A message and the number of bytes behind it. */
+    /** A message and the number of bytes after it. */
     record Read(Message message, int rest) { }
 
     private final Class<?> type;

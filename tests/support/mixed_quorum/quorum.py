@@ -247,7 +247,7 @@ class MixedQuorum:
         (other,) = set(self.voters()) - {former, node_id}
         late, early = self.members[other], self.members[node_id]
         late.pause()
-        # One answer may wait in its socket; whoever sleeps gets no more.
+        # One answer may wait in its socket; a paused node gets no more.
         start = late.end_offset
         wait_until(lambda: early.end_offset > start + 10, f"records that node {other} lacks")
         self.members[former].kill()

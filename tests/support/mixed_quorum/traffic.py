@@ -156,7 +156,7 @@ class _Client:
         return list(self._events.get(name, ()))
 
     def last_lines(self) -> list[str]:
-        """The end of what it printed besides events."""
+        """The end of what it printed other than events."""
         return self._others[-20:]
 
     def stop(self) -> None:
