@@ -11,6 +11,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "kraftwire.cli.decode:decode",
         "Show what is in captures, log segments, snapshots and state files.",
     ),
+    "diff": (
+        "kraftwire.cli.diff:diff",
+        "Show where two log directories, or two captures, part.",
+    ),
     "message": (
         "kraftwire.cli.message:message",
         "Translate messages between bytes and JSON, one per line.",

@@ -10,6 +10,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -176,49 +177,9 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     """
     is_bare = options["input_kind"] in ("hex", "frames")
     api = _bare_api(options) if is_bare else None
-    is_full = options["verbose"] > (0 if options["with_bytes"] else 1)
-    is_awaited = options["follow"] or is_live(inputs)
-    output = _output(options)
     wanted = _options(options, is_bare=is_bare)
     gc.set_threshold(*_GC_THRESHOLDS)
-
-    def started(job: Job | None = None) -> Run:
-        memory = Memory()
-        turned, shared = (job.turned, (job.share, job.turned)) if job else (None, None)
-        settings = wanted.settings(memory)
-        sink = make_sink(
-            output,
-            settings,
-            is_live=is_awaited,
-            is_full=is_full,
-            turned=turned,
-            columns=options["columns"],
-            sort=options["sort"] or "p99",
-            template=options["template"],
-            is_wanted_topic=topic_test(wanted.filters),
-        )
-        return Run(wanted, sink, memory, shared=shared)
-
-    def work(run: Run, tell: Callable[[object], None] = _say) -> Run:
-        run.totals.files.on_finding = tell
-        try:
-            read = Inputs(run, tell, options["input_kind"], api, options["is_merging"])
-            read.follow(inputs, _wait) if options["follow"] else read.read(inputs)
-        finally:
-            run.finish()
-        return run
-
-    run = started()
-    count = 1 if options["follow"] or is_bare else job_count(
-        options["jobs"], inputs, output, has_filters=not run.passes_all
-    )
-    if count > 1:
-        jobs = Jobs(count, lambda job: work(started(job), _say if job.share.is_first else _mute))
-        run.totals = jobs.totals
-        jobs.run(output, Progress(jobs.totals, is_wanted=not options["quiet"]))
-    else:
-        with Progress(run.totals, is_wanted=not options["quiet"]):
-            work(run)
+    run = _Task(inputs, options, wanted, _output(options), api).run()
     totals = list(summary(run.totals))
     folders = [name for name in inputs if Path(name).is_dir()]
     if folders and not totals:
@@ -230,6 +191,71 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
             there = "; ".join(run.offered.texts())
             _say(f"nothing passes the filters{f'; there are {there}' if there else ''}")
     return int(run.totals.exit_code)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What the command line asks for; done by one process, or by several."""
+
+    inputs: tuple[str, ...]
+    options: dict[str, Any]
+    wanted: Options
+    output: Output
+    api: tuple[int, int] | None
+
+    def run(self) -> Run:
+        """Do it all."""
+        run = self._started()
+        count = self._job_count(has_filters=not run.passes_all)
+        if count > 1:
+            jobs = Jobs(count, self._job)
+            run.totals = jobs.totals
+            jobs.run(self.output, self._progress(run))
+        else:
+            with self._progress(run):
+                self._read(run, _say)
+        return run
+
+    def _job_count(self, *, has_filters: bool) -> int:
+        if self.options["follow"] or self.options["input_kind"] in ("hex", "frames"):
+            return 1
+        jobs = self.options["jobs"]
+        return job_count(jobs, self.inputs, self.output, has_filters=has_filters)
+
+    def _progress(self, run: Run) -> Progress:
+        return Progress(run.totals, is_wanted=not self.options["quiet"])
+
+    def _job(self, job: Job) -> Run:
+        return self._read(self._started(job), _say if job.share.is_first else _mute)
+
+    def _started(self, job: Job | None = None) -> Run:
+        options, memory = self.options, Memory()
+        turned, shared = (job.turned, (job.share, job.turned)) if job else (None, None)
+        sink = make_sink(
+            self.output,
+            self.wanted.settings(memory),
+            is_live=options["follow"] or is_live(self.inputs),
+            is_full=options["verbose"] > (0 if options["with_bytes"] else 1),
+            turned=turned,
+            columns=options["columns"],
+            sort=options["sort"] or "p99",
+            template=options["template"],
+            is_wanted_topic=topic_test(self.wanted.filters),
+        )
+        return Run(self.wanted, sink, memory, shared=shared)
+
+    def _read(self, run: Run, tell: Callable[[object], None]) -> Run:
+        options = self.options
+        run.totals.files.on_finding = tell
+        try:
+            read = Inputs(run, tell, options["input_kind"], self.api, options["is_merging"])
+            if options["follow"]:
+                read.follow(self.inputs, _wait)
+            else:
+                read.read(self.inputs)
+        finally:
+            run.finish()
+        return run
 
 
 def _mute(_text: object) -> None:

@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from kraftwire.cli.decode_output import Output
+from kraftwire.cli.output import put_ready
 from kraftwire.decode.run.inputs import STDIN, is_capture
 from kraftwire.decode.run.run import Run, Totals
 from kraftwire.decode.run.share import Headings, Part, Share, Turned
@@ -110,7 +111,7 @@ class Jobs:
                 sys.stdout.buffer.flush()
                 return
             for text in Headings().without(self._text(part) for part in parts):
-                sys.stdout.write(text)
+                put_ready(text)
             sys.stdout.flush()
 
     def _text(self, part: Part) -> str:

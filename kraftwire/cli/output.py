@@ -11,7 +11,7 @@ from typing import TextIO
 
 from kraftwire.printable import printable, printable_painted
 
-__all__ = ["put", "put_columns", "put_painted", "say", "say_over"]
+__all__ = ["put", "put_columns", "put_painted", "put_ready", "say", "say_over"]
 
 
 def put(*lines: str) -> None:
@@ -27,6 +27,11 @@ def put_columns(*lines: str) -> None:
 def put_painted(*lines: str) -> None:
     """Print lines that have colours of ours; see `printable_painted`."""
     _write(sys.stdout, [printable_painted(line) for line in lines])
+
+
+def put_ready(text: str) -> None:
+    """Write lines that a writer of the decode tool has made printable, ends included."""
+    sys.stdout.write(text)
 
 
 def say(*lines: str) -> None:

@@ -15,10 +15,10 @@ from cryptography.x509.oid import NameOID
 
 from tests.support.pcap_builder import Session
 
-__all__ = ["TlsTalk"]
+__all__ = ["TlsTalk", "certificate"]
 
 
-def _certificate(folder: Path) -> tuple[Path, Path]:
+def certificate(folder: Path) -> tuple[Path, Path]:
     """A key and a certificate that it signs itself."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "broker.example")])
@@ -57,7 +57,7 @@ class TlsTalk:
         client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
         server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        server.load_cert_chain(*_certificate(self.folder))
+        server.load_cert_chain(*certificate(self.folder))
         for context in (client, server):
             context.minimum_version = context.maximum_version = version
             if self.cipher is not None:

@@ -121,6 +121,16 @@ def test_without_its_secrets_a_connection_stays_closed_and_says_why(tmp_path: Pa
     assert _payload_is_accounted(capture)
 
 
+def test_a_recording_of_a_real_broker_is_decoded() -> None:
+    """TLS 1.3 and 1.2, kafka-python and Kafka."""
+    golden = Path(__file__).parents[1] / "golden" / "captures"
+    capture = Capture(golden / "tls.pcap.xz", keys=KeyLog.read(str(golden / "tls.keylog")))
+    frames = list(capture)
+    assert [each.is_request for each in frames].count(True) == len(frames) / 2 == 10
+    assert all(not each.findings and each.request is not None for each in frames)
+    assert _payload_is_accounted(capture)
+
+
 def test_secrets_inside_a_capture_are_used(tmp_path: Path) -> None:
     """A pcapng file may carry its key log."""
     talk = _talk(tmp_path, None)

@@ -63,9 +63,10 @@ class _Interface:
 
 
 class _Section:
-    """A section's byte order and interfaces."""
+    """A section's byte order and interfaces; `on_secrets` takes key logs of TLS."""
 
-    def __init__(self, order: str) -> None:
+    def __init__(self, order: str, on_secrets: Callable[[bytes], None] | None) -> None:
+        self._on_secrets = on_secrets
         self.order = order
         self.interfaces: list[_Interface] = []
         self.block = struct.Struct(f"{order}II").unpack_from
@@ -91,13 +92,12 @@ class _Section:
                 interface.offset_ns = seconds * _SECOND_NS
             at += (size + 3) & ~3
 
-    def tell_secrets(
-        self, data: bytes, at: int, size: int, tell: Callable[[bytes], None]
-    ) -> None:
+    def tell_secrets(self, data: bytes, at: int, size: int) -> None:
         """Hand out the lines of a key log of TLS."""
         kind, length = self.block(data, at + 8)
-        if kind == _TLS_KEYS and length <= size - _SECRETS_SIZE_MIN:
-            tell(bytes(data[at + 16 : at + 16 + length]))
+        is_whole = length <= size - _SECRETS_SIZE_MIN
+        if kind == _TLS_KEYS and is_whole and self._on_secrets is not None:
+            self._on_secrets(bytes(data[at + 16 : at + 16 + length]))
 
     def simple_packet(
         self, data: bytes, base: int, start: int, end: int, time_ns: int
@@ -145,7 +145,7 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
             if at + _BLOCK_SIZE_MIN > end:
                 break
             if data.startswith(SECTION_MAGIC, at):
-                section = _section(data, at)
+                section = _section(data, at, source)
             if section is None:
                 source.fail("the byte order of a section is unknown")
                 return
@@ -155,8 +155,6 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
                 return
             if at + size > end:
                 break
-            if kind == _SECRETS and size >= _SECRETS_SIZE_MIN and source.on_secrets is not None:
-                section.tell_secrets(data, at, size, source.on_secrets)
             packet = _rare(section, data, base, at, time_ns)
             if packet is not None:
                 time_ns = packet[0]
@@ -175,9 +173,9 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
         source.problem = f"the file ends inside a block, {len(data) - at} bytes behind the last one"
 
 
-def _section(data: bytes, at: int) -> _Section | None:
+def _section(data: bytes, at: int, source: CaptureSource) -> _Section | None:
     order = _BYTE_ORDERS.get(data[at + 8 : at + 12])
-    return _Section(order) if order else None
+    return _Section(order, source.on_secrets) if order else None
 
 
 def _rare(
@@ -187,6 +185,8 @@ def _rare(
     kind, size = section.block(data, at)
     if kind == _INTERFACE and size >= 20:
         section.add_interface(data, at + 8, at + size - 4)
+    elif kind == _SECRETS and size >= _SECRETS_SIZE_MIN:
+        section.tell_secrets(data, at, size)
     elif kind == _SIMPLE_PACKET and size >= 16:
         return section.simple_packet(data, base, at, at + size, time_ns)
     elif kind == _OLD_PACKET and size >= 32:

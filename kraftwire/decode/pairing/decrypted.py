@@ -22,39 +22,46 @@ class Inner(Protocol):
     """What takes the text: the stage of a connection in clear."""
 
     @property
-    def is_kafka(self) -> bool: ...
+    def is_kafka(self) -> bool:
+        """Whether it is decoded."""
 
     @property
-    def is_waiting(self) -> bool: ...
+    def is_waiting(self) -> bool:
+        """Whether the next packets may settle something that is open."""
 
     @property
-    def held_bytes(self) -> int: ...
+    def held_bytes(self) -> int:
+        """Roughly the memory of what waits in it."""
 
-    def give_up(self) -> None: ...
+    def give_up(self) -> None:
+        """Wait no longer for what may complete what there is."""
 
-    def review(self, packet_number: int) -> None: ...
+    def review(self, packet_number: int) -> None:
+        """Let packets pass."""
 
-    def finish(self, *, at_capture_end: bool) -> None: ...
+    def finish(self, *, at_capture_end: bool) -> None:
+        """Hand out what there is."""
 
 
 class HasStage(Inner, Protocol):
     """A recogniser: it becomes something else once it knows."""
 
     @property
-    def stage(self) -> Inner | None: ...
+    def stage(self) -> Inner | None:
+        """What it has become."""
 
 
 class Decrypted:
     """A TLS connection between two flows; its text goes to two others.
 
-    Shape: `inner` takes what these get. `reason` says why it is not decrypted, if so.
+    Shape: `flows` are the outer ones and those of the text, each the client's first; `inner` takes
+    what the text's get.
     """
 
     def __init__(
         self,
         name: str,
-        outer: tuple[Flow, Flow],
-        text: tuple[Flow, Flow],
+        flows: tuple[tuple[Flow, Flow], tuple[Flow, Flow]],
         health: Health,
         keys: KeyLog,
         inner: HasStage,
@@ -64,8 +71,9 @@ class Decrypted:
         self._keys = keys
         self._inner = inner
         self._hello: Hello | None = None
-        self.client = Side(outer[0], text[0], self)
-        self.server = Side(outer[1], text[1], self)
+        outer, texts = flows
+        self.client = Side(outer[0], texts[0], self)
+        self.server = Side(outer[1], texts[1], self)
 
     @property
     def _stage(self) -> Inner:

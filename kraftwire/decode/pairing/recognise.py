@@ -224,8 +224,8 @@ class Recogniser:
             texts = Flow(health), Flow(health)
             inner = Recogniser(texts, (client.name, server.name), self._outbox)
             inner.know_client(texts[0])
-            flows = client.flow, server.flow
-            self.stage = Decrypted(self._name(), flows, texts, health, keys, inner)
+            flows = (client.flow, server.flow), texts
+            self.stage = Decrypted(self._name(), flows, health, keys, inner)
         dropped = client.search.pieces.dropped + server.search.pieces.dropped
         self._outbox.health.bytes.tls += dropped
         _replay(client)

@@ -67,9 +67,8 @@ class ColumnWriter(LineWriter, HearsStart):
         client = frame.request.client_id if frame.request is not None else None
         return _BETWEEN.join((frame.connection or "-", name, number, client or "-"))
 
-    def _line(
-        self, time_ns: int, place: str, sizes: str, latency: str, error: str, facts: str
-    ) -> str:
+    def _line(self, time_ns: int, place: str, rest: tuple[str, str, str, str]) -> str:
+        sizes, latency, error, facts = rest
         values = dict(zip(_PLACES, place.split(_BETWEEN, 3), strict=True))
         values |= {"size": sizes, "latency": latency.strip(), "error": error}
         if "time" in self._columns:

@@ -122,7 +122,7 @@ class LineWriter(QuickPaired[_Asked]):
         latency = frame.latency_ms
         latency_text = _NO_LATENCY if latency is None else f"{latency:9.3f}"
         error = self._error(codes) if codes else "-"
-        self._put(self._line(frame.time_ns, place, sizes, latency_text, error, facts))
+        self._put(self._line(frame.time_ns, place, (sizes, latency_text, error, facts)))
 
     def unanswered(self, asked: _Asked, is_awaited: bool, /) -> None:
         """Write the line of a request that stays alone."""
@@ -131,13 +131,12 @@ class LineWriter(QuickPaired[_Asked]):
     def _write_request(self, asked: _Asked, remark: str) -> None:
         time_ns, place, size, facts, _ = asked
         remark = paint(remark, YELLOW, is_wanted=self._is_coloured and bool(remark))
-        line = self._line(time_ns, place, f"{size}/-", _NO_LATENCY, "-", facts + remark)
+        line = self._line(time_ns, place, (f"{size}/-", _NO_LATENCY, "-", facts + remark))
         self._put(line.rstrip())
 
-    def _line(
-        self, time_ns: int, place: str, sizes: str, latency: str, error: str, facts: str
-    ) -> str:
-        """The columns in their order."""
+    def _line(self, time_ns: int, place: str, rest: tuple[str, str, str, str]) -> str:
+        """The columns in their order; the rest are sizes, latency, error and facts."""
+        sizes, latency, error, facts = rest
         line = f"{self._time(time_ns)} {place} {sizes:>13} {latency} {error}"
         return f"{line} {facts}" if facts else line
 

@@ -1,0 +1,88 @@
+"""`kraftwire diff`: where two log directories, or two captures of the same traffic, part.
+
+Owns the command's arguments and its output; what is compared is up to `kraftwire.decode.compare`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from kraftwire.cli.output import put, say
+from kraftwire.decode.compare.captures import compare_captures
+from kraftwire.decode.compare.difference import Comparison
+from kraftwire.decode.compare.logs import compare_logs
+from kraftwire.decode.run.inputs import is_capture
+from kraftwire.decode.tls.ciphers import ensure_ciphers
+from kraftwire.decode.tls.keylog import KeyLog
+from kraftwire.errors import KraftwireError, UsageError
+
+__all__ = ["diff"]
+
+_SAME, _DIFFERENT, _TROUBLE = 0, 1, 2
+_PROBLEMS_MAX = 20
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object per difference.")
+@click.option("--keylog", metavar="FILE", help="Secrets of TLS connections (SSLKEYLOGFILE).")
+@click.option("-q", "--quiet", is_flag=True, help="Nothing but the exit code.")
+def diff(first: str, second: str, as_json: bool, keylog: str | None, quiet: bool) -> int:
+    """Show where A and B part: log directories or segments, or captures of the same traffic.
+
+    Of each partition that is the first batch that differs, and the records that only one of the two
+    has; of each connection the first frame that differs, and those that only one has.
+
+    \b
+      kraftwire diff broker-1/orders-0 broker-2/orders-0
+      kraftwire diff client.pcap server.pcap
+
+    Exit code: 0 if they are the same, 1 if they differ, 2 if that cannot be told.
+    """
+    try:
+        found = _compared(Path(first), Path(second), keylog)
+    except KraftwireError as error:
+        say(f"kraftwire: {error}")
+        return _TROUBLE
+    if not quiet:
+        _show(found, as_json=as_json)
+    if found.problems or not found.subjects:
+        return _TROUBLE
+    return _DIFFERENT if found.differences else _SAME
+
+
+def _compared(first: Path, second: Path, keylog: str | None) -> Comparison:
+    for path in (first, second):
+        if not path.exists():
+            raise UsageError(f"{path}: no such file or folder")
+    kinds = [path.is_file() and is_capture(str(path)) for path in (first, second)]
+    if kinds[0] != kinds[1]:
+        capture, other = (first, second) if kinds[0] else (second, first)
+        raise UsageError(f"{capture} is a capture, {other} is none")
+    if not kinds[0]:
+        return compare_logs(first, second)
+    if keylog is not None:
+        ensure_ciphers()
+    return compare_captures(first, second, None if keylog is None else KeyLog.read(keylog))
+
+
+def _show(found: Comparison, *, as_json: bool) -> None:
+    for each in found.differences:
+        if as_json:
+            put(json.dumps(each.to_json()))
+        else:
+            put(f"{each.subject}: {each.text}" if each.subject else each.text)
+    for problem in found.problems[:_PROBLEMS_MAX]:
+        say(f"kraftwire: {problem}")
+    if len(found.problems) > _PROBLEMS_MAX:
+        say(f"kraftwire: {len(found.problems) - _PROBLEMS_MAX:,} more problems")
+    if not found.subjects:
+        say("kraftwire: there is nothing to compare: no segment, no snapshot, no frame")
+        return
+    count = len(found.differences)
+    differ = "no difference" if not count else f"{count:,} difference{'s' * (count != 1)}"
+    say(f"kraftwire: {found.compared:,} {found.noun} in both, {differ}")

@@ -1,0 +1,166 @@
+"""`kraftwire diff`: where two logs, or two captures, part."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import kraftwire.decode
+from kraftwire.decode.compare.captures import compare_captures
+from kraftwire.decode.compare.logs import compare_logs
+from tests.support.pcap_builder import Segment, Session, pcap_of, request, response
+from tests.support.run_decode import run_kraftwire
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+LOG = GOLDEN / "logs" / "broker" / "txn-out-0"
+SEGMENT = "00000000000000000000.log"
+
+
+def _copies(folder: Path) -> tuple[Path, Path]:
+    """The same log twice, in folders of other names."""
+    copies = folder / "one" / "orders-0", folder / "other" / "orders-0"
+    for copy in copies:
+        shutil.copytree(LOG, copy)
+    return copies
+
+
+def _starts(path: Path) -> list[tuple[int, int, int, int]]:
+    """Position, size, first and last offset of each batch."""
+    return [
+        (each.position, each.batch.size, each.batch.base_offset, each.batch.last_offset)
+        for each in kraftwire.decode.batches(path)
+    ]
+
+
+def test_copies_are_the_same(tmp_path: Path) -> None:
+    """Also where their segments end at other offsets."""
+    one, other = _copies(tmp_path)
+    found = compare_logs(one.parent, other.parent)
+    assert (found.differences, found.problems) == ([], [])
+    batches = _starts(other / SEGMENT)
+    assert found.compared == len(batches)
+    position, _, offset, _ = batches[len(batches) // 2]
+    data = (other / SEGMENT).read_bytes()
+    (other / f"{offset:020}.log").write_bytes(data[position:])
+    (other / SEGMENT).write_bytes(data[:position])
+    again = compare_logs(one, other)
+    assert (again.differences, again.compared) == ([], len(batches))
+
+
+def test_a_log_that_ends_earlier_lacks_records(tmp_path: Path) -> None:
+    """The offsets and their number are told."""
+    one, other = _copies(tmp_path)
+    batches = _starts(other / SEGMENT)
+    position, _, first, _ = batches[-2]
+    data = (other / SEGMENT).read_bytes()
+    (other / SEGMENT).write_bytes(data[:position])
+    (found,) = compare_logs(one.parent, other.parent).differences
+    last = batches[-1][3]
+    assert found.subject == "orders-0"
+    expected = {"firstOffset": first, "lastOffset": last, "onlyIn": "first"}
+    assert {key: found.details[key] for key in expected} == expected
+    assert f"after the end of the second at {first}" in found.text
+
+
+def test_a_gap_inside_is_told(tmp_path: Path) -> None:
+    """As is the side that has the records."""
+    one, other = _copies(tmp_path)
+    position, size, first, last = _starts(one / SEGMENT)[3]
+    data = (one / SEGMENT).read_bytes()
+    (one / SEGMENT).write_bytes(data[:position] + data[position + size :])
+    (found,) = compare_logs(one.parent, other.parent).differences
+    assert found.details["onlyIn"] == "second"
+    assert (found.details["firstOffset"], found.details["lastOffset"]) == (first, last)
+    assert "missing inside the first" in found.text
+
+
+def test_the_first_batch_that_differs_is_told(tmp_path: Path) -> None:
+    """A leader epoch does not count in the CRC; bytes all the same differ."""
+    one, other = _copies(tmp_path)
+    position, _, offset, _ = _starts(other / SEGMENT)[2]
+    data = bytearray((other / SEGMENT).read_bytes())
+    data[position + 15] += 1
+    (other / SEGMENT).write_bytes(data)
+    (found,) = compare_logs(one.parent, other.parent).differences
+    assert found.text.startswith(f"offset {offset}: the first batch that differs, in leader epoch")
+    assert f"{other / SEGMENT} at {position}" in found.text
+
+
+def test_damage_is_trouble_and_not_a_difference(tmp_path: Path) -> None:
+    """What cannot be trusted makes the exit code 2."""
+    one, other = _copies(tmp_path)
+    position, *_ = _starts(other / SEGMENT)[2]
+    data = bytearray((other / SEGMENT).read_bytes())
+    data[position + 80] ^= 1
+    (other / SEGMENT).write_bytes(data)
+    done = run_kraftwire("diff", str(one), str(other))
+    assert done.code == 2
+    assert "batch-crc" in done.err
+
+
+def _segments() -> list[Segment]:
+    session = Session().open()
+    for number in range(6):
+        session.client(request(number)).server(response(number, bytes(9)))
+    return session.close().segments
+
+
+def test_frames_that_only_one_capture_has(tmp_path: Path) -> None:
+    """They are told by connection and direction."""
+    segments = _segments()
+    one, other = tmp_path / "one.pcap", tmp_path / "other.pcap"
+    one.write_bytes(pcap_of(segments))
+    payloads = [each for each in segments if each.payload]
+    other.write_bytes(pcap_of(each for each in segments if each not in payloads[-2:]))
+    found = compare_captures(one, other)
+    assert [each.details for each in found.differences] == [
+        {"onlyIn": "first", "count": 1, "frames": ["Metadata v1 request 5, 16 bytes"]},
+        {"onlyIn": "first", "count": 1, "frames": ["Metadata v1 response 5, 13 bytes"]},
+    ]
+    assert found.compared == 10
+
+
+def test_the_first_frame_that_differs(tmp_path: Path) -> None:
+    """By its bytes, whatever they mean."""
+    segments = _segments()
+    one, other = tmp_path / "one.pcap", tmp_path / "other.pcap"
+    one.write_bytes(pcap_of(segments))
+    changed = [
+        replace(each, payload=each.payload[:-1] + b"\x07")
+        if each.payload in (response(2, bytes(9)), response(4, bytes(9)))
+        else each
+        for each in segments
+    ]
+    other.write_bytes(pcap_of(changed))
+    done = run_kraftwire("diff", str(one), str(other), "--json")
+    assert done.code == 1
+    told = json.loads(done.out)
+    assert (told["difference"], told["count"]) == ("frame", 2)
+    assert told["first"] == "Metadata v1 response 2, 13 bytes"
+
+
+@pytest.mark.parametrize("name", ["quorum.pcap.xz", "sasl.pcap.xz"])
+def test_a_capture_is_the_same_as_itself(name: str) -> None:
+    """The exit code says it."""
+    path = str(GOLDEN / "captures" / name)
+    done = run_kraftwire("diff", path, path)
+    assert (done.code, done.out) == (0, "")
+    assert "no difference" in done.err
+
+
+def test_what_cannot_be_compared_is_trouble(tmp_path: Path) -> None:
+    """A capture and a log, a folder with nothing in it, a name that there is not."""
+    capture, log = str(GOLDEN / "captures" / "quorum.pcap.xz"), str(LOG)
+    for pair, words in (
+        ((capture, log), "is a capture"),
+        ((str(tmp_path), str(tmp_path)), "nothing to compare"),
+        ((log, str(tmp_path / "missing")), "no such file"),
+    ):
+        done = run_kraftwire("diff", *pair)
+        assert done.code == 2
+        assert words in done.err
+        assert "Traceback" not in done.err

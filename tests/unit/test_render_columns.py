@@ -1,0 +1,74 @@
+"""Columns of choice, and times that count from the first frame."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.pcap_builder import MILLISECOND, Session, pcap_of, request, response
+from tests.support.run_decode import run_decode
+
+
+def _capture(folder: Path) -> str:
+    """Four exchanges of a client, each second one; answers come after 250 ms."""
+    session = Session().open()
+    for number in range(4):
+        session.client(request(number, b"\0\0\0\0"))
+        session.now_ns += 249 * MILLISECOND
+        session.server(response(number, bytes(12)))
+        session.now_ns += 749 * MILLISECOND
+    path = folder / "a.pcap"
+    path.write_bytes(pcap_of(session.segments))
+    return str(path)
+
+
+def _rows(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines() if not line.startswith("#")]
+
+
+def test_relative_times_count_from_the_first_frame(tmp_path: Path) -> None:
+    """And differences from the line before."""
+    done = run_decode(_capture(tmp_path), "-o", "relative,delta", "-o", "correlation,latency")
+    assert done.out.splitlines()[0].split() == ["#", "relative", "delta", "corr", "ms"]
+    assert _rows(done.out) == [
+        ["+0.250000", "+0.000000", "0", "250.000"],
+        ["+1.250000", "+1.000000", "1", "250.000"],
+        ["+2.250000", "+1.000000", "2", "250.000"],
+        ["+3.250000", "+1.000000", "3", "250.000"],
+    ]
+
+
+def test_they_count_from_it_though_it_is_not_shown(tmp_path: Path) -> None:
+    """What `relative` shows goes back into `--since`."""
+    path = _capture(tmp_path)
+    options = ["-o", "relative,correlation", "--since", "+1.2", "--until", "+2.25"]
+    shown = _rows(run_decode(path, *options).out)
+    assert shown == [["+1.250000", "1"], ["+2.250000", "2"]]
+
+
+def test_columns_come_in_the_order_of_their_names(tmp_path: Path) -> None:
+    """Times of day have their days, as in lines without choice."""
+    done = run_decode(_capture(tmp_path), "-o", "api,client,time,epoch,error,facts")
+    head, day, first, *_ = done.out.splitlines()
+    assert head.split() == ["#", "API", "client", "id", "time", "epoch", "error", "facts"]
+    assert day == "# 2023-11-14 UTC"
+    words = first.split()
+    assert words[:6] == ["Metadata", "v1", "tester", "22:13:20.253000", "1700000000.253000", "-"]
+    assert "topics" in first
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["-o", "colour"], "there is no column 'colour'; there are time, epoch"),
+        (["-o", "time", "-v"], "-v has no columns"),
+        (["--since", "+soon"], "'+soon' is no time"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path: Path, options: list[str], words: str) -> None:
+    """With what would."""
+    done = run_decode(_capture(tmp_path), *options)
+    assert done.code == 2
+    assert words in done.err
+    assert not done.out
