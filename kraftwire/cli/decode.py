@@ -10,12 +10,12 @@ import gc
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import click
 
 from kraftwire import messages
+from kraftwire.cli.decode_complaints import Complaints
 from kraftwire.cli.decode_output import Output, make_sink
 from kraftwire.cli.decode_progress import Progress
 from kraftwire.cli.output import say
@@ -130,18 +130,17 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     memory = Memory()
     sink = make_sink(output, wanted.settings(memory), is_live=is_awaited, is_full=is_full)
     run = Run(wanted, sink, memory)
-    run.totals.files.on_finding = _say
+    complaints = Complaints()
+    run.totals.files.on_finding = complaints.finding
     gc.set_threshold(*_GC_THRESHOLDS)
     with Progress(run.totals, is_wanted=not options["quiet"]):
         try:
-            read = Inputs(run, _say, options["input_kind"], api)
+            read = Inputs(run, complaints.unreadable, options["input_kind"], api)
             read.follow(inputs, _wait) if options["follow"] else read.read(inputs)
         finally:
             run.finish()
+    complaints.finish()
     totals = list(summary(run.totals))
-    folders = [name for name in inputs if Path(name).is_dir()]
-    if folders and not totals:
-        _say(f"{', '.join(folders)}: no file in it can be decoded")
     if not options["quiet"]:
         for line in totals:
             _say(line)
