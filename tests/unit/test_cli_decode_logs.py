@@ -6,6 +6,7 @@ import gzip
 import json
 import lzma
 import os
+import re
 import subprocess
 import sys
 from base64 import b64decode
@@ -16,7 +17,9 @@ import cramjam
 import pytest
 
 from kraftwire.cli.main import main
+from kraftwire.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 from kraftwire.records import Record, build_batch
+from kraftwire.records.group_members import members_in
 from tests.support.captures import decode, golden
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,6 +99,52 @@ def test_groups_choose_records_of_consumer_offsets(capsys: Captured) -> None:
     assert {key["group"] for key in keys} == {"grp-classic-0"}
     others = _records(_lines(capsys, OFFSETS / _LOG, "--group", "!grp-classic-0"))
     assert len(others) + len(records) == len(_records(_lines(capsys, OFFSETS / _LOG)))
+
+
+def test_what_group_members_said_is_decoded(capsys: Captured) -> None:
+    """Subscriptions and assignments are bytes inside the group's record, and stay there as such."""
+    (line,) = _lines(capsys, OFFSETS / _LOG, "--offset", "1")
+    decoded = line["records"][0]["decoded"]
+    members = decoded["data"]["value"]["members"]
+    assert all(isinstance(each["subscription"], str) for each in members)
+    inside = decoded["nested"]
+    assert sorted(inside) == [
+        f"members[{n}].{field}"
+        for n in range(len(members))
+        for field in ("assignment", "subscription")
+    ]
+    assert inside["members[0].subscription"]["type"] == "ConsumerProtocolSubscription"
+    assert "headers" in inside["members[0].subscription"]["data"]["topics"]
+    assigned = inside["members[0].assignment"]["data"]["assignedPartitions"]
+    assert {"topic": "comp-gzip", "partitions": [1]} in assigned
+    (commit,) = _lines(capsys, OFFSETS / _LOG, "--offset", "2")
+    assert "nested" not in commit["records"][0]["decoded"]
+
+
+def test_members_that_cannot_be_read_are_left_as_bytes() -> None:
+    """Other protocols than the consumers', no bytes at all, and bytes that are damaged."""
+    member = MemberMetadata(subscription=b"\0\x03\xff", assignment=b"")
+    group = GroupMetadataValue(protocol_type="consumer", members=[member])
+    assert members_in(group) == {}
+    assert members_in(None) == {}
+    member.subscription = b"\0\0" + b"\0\0\0\0" + b"\xff\xff\xff\xff"
+    assert list(members_in(group)) == ["members[0].subscription"]
+    group.protocol_type = "connect"
+    assert members_in(group) == {}
+
+
+def test_lines_name_groups_topics_and_partitions(capsys: Captured) -> None:
+    """Five commits of whom, and of what?"""
+    assert main(["decode", "-q", str(OFFSETS / _LOG), "--offset", "2-15"]) == CLEAN
+    assert re.search(
+        r"14 OffsetCommit \(group grp-classic-0 comp-\S+-\d @\d+, group \S+ \S+ @\d+ \+12\)",
+        capsys.readouterr().out,
+    )
+    tiered = ROOT / "tests" / "golden" / "logs" / "tiered"
+    assert main(["decode", "-q", str(tiered)]) == CLEAN
+    out = capsys.readouterr().out
+    assert "RemoteLogSegmentMetadataRecord (tiered-0 0-9 copy started)" in out
+    assert "3 RemoteLogSegmentMetadataUpdateRecord (tiered-0 deleted)" in out
 
 
 def test_records_are_found_however_little_of_them_is_shown(capsys: Captured) -> None:

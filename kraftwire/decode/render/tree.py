@@ -113,6 +113,10 @@ class Tree:
             if decoded["data"] is not None:
                 deeper = indent + _STEP
                 yield from json_lines("", decoded["data"], deeper, is_full=self._is_full)
+            for path, inside in decoded.get("nested", {}).items():
+                yield f"{deeper}{path}: {inside['type']} v{inside['version']}"
+                data = inside["data"]
+                yield from json_lines("", data, f"{deeper}{_STEP}", is_full=self._is_full)
             return
         parts = [f"{name} {_base64_size(record.get(name))}" for name in ("key", "value")]
         headers = record.get("headers")
