@@ -11,12 +11,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import click
 
 from kraftwire import messages
+from kraftwire.cli.decode_complaints import Complaints
 from kraftwire.cli.decode_jobs import Job, Jobs, job_count
 from kraftwire.cli.decode_output import Output, make_sink
 from kraftwire.cli.decode_progress import Progress
@@ -181,9 +181,6 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     gc.set_threshold(*_GC_THRESHOLDS)
     run = _Task(inputs, options, wanted, _output(options), api).run()
     totals = list(summary(run.totals))
-    folders = [name for name in inputs if Path(name).is_dir()]
-    if folders and not totals:
-        _say(f"{', '.join(folders)}: no file in it can be decoded")
     if not options["quiet"]:
         for line in totals:
             _say(line)
@@ -213,7 +210,7 @@ class _Task:
             jobs.run(self.output, self._progress(run))
         else:
             with self._progress(run):
-                self._read(run, _say)
+                self._read(run)
         return run
 
     def _job_count(self, *, has_filters: bool) -> int:
@@ -226,7 +223,7 @@ class _Task:
         return Progress(run.totals, is_wanted=not self.options["quiet"])
 
     def _job(self, job: Job) -> Run:
-        return self._read(self._started(job), _say if job.share.is_first else _mute)
+        return self._read(self._started(job), is_told=job.share.is_first)
 
     def _started(self, job: Job | None = None) -> Run:
         options, memory = self.options, Memory()
@@ -244,22 +241,21 @@ class _Task:
         )
         return Run(self.wanted, sink, memory, shared=shared)
 
-    def _read(self, run: Run, tell: Callable[[object], None]) -> Run:
-        options = self.options
-        run.totals.files.on_finding = tell
+    def _read(self, run: Run, *, is_told: bool = True) -> Run:
+        """Read the inputs; of several processes one tells what is wrong with them."""
+        options, complaints = self.options, Complaints(is_told=is_told)
+        run.totals.files.on_finding = complaints.finding
+        tell, kind = complaints.unreadable, options["input_kind"]
         try:
-            read = Inputs(run, tell, options["input_kind"], self.api, options["is_merging"])
+            read = Inputs(run, tell, kind, self.api, options["is_merging"])
             if options["follow"]:
                 read.follow(self.inputs, _wait)
             else:
                 read.read(self.inputs)
         finally:
             run.finish()
+        complaints.finish()
         return run
-
-
-def _mute(_text: object) -> None:
-    """Say nothing: another process does."""
 
 
 def _wait() -> bool:

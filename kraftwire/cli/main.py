@@ -13,7 +13,7 @@ from kraftwire import __version__
 from kraftwire.cli.commands import COMMANDS, load
 from kraftwire.cli.output import put, say
 from kraftwire.cli.streams import drop_output, is_output_stuck, replace_closed
-from kraftwire.errors import KraftwireError, UsageError
+from kraftwire.errors import ApiError, KraftwireError, UsageError
 
 __all__ = ["help_text", "main"]
 
@@ -60,6 +60,11 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         drop_output()
         return _EXIT_BROKEN_PIPE
+    except ApiError as error:
+        from kraftwire.cli.api_errors import api_error_text
+
+        _say(api_error_text(error))
+        return _EXIT_FAILED
     except KraftwireError as error:
         _say(str(error))
         return _EXIT_USAGE if isinstance(error, UsageError) else _EXIT_FAILED

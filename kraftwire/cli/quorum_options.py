@@ -24,6 +24,8 @@ __all__ = ["Connection", "TerseError", "connection_options", "join_options", "re
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 TIMEOUT_S = 60.0
+# Programs that run this are told after so long that it is still trying.
+_QUIET_S = 5.0
 # Kafka's own keys, in milliseconds; the parameters of Admin that they set are in seconds.
 _SECONDS = {
     "request.timeout.ms": "request_timeout_s",
@@ -73,14 +75,14 @@ class Connection:
             **options,
         )
 
-    def _say_retry(self) -> Callable[[str], None] | None:
-        """Tell a person at a terminal what it waits for, each problem once."""
-        if not sys.stderr.isatty():
-            return None
+    def _say_retry(self) -> Callable[[str], None]:
+        """Tell what it waits for, each problem once: a person at once, a log after a while."""
         said: set[str] = set()
+        quiet_s = 0.0 if sys.stderr.isatty() else _QUIET_S
 
         def tell(problem: str) -> None:
-            if problem not in said:
+            is_time = time.monotonic() - self._started >= quiet_s
+            if is_time and problem not in said:
                 said.add(problem)
                 limit = f"trying again for at most {self.timeout_s:.3g} s"
                 say(f"kraftwire quorum: {problem}; {limit}")

@@ -21,6 +21,13 @@ from kraftwire.wire.message import Message
 __all__ = ["Channel"]
 
 _READ_BYTES = 64 * 1024
+# What other servers say to a request that they do not know.
+_OTHERS = (
+    (b"HTTP/", "an HTTP server"),
+    (b"<!DOCTYPE", "an HTTP server"),
+    (b"<html", "an HTTP server"),
+    (b"SSH-", "an SSH server"),
+)
 # The first bytes of a TLS alert as Kafka's frame length: what a TLS listener says to plain text.
 _TLS_ALERT = b"\x15\x03"
 
@@ -61,6 +68,9 @@ class Channel:
             channel = cls(address, stream, session)
             try:
                 await channel._negotiate()
+            except WireError as error:
+                await trio.aclose_forcefully(stream)
+                raise _with_address(error, address) from None
             except BaseException:
                 await trio.aclose_forcefully(stream)
                 raise
@@ -137,7 +147,17 @@ class Channel:
             raise self._lost("the node closed the connection")
         if not self.session.is_ready and data.startswith(_TLS_ALERT):
             raise self._lost("the node speaks TLS here, and this client does not")
+        if not self.session.is_ready:
+            self._ensure_kafka(data)
         return data
+
+    def _ensure_kafka(self, data: bytes) -> None:
+        """Raises: WireError for the first bytes of some other server."""
+        for start, name in _OTHERS:
+            if data[: len(start)].upper() == start.upper():
+                size = int.from_bytes(data[:4], "big")
+                told = f"this is {name}, not Kafka (as a frame length, its answer says {size})"
+                raise WireError(f"{address_text(self.address)}: {told}")
 
     def _lost(self, problem: str) -> ApiError:
         return ApiError(ErrorCode.NETWORK_EXCEPTION, f"{address_text(self.address)}: {problem}")
@@ -152,6 +172,12 @@ async def _open_stream(address: Address) -> trio.SocketStream:
         reason = _reason(error) if isinstance(error, OSError) else str(error)
         problem = f"{address_text(address)}: {reason}"
         raise ApiError(ErrorCode.NETWORK_EXCEPTION, problem) from error
+
+
+def _with_address(error: WireError, address: Address) -> WireError:
+    """What is wrong with the first answer of a node, which may not be Kafka's at all."""
+    place, text = address_text(address), str(error)
+    return error if text.startswith(place) else WireError(f"{place}: not Kafka's protocol: {text}")
 
 
 def _reason(error: OSError) -> str:

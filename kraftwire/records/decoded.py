@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from kraftwire import messages
 from kraftwire.errors import WireError
+from kraftwire.records.group_members import members_in
 from kraftwire.wire.message import Message
 
 __all__ = ["FAMILIES", "Body", "Decoded", "family_of_topic", "read_body"]
@@ -51,7 +52,8 @@ class Decoded:
         """``{type, version, data}``: data in the form of Kafka's JSON converters.
 
         Data of a coordinator record is ``{key, value}``. Commit and abort have one schema,
-        so only the record's key (`control_type` here) tells them apart.
+        so only the record's key (`control_type` here) tells them apart. What is inside the members
+        of a consumer group comes as ``nested``, by the path of its field in the value.
         """
         data = None
         if self.message is not None and self.version is not None:
@@ -59,7 +61,9 @@ class Decoded:
         if self.key is not None:
             # Keys have one version each.
             data = {"key": self.key.to_json(self.key.VERSIONS.high), "value": data}
-        return {"type": self.type, "version": self.version, "data": data}
+        json = {"type": self.type, "version": self.version, "data": data}
+        nested = members_in(self.message) if self.key is not None else None
+        return {**json, "nested": nested} if nested else json
 
 
 class Body(NamedTuple):

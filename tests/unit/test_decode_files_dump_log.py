@@ -95,6 +95,55 @@ def test_a_real_log_directory_gives_no_false_alarm() -> None:
     check_quiet(GOLDEN / "controller")
     check_quiet(GOLDEN / "observer")
     check_quiet(GOLDEN / "broker")
+    check_quiet(GOLDEN / "tiered")
+
+
+def test_records_of_tiered_segments_equal_the_dump() -> None:
+    """A topic that really tiers: segments are copied to remote storage, and deleted there."""
+    files = dump_log.read(GOLDEN / "dump-log" / "remote-log.txt.xz")
+    (dumped,) = files.values()
+    lines = decoded(GOLDEN / dumped.name)
+    batches = [(each["baseOffset"], each["lastOffset"], each["crc"]) for each in lines]
+    assert batches == [
+        (each.fields["baseOffset"], each.fields["lastOffset"], each.fields["crc"])
+        for each in dumped.batches
+    ]
+    records = [record for line in lines for record in line["records"]]
+    told = [record.text for batch in dumped.batches for record in batch.records]
+    assert [f"payload: {_as_kafka_says(each['decoded'])}" for each in records] == told
+    states = [each["decoded"]["data"]["remoteLogSegmentState"] for each in records]
+    assert sorted(states) == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+
+
+_STATES = (
+    "COPY_SEGMENT_STARTED", "COPY_SEGMENT_FINISHED", "DELETE_SEGMENT_STARTED",
+    "DELETE_SEGMENT_FINISHED",
+)  # fmt: skip
+
+
+def _as_kafka_says(record: dict[str, Any]) -> str:
+    """A record about a segment in the words of Kafka's `toString`."""
+    data = record["data"]
+    segment = data["remoteLogSegmentId"]
+    place = segment["topicIdPartition"]
+    partition = f"{place['id']}:{place['name']}-{place['partition']}"
+    id = f"RemoteLogSegmentId{{topicIdPartition={partition}, id={segment['id']}}}"
+    assert data["customMetadata"] is None
+    end = f"state={_STATES[data['remoteLogSegmentState']]}"
+    if record["type"] == "RemoteLogSegmentMetadataUpdateRecord":
+        return (
+            f"RemoteLogSegmentMetadataUpdate{{remoteLogSegmentId={id}, "
+            f"customMetadata=Optional.empty, {end}, "
+            f"eventTimestampMs={data['eventTimestampMs']}, brokerId={data['brokerId']}}}"
+        )
+    epochs = ", ".join(f"{e['leaderEpoch']}={e['offset']}" for e in data["segmentLeaderEpochs"])
+    return (
+        f"RemoteLogSegmentMetadata{{remoteLogSegmentId={id}, startOffset={data['startOffset']}, "
+        f"endOffset={data['endOffset']}, brokerId={data['brokerId']}, "
+        f"maxTimestampMs={data['maxTimestampMs']}, eventTimestampMs={data['eventTimestampMs']}, "
+        f"segmentLeaderEpochs={{{epochs}}}, segmentSizeInBytes={data['segmentSizeInBytes']}, "
+        f"customMetadata=Optional.empty, {end}, txnIdxEmpty={str(data['txnIndexEmpty']).lower()}}}"
+    )
 
 
 def test_a_whole_cluster_gives_no_false_alarm(shared_logs: Path) -> None:

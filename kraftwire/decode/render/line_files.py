@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from kraftwire.decode.files.report import FileLine
-from kraftwire.decode.render.text import utc_text
+from kraftwire.decode.render.text import utc_text, words
 from kraftwire.decode.render.values import cut
 
 __all__ = ["FileLines"]
@@ -17,6 +17,12 @@ _HEAD = (
     f"{'largest timestamp':24} remarks"
 )
 _TEXT_MAX = 160
+_SUBJECTS_MAX = 2
+_TYPES_MAX = 100
+# Source: Kafka's `RemoteLogSegmentState`.
+_SEGMENT_STATES = {
+    0: "copy started", 1: "copied", 2: "deletion started", 3: "deleted",
+}  # fmt: skip
 
 
 class FileLines:
@@ -65,9 +71,60 @@ def _remarks(data: dict[str, Any]) -> list[str]:
         remarks.append("transactional")
     if data["producerId"] is not None and data["producerId"] >= 0:
         remarks.append(f"producer {data['producerId']}/{data['producerEpoch']}")
-    types = Counter(filter(None, map(_type, data.get("records") or ())))
-    remarks += [name if count == 1 else f"{count} {name}" for name, count in types.items()]
+    types: Counter[str] = Counter()
+    subjects: dict[str, dict[str, None]] = {}
+    for record in data.get("records") or ():
+        found = _type(record)
+        if found is not None:
+            types[found] += 1
+            if (subject := _subject(record)) and len(subjects) <= _TYPES_MAX:
+                subjects.setdefault(found, {})[subject] = None
+    for name, count in types.items():
+        text = name if count == 1 else f"{count} {name}"
+        remarks.append(words(text, _first(list(subjects.get(name, ())))))
     return remarks
+
+
+def _first(subjects: list[str]) -> list[str]:
+    shown = subjects[:_SUBJECTS_MAX]
+    more = len(subjects) - len(shown)
+    return [", ".join(shown) + (f" +{more}" if more else "")] if shown else []
+
+
+def _subject(record: dict[str, Any]) -> str:
+    """What a coordinator's record, or one of a tiered segment, is about."""
+    decoded = record.get("decoded")
+    data = decoded["data"] if decoded else None
+    if not isinstance(data, dict):
+        return ""
+    key = data.get("key")
+    if isinstance(key, dict):
+        value = data.get("value")
+        return _of_coordinator(key, value if isinstance(value, dict) else None)
+    segment = data.get("remoteLogSegmentId")
+    place = (segment or data).get("topicIdPartition")
+    if not isinstance(place, dict):
+        return ""
+    text = f"{place['name']}-{place['partition']}"
+    if "startOffset" in data:
+        text += f" {data['startOffset']}-{data['endOffset']}"
+    state = data.get("remoteLogSegmentState")
+    return f"{text} {_SEGMENT_STATES.get(state, state)}" if state is not None else text
+
+
+def _of_coordinator(key: dict[str, Any], value: dict[str, Any] | None) -> str:
+    group = key.get("group", key.get("groupId"))
+    parts = [] if group is None else [f"group {group}"]
+    if "transactionalId" in key:
+        parts.append(f"transaction {key['transactionalId']}")
+    topic = key.get("topic", key.get("topicId"))
+    if topic is not None:
+        parts.append(f"{topic}-{key.get('partition')}")
+    if value is None:
+        parts.append("deleted")
+    elif "offset" in value:
+        parts.append(f"@{value['offset']}")
+    return " ".join(parts)
 
 
 def _type(record: dict[str, Any]) -> str | None:

@@ -119,6 +119,10 @@ class Tree:
             if decoded["data"] is not None:
                 deeper = indent + STEP
                 yield from json_lines("", decoded["data"], deeper, is_full=self._is_full)
+            for path, inside in decoded.get("nested", {}).items():
+                yield f"{deeper}{path}: {inside['type']} v{inside['version']}"
+                data = inside["data"]
+                yield from json_lines("", data, f"{deeper}{STEP}", is_full=self._is_full)
             return
         if "keySize" in record:
             sizes = f"key {_size(record['keySize'])}, value {_size(record['valueSize'])}"

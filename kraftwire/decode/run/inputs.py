@@ -19,11 +19,12 @@ from kraftwire.decode.files.decode import decode_source
 from kraftwire.decode.files.follow import follow
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.names import partition_of
-from kraftwire.decode.files.source import ByteSource, open_source
+from kraftwire.decode.files.source import ByteSource, open_source, open_stream
 from kraftwire.decode.files.walk import walk
 from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.decode.run.bare import BareFrames
 from kraftwire.decode.run.merged import compare, merged, overlapping
+from kraftwire.decode.run.piped import Piped
 from kraftwire.decode.run.run import Run
 from kraftwire.errors import KraftwireError, StorageError, UsageError
 
@@ -90,20 +91,23 @@ class Inputs:
     def _read_one(self, path: str, rotated: Rotated) -> None:
         if self.kind in ("hex", "frames"):
             self._read_bare(path)
-        elif self.kind == "capture" or (self.kind == "auto" and is_live([path])):
-            # The bytes of a pipe cannot be read twice, so nothing is guessed from them.
+        elif self.kind == "capture":
             self._read_capture(rotated.take(path))
+        elif is_live([path]):
+            self._read_pipe()
         else:
             self._read_files(_STDIN_PATH if path == STDIN else Path(path), rotated)
 
     def _read_capture(self, paths: Sequence[str]) -> None:
         if not paths:
             return
-        self.run.line_filter.ensure_for_captures(paths[0])
-        totals = self.run.totals
         capture = Capture(*paths, on_ending=self.run.on_ending, keys=self.run.options.keys)
         name = paths[0] if len(paths) == 1 else f"{paths[0]} to {paths[-1]}"
-        totals.captures[name] = capture.health
+        self._show_capture(capture, name)
+
+    def _show_capture(self, capture: Capture, name: str) -> None:
+        self.run.line_filter.ensure_for_captures(name)
+        self.run.totals.captures[name] = capture.health
         self.run.frames(capture)
 
     def _overlapping(self, named: Sequence[str], rotated: Rotated) -> list[str]:
@@ -114,6 +118,7 @@ class Inputs:
 
     def _read_merged(self, paths: Sequence[str]) -> None:
         """Read captures of several nodes as one."""
+        self.run.line_filter.ensure_for_captures(paths[0])
         totals, keys = self.run.totals, self.run.options.keys
         clocks = compare(paths, keys)
         captures = [Capture(path, on_ending=self.run.on_ending, keys=keys) for path in paths]
@@ -126,12 +131,32 @@ class Inputs:
             self.tell(f"{paths[place]}: no frame in common with {paths[0]}, its clock is trusted")
         self.run.frames(merged(captures, clocks))
 
+    def _read_pipe(self) -> None:
+        """Read standard input, whatever it is; of a capture each packet as it comes."""
+        with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as stream:
+            piped = Piped(stream)
+            try:
+                kind = piped.kind(_STDIN_PATH)
+            except OSError as error:
+                raise StorageError(f"cannot open: {error.strerror}", file=STDIN) from error
+            if self.kind == "auto" and (kind.is_capture or kind is FileKind.UNKNOWN):
+                keys = self.run.options.keys
+                capture = Capture(piped, on_ending=self.run.on_ending, keys=keys)
+                self._show_capture(capture, STDIN)
+                return
+            with open_stream(_STDIN_PATH, piped) as source:
+                self._read_source(source)
+
     def _read_files(self, path: Path, rotated: Rotated) -> None:
+        is_empty = path.is_dir()
         for each in walk([path], self._fail):
+            is_empty = False
             try:
                 self._read_file(each, rotated)
             except StorageError as error:
                 self._fail(error)
+        if is_empty:
+            self.tell(f"{path}: no file in it can be decoded")
 
     def _read_file(self, path: Path, rotated: Rotated) -> None:
         with open_source(path) as source:

@@ -1,0 +1,29 @@
+"""What a refusal of Kafka's is called, and what to do about it."""
+
+from __future__ import annotations
+
+from kraftwire.errors import ApiError
+from kraftwire.protocol.error_codes import ErrorCode, error_name
+
+__all__ = ["api_error_text"]
+
+# Code, words of the detail -> what may help.
+_HINTS = (
+    (ErrorCode.UNSUPPORTED_VERSION, "does not support METADATA", "try --bootstrap-controller"),
+    (ErrorCode.MISMATCHED_ENDPOINT_TYPE, "not of controllers", "try --bootstrap-server"),
+    (ErrorCode.MISMATCHED_ENDPOINT_TYPE, "not of brokers", "try --bootstrap-controller"),
+    (ErrorCode.REQUEST_TIMED_OUT, "Connection refused", "does a node listen at this address?"),
+    (
+        ErrorCode.REQUEST_TIMED_OUT,
+        "the node closed the connection",
+        "is it a listener for TLS or SASL? kraftwire speaks PLAINTEXT only",
+    ),
+)
+
+
+def api_error_text(error: ApiError) -> str:
+    """The error by number and name, in the node's words, with what may help."""
+    name, detail = error_name(error.code), error.detail
+    text = detail if detail.startswith(name) else f"{name}: {detail}"
+    hints = [hint for code, words, hint in _HINTS if code == error.code and words in detail]
+    return "; ".join([f"error {error.code}: {text}", *hints])
