@@ -45,7 +45,7 @@ removed. Nobody told the program so; this is what it makes of the packets.""",
         "2  How often, how fast, which errors",
         """\
 The time that a Fetch waits for records is taken apart from the time that the server needs.""",
-        ("decode", CAPTURE, "--stats"),
+        ("decode", CAPTURE, "--stats", "--top", "3"),
     ),
     Section(
         "3  One vote, byte by byte",
