@@ -332,6 +332,24 @@ def test_names_never_reach_a_terminal_raw() -> None:
     assert "g\\u001b]0;x\\u0007\\u000a" in stream.getvalue()
 
 
+def test_names_of_any_length_fit_80_columns() -> None:
+    """A group may be called by 32,767 bytes, and none of them is left out."""
+    stream = io.StringIO()
+    settings = Settings()
+    writer = GroupsWriter(stream, topics=settings.topics)
+    decoder = FrameDecoder(settings)
+    for frame in _beat(FrameMaker(), "m" * 300, 0, 1, group="g" * 300):
+        writer.frame(decoder.decode(frame))
+    writer.finish()
+    lines = stream.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    story = "".join(lines).replace(" ", "")
+    # Two events, and a row in each of two tables, where columns stand side by side.
+    assert story.count("g" * 300) == 2
+    assert story.count("g") >= 4 * 300
+    assert story.count("m" * 300) == 2
+
+
 @pytest.mark.parametrize(
     ("assignment", "text"),
     [
