@@ -85,6 +85,9 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
     type=click.Choice(get_args(Sort)),
     help="Order of the tables of --stats, p99 unless given.",
 )
+@click.option(
+    "--top", type=click.IntRange(min=1), metavar="N", help="Rows of each table of --stats."
+)
 @click.option("--print-data", is_flag=True, help="A line per record: key, value, headers.")
 @click.option(
     "--template",
@@ -236,6 +239,7 @@ class _Task:
             turned=turned,
             columns=options["columns"],
             sort=options["sort"] or "p99",
+            top=options["top"],
             template=options["template"],
             is_wanted_topic=topic_test(self.wanted.filters),
         )
@@ -283,8 +287,9 @@ def _output(options: dict[str, Any]) -> Output:
     is_json = options["as_json"] or options["output_format"] == "jsonl"
     if is_json and not is_report:
         asked.append("--format jsonl")
-    if options["sort"] and not options["stats"]:
-        raise UsageError("--sort is for --stats")
+    for name in ("sort", "top"):
+        if options[name] and not options["stats"]:
+            raise UsageError(f"--{name} is for --stats")
     if len(asked) > 1 and asked != ["-v", "--bytes"]:
         raise UsageError(f"{' and '.join(asked)} exclude each other")
     names = {

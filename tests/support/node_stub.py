@@ -242,7 +242,7 @@ class StubNode:
         ]
 
 
-def request_of(message: Message, version: int, *, to: str = "client", **more: str) -> Request:
+def request_of(message: Message, version: int, *, to: str = "client", **more: Any) -> Request:
     """A request that came in on a listener for clients, for peers (`peer`) or for `both`."""
     return Request(
         message.API_KEY,

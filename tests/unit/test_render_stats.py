@@ -190,9 +190,11 @@ def test_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(found.exchanges.clients) == 4
 
 
-def _written(frames: list[Frame], *, as_json: bool = False, sort: Sort = "p99") -> str:
+def _written(
+    frames: list[Frame], *, as_json: bool = False, sort: Sort = "p99", top: int | None = None
+) -> str:
     stream = io.StringIO()
-    writer = StatsJsonWriter(stream) if as_json else StatsWriter(stream, sort=sort)
+    writer = StatsJsonWriter(stream) if as_json else StatsWriter(stream, sort=sort, top=top)
     decoder = FrameDecoder(Settings())
     for frame in frames:
         writer.frame(decoder.decode(frame))
@@ -242,11 +244,34 @@ def test_waiting_for_other_members_is_no_service(is_quick: bool) -> None:
     assert (_row(refused, "JoinGroup").wait.count, _row(refused, "SyncGroup").wait.count) == (0, 0)
 
 
+def test_a_request_behind_a_parked_one_is_not_slow() -> None:
+    """A broker serves a connection's requests in turn, and a parked Fetch blocks those after it."""
+    fetch, beat = FrameMaker(), FrameMaker()
+    asked, answered = _fetch(fetch, 500)
+    beat.wait(0.1)
+    request = beat.request(HeartbeatRequest(group_id="g", member_id="m"), 3)
+    response = beat.response(HeartbeatResponse(), 404 * MS)
+    row = _row(_collected([asked, request, answered, response]), "Heartbeat")
+    assert row.service.largest == pytest.approx(4)
+    assert row.wait.largest == pytest.approx(400)
+    assert row.latency.largest == pytest.approx(404)
+
+
+def test_a_fetch_that_stood_in_line_was_parked_less() -> None:
+    """Of 900 ms it could wait for records only in the 500 that maxWaitMs allows, after its turn."""
+    first, second = FrameMaker(), FrameMaker()
+    beat = first.request(HeartbeatRequest(group_id="g", member_id="m"), 3)
+    told = first.response(HeartbeatResponse(), 300 * MS)
+    asked, answered = _fetch(second, 900)
+    row = _row(_collected([beat, asked, told, answered]))
+    assert row.wait.largest == pytest.approx(800)
+
+
 def test_the_slowest_client_is_named() -> None:
     """That is what people look for in statistics."""
     frames = []
     for name, latency in (("fast", 2), ("slow", 700), ("middle", 30)):
-        maker = FrameMaker()
+        maker = FrameMaker(f"10.0.0.1:{latency}-10.0.0.2:9092")
         frames.append(maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3, name))
         frames.append(maker.response(HeartbeatResponse(), latency * MS))
     text = " ".join(_written(frames).split())
@@ -270,13 +295,27 @@ def test_tables_are_sorted_as_wanted(sort: Sort, first: str) -> None:
     """Each column may be the one that matters."""
     frames = []
     for name, count, latency, error in (("rare", 1, 500, 0), ("busy", 3, 5, 27)):
-        maker = FrameMaker()
+        maker = FrameMaker(f"10.0.0.1:{latency}-10.0.0.2:9092")
         for _ in range(count):
             frames.append(maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3, name))
             frames.append(maker.response(HeartbeatResponse(error_code=error), latency * MS))
     lines = _written(frames, sort=sort).splitlines()
     head = next(at for at, line in enumerate(lines) if line.startswith("By client,"))
     assert lines[head + 2].split()[0] == first
+
+
+def test_only_the_first_rows_are_shown_if_so_wanted() -> None:
+    """A cluster may have a thousand clients, and one is wanted."""
+    frames = []
+    for number in range(9):
+        maker = FrameMaker(f"10.0.0.1:{number + 1}-10.0.0.2:9092")
+        request = HeartbeatRequest(group_id="g", member_id="m")
+        frames.append(maker.request(request, 3, f"client-{number}"))
+        frames.append(maker.response(HeartbeatResponse(), (number + 1) * MS))
+    text = _written(frames, top=2)
+    clients = text.split("By client,")[1].split("\n\n")[0].splitlines()
+    assert [line.split()[0] for line in clients[2:]] == ["client-8", "client-7", "and"]
+    assert clients[-1] == "and 7 more, --json has them"
 
 
 def test_waits_are_sorted_by_their_sum() -> None:

@@ -223,6 +223,37 @@ def test_a_member_that_falls_silent_is_missed() -> None:
     assert story["groups"][0]["generations"][-1]["reasons"] == ["lost is missing"]
 
 
+def test_members_from_before_the_capture_are_found() -> None:
+    """Most captures begin when everybody has joined."""
+    maker = FrameMaker()
+    frames = _beat(maker, "new", 7, 7, group="newer")
+    for error in (0, 0, int(ErrorCode.UNKNOWN_MEMBER_ID)):
+        beat = HeartbeatRequest(group_id="older", member_id="old", generation_id=4)
+        frames += [
+            maker.request(beat, 4, client_id="app"),
+            maker.response(HeartbeatResponse(error_code=error)),
+        ]
+    story = _written(frames)
+    assert [(each["kind"], each["text"]) for each in story["events"]] == [
+        ("present", "is a member, from 10.0.0.1"),
+        ("present", "is a member, from 10.0.0.1"),
+        ("error", "Heartbeat is refused: UNKNOWN_MEMBER_ID"),
+    ]
+    assert [each["kind"] for each in story["groups"]] == ["consumer", "classic"]
+
+
+def test_a_late_answer_brings_no_member_back() -> None:
+    """A heartbeat on its way is answered after its member has left on another connection."""
+    one, two = FrameMaker("1.1.1.1:1-2.2.2.2:9092"), FrameMaker("1.1.1.1:2-2.2.2.2:9092")
+    frames = _beat(one, "m", 0, 1)
+    two.wait(0.01)
+    asked, answered = _beat(two, "m", 1, 1)
+    one.wait(0.02)
+    left = _beat(one, "m", -1, -1)
+    kinds = [each["kind"] for each in _written([*frames, asked, *left, answered])["events"]]
+    assert kinds == ["join", "rebalance", "leave"]
+
+
 def test_refusals_are_folded() -> None:
     """A member that is refused all day is one line."""
     maker = FrameMaker()
@@ -299,6 +330,24 @@ def test_names_never_reach_a_terminal_raw() -> None:
     writer.finish()
     assert "\x1b" not in stream.getvalue()
     assert "g\\u001b]0;x\\u0007\\u000a" in stream.getvalue()
+
+
+def test_names_of_any_length_fit_80_columns() -> None:
+    """A group may be called by 32,767 bytes, and none of them is left out."""
+    stream = io.StringIO()
+    settings = Settings()
+    writer = GroupsWriter(stream, topics=settings.topics)
+    decoder = FrameDecoder(settings)
+    for frame in _beat(FrameMaker(), "m" * 300, 0, 1, group="g" * 300):
+        writer.frame(decoder.decode(frame))
+    writer.finish()
+    lines = stream.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    story = "".join(lines).replace(" ", "")
+    # Two events, and a row in each of two tables, where columns stand side by side.
+    assert story.count("g" * 300) == 2
+    assert story.count("g") >= 4 * 300
+    assert story.count("m" * 300) == 2
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,10 @@ class Classic:
             self._begin(group, talk.answered)
         elif told.error_code:
             self._refused(group, member, talk, told.error_code)
+        elif member is None:
+            member = self._groups.find(group, body.member_id, talk)
+        if member is not None and member.number < 0:
+            member.number = body.generation_id
 
     def see_leave_request(self, talk: Talk) -> None:
         """Members that leave."""

@@ -38,6 +38,8 @@ class Epochs:
     def __init__(self, groups: Groups, names: TopicNames) -> None:
         self._groups = groups
         self._names = names
+        # Group -> the epoch that it was in when the first of its members was seen.
+        self._before: dict[str, int] = {}
         # Group -> what has happened since its last epoch began, and when.
         self._reasons: dict[str, list[tuple[float, str]]] = {}
 
@@ -56,8 +58,9 @@ class Epochs:
             self._leave(group, member, talk)
             return
         if member is None:
+            id = told.member_id or body.member_id
             is_new = body.member_epoch == _JOINS
-            member = self._join(group, talk, told.member_id or body.member_id, is_new=is_new)
+            member = self._join(group, talk, id) if is_new else self._groups.find(group, id, talk)
         if member is None:
             return
         member.interval = told.heartbeat_interval_ms / _MS
@@ -68,15 +71,13 @@ class Epochs:
             code = status.status_code
             self._groups.say(group, member, talk.answered, "status", text, code=code)
 
-    def _join(self, group: Group, talk: Talk, id: str, *, is_new: bool) -> Member | None:
-        body = talk.request
-        remarks = [] if is_new else ["it was there before"]
-        remarks += [f"wants {each}" for each in _wishes(body)]
+    def _join(self, group: Group, talk: Talk, id: str) -> Member | None:
         member = self._groups.join(
             group, id, talk, time=talk.asked,
-            instance_id=getattr(body, "instance_id", None), remarks=remarks,
+            instance_id=getattr(talk.request, "instance_id", None),
+            remarks=[f"wants {each}" for each in _wishes(talk.request)],
         )
-        if member is not None and is_new:
+        if member is not None:
             self._note_join(group, talk, f"{member.label} joins")
         return member
 
@@ -107,17 +108,22 @@ class Epochs:
     def _reach(self, group: Group, member: Member, epoch: int, talk: Talk) -> None:
         """A member is in an epoch; the first one to be there makes it known."""
         latest = group.generations[-1] if group.generations else None
-        if latest is None or epoch > latest.number:
+        member.number = epoch
+        if latest is None and talk.request.member_epoch == epoch:
+            # It was there when nobody looked.
+            self._before[group.id] = epoch
+        known = self._before.get(group.id, -1) if latest is None else latest.number
+        if epoch > known:
             reasons = self._reasons.pop(group.id, [])
             start = min((time for time, _ in reasons), default=talk.asked)
             texts = [text for _, text in reasons]
             latest = Generation(epoch, start, talk.answered, talk.answered, texts)
             self._groups.add_generation(group, latest)
             self._miss(group, latest, talk.answered)
-        if epoch == latest.number and member.id not in latest.members:
+        is_here = latest is not None and epoch == latest.number
+        if latest is not None and is_here and member.id not in latest.members:
             latest.members.add(member.id)
             latest.end = max(latest.end, talk.answered)
-        member.number = epoch
 
     def _miss(self, group: Group, generation: Generation, now: float) -> None:
         """Give up the members that have been silent for too long."""
@@ -135,9 +141,9 @@ class Epochs:
             member.assignment = member.assignment if found is None else found
             return
         member.assignment = found
-        generation = group.generations[-1]
-        if member.number >= generation.number - 1:
-            generation.end = max(generation.end, talk.answered)
+        for generation in group.generations[-1:]:
+            if member.number >= generation.number - 1:
+                generation.end = max(generation.end, talk.answered)
         text = f"is assigned {assigned(found, is_tasks=is_streams)}"
         self._groups.say(group, member, talk.answered, "assign", text, assignment=found)
 

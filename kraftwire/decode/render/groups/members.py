@@ -67,6 +67,7 @@ class Groups:
         time: float,
         instance_id: str | None = None,
         remarks: Iterable[str] = (),
+        verb: str = "joins",
     ) -> Member | None:
         """A member that joins; None if there are too many to keep one more."""
         known = group.members.get(id)
@@ -90,9 +91,23 @@ class Groups:
         group.members[id] = member
         if instance_id:
             group.instances[instance_id] = member
-        text = words(f"joins from {member.host}", [*_who(member), *remarks])
-        self.say(group, member, time, "join", text, memberId=id)
+        text = words(f"{verb} from {member.host}", [*_who(member), *remarks])
+        self.say(group, member, time, "join" if verb == "joins" else "present", text, memberId=id)
         return member
+
+    def find(self, group: Group, id: str, talk: Talk) -> Member | None:
+        """A member that has joined before anybody looked, and shows by being served.
+
+        Shape: None for one that is there already, or has gone since it asked.
+        """
+        known = group.members.get(id)
+        if known is not None and (known.ended is None or talk.asked <= known.ended):
+            return None
+        instance_id = getattr(talk.request, "group_instance_id", None)
+        instance_id = instance_id or getattr(talk.request, "instance_id", None)
+        return self.join(
+            group, id, talk, time=talk.asked, instance_id=instance_id, verb="is a member,"
+        )
 
     def leave(self, group: Group, member: Member, time: float, why: str, text: str) -> None:
         """A member that says good-bye."""

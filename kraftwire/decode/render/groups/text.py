@@ -63,7 +63,7 @@ def _groups(story: GroupStory, groups: list[Group]) -> Table:
                 each.id,
                 each.kind or "no members",
                 f"{len(each.present)} of {len(each.members)}" if each.members else "",
-                str(each.generations[-1].number) if count else "",
+                _epoch(each),
                 f"{count:,}" if count else "",
                 duration_text(max(took)) if took else "",
                 duration_text(sum(took)) if took else "",
@@ -72,6 +72,13 @@ def _groups(story: GroupStory, groups: list[Group]) -> Table:
             )
         )
     return table
+
+
+def _epoch(group: Group) -> str:
+    """The last generation, or that of the members where none began while somebody looked."""
+    numbers = [each.number for each in group.generations[-1:]]
+    numbers = numbers or [each.number for each in group.members.values() if each.number >= 0]
+    return str(max(numbers)) if numbers else ""
 
 
 def _members(groups: list[Group], start: float) -> Table:

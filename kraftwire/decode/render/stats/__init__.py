@@ -17,16 +17,24 @@ __all__ = ["Collector", "StatsJsonWriter", "StatsWriter", "stats_to_json", "writ
 class StatsWriter(Collector):
     """Counts everything and writes tables at the end."""
 
-    def __init__(self, stream: TextIO, *, sort: Sort = "p99", **_options: object) -> None:
-        """Write to a stream. Shape: what other writers are told as well is not needed."""
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        sort: Sort = "p99",
+        top: int | None = None,
+        **_options: object,
+    ) -> None:
+        """Write to a stream. Shape: `top` is how many rows of each table are shown at most."""
         super().__init__()
         self._stream = stream
         self._sort = sort
+        self._top = top
 
     def finish(self) -> None:
         """Write the tables."""
         super().finish()
-        write_stats(self, self._stream, self._sort)
+        write_stats(self, self._stream, self._sort, top=self._top)
         self._stream.flush()
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kraftwire import messages
 from kraftwire.decode.body.frame import DecodedFrame
@@ -14,6 +14,7 @@ from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.stats.exchanges import Exchanges, Row
 from kraftwire.decode.render.stats.logs import Logs
+from kraftwire.limits import STATS_ROWS_MAX
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.protocol.versions import API_VERSIONS_KEY
 from kraftwire.wire.message import Message
@@ -43,6 +44,8 @@ class Collector(QuickPaired[_Asked]):
         super().__init__()
         self.exchanges = Exchanges()
         self.logs = Logs()
+        # Connection -> when its last answer came.
+        self._answered: dict[str, int] = {}
         self.first_ns: int | None = None
         self.last_ns = 0
 
@@ -107,24 +110,48 @@ class Collector(QuickPaired[_Asked]):
         row.response_sizes.add(frame.size)
         for code in codes:
             row.errors[error_name(code)] += 1
-        latency = frame.latency_ms
-        if latency is not None:
-            latency = max(latency, 0.0)
-            row.latency.add(latency)
-            if asked is not None and asked.is_held and not codes:
-                row.wait.add(latency)
-            else:
-                self._add_service(row, asked, body, latency)
+        if frame.latency_ms is not None:
+            self._add_times(row, asked, frame, body, codes)
 
-    def _add_service(
-        self, row: Row, asked: _Asked | None, body: Any, latency: float
+    def _add_times(
+        self,
+        row: Row,
+        asked: _Asked | None,
+        frame: Frame,
+        body: Message | None,
+        codes: Sequence[int],
     ) -> None:
-        if asked is None or asked.fetch is None or body is None:
-            row.service.add(latency)
+        """Split a latency into waiting for its turn, other waits, and service."""
+        latency = max(frame.latency_ms or 0.0, 0.0)
+        row.latency.add(latency)
+        queued = min(self._queued_ms(asked, frame), latency)
+        if asked is not None and asked.is_held and not codes:
+            row.wait.add(latency)
             return
-        asked_ms = asked.time_ns / _NS_PER_MS
-        wait, is_known = wait_ms(asked.fetch, body, asked_ms=asked_ms, latency_ms=latency)
+        wait, is_known = self._wait_ms(asked, body, queued, latency)
         if wait > 0:
             row.wait.add(wait)
         if is_known:
             row.service.add(latency - wait)
+
+    def _queued_ms(self, asked: _Asked | None, frame: Frame) -> float:
+        """How long a request stood behind an earlier one; its connection has an answer now."""
+        before = self._answered.pop(frame.connection, None)
+        self._answered[frame.connection] = frame.time_ns
+        if len(self._answered) > STATS_ROWS_MAX:
+            del self._answered[next(iter(self._answered))]
+        if asked is None or before is None:
+            return 0.0
+        return max(0.0, (before - asked.time_ns) / _NS_PER_MS)
+
+    def _wait_ms(
+        self, asked: _Asked | None, body: Message | None, queued: float, latency: float
+    ) -> tuple[float, bool]:
+        """How much of a latency was waiting, and whether the rest is known to be service."""
+        if asked is None or asked.fetch is None or body is None:
+            return queued, True
+        asked_ms = asked.time_ns / _NS_PER_MS + queued
+        wait, is_known = wait_ms(
+            asked.fetch, body, asked_ms=asked_ms, latency_ms=latency - queued
+        )
+        return queued + wait, is_known

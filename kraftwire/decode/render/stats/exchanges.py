@@ -32,7 +32,7 @@ class Row:
     Units: histograms of times hold milliseconds, those of sizes bytes. Shape: `latency` is of all
     answered requests. `service` is of those of which it is known, which are all but Fetches
     without records and requests that are held until other members of a group come along; `wait` is
-    of the requests that waited.
+    of the requests that waited for anything, their turn on the connection included.
     """
 
     requests: int = 0

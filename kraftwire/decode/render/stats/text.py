@@ -50,8 +50,10 @@ _NAMES_SHOWN = 3
 _NUMBER_HEADS = ("requests", "errors", "p50", "p99", "max", "waited")
 
 
-def write_stats(found: Collector, stream: TextIO, sort: Sort = "p99") -> None:
-    """Write all tables that have rows."""
+def write_stats(
+    found: Collector, stream: TextIO, sort: Sort = "p99", *, top: int | None = None
+) -> None:
+    """Write all tables that have rows. Shape: at most `top` rows of each."""
     width = width_of(stream)
     if not found.exchanges.rows and not found.logs.rows:
         stream.write("nothing to count\n")
@@ -70,7 +72,7 @@ def write_stats(found: Collector, stream: TextIO, sort: Sort = "p99") -> None:
         (partitions_table(found.logs), None, ""),
     ):
         if table.rows:
-            write_fitted(table, stream, width, rows_max=rows_max, legend=legend)
+            write_fitted(table, stream, width, rows_max=top or rows_max, legend=legend)
 
 
 def _head(found: Collector) -> list[str]:
@@ -82,8 +84,8 @@ def _head(found: Collector) -> list[str]:
         f"{count_text(total, 'request')} in {duration_text(span)} from "
         f"{utc_text(first // _NS_PER_MS)}{rate}",
         f"times: p50, p99 and max are milliseconds of service (quantiles within {ERROR:.1%}); "
-        "waited is the p50 of what requests waited for records (Fetch, ShareFetch) or for other "
-        "members (JoinGroup, SyncGroup)",
+        "waited is the p50 of what requests waited for records (Fetch, ShareFetch), for other "
+        "members (JoinGroup, SyncGroup), or behind another request of their connection",
     ]
     return lines + _slowest(found)
 

@@ -65,8 +65,7 @@ def event_lines(
         place = f"{time.rjust(times)}{_GAP}{subject.ljust(subjects)}{_GAP}"
         style = (styles or {}).get(event.kind, "")
         parts = textwrap.wrap(
-            place + text, width, break_on_hyphens=False, break_long_words=False,
-            subsequent_indent=indent, drop_whitespace=True,
+            place + text, width, break_on_hyphens=False, subsequent_indent=indent
         )
         head = parts[0][: len(place)] if parts[0].startswith(place) else ""
         shown = [head + paint(parts[0][len(head) :], style, is_wanted=bool(style))]
