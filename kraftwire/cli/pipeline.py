@@ -11,6 +11,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable
+from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,6 +108,8 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     names = [name for each in options["wanted"] for name in each.split(",")]
     wanted = choose_tables(names) if names else None
     chosen = RunOptions(options["out"], selection, options["records"], tags, wanted)
+    if not options["resume"]:
+        _check_inputs(inputs)
     properties = {"spark.ui.showConsoleProgress": "false"} | dict(map(_property, options["conf"]))
     is_short, master = is_small(inputs), _master(options["master"])
     archive = ClassArchive.find() if is_short and master.startswith("local") else None
@@ -207,6 +210,13 @@ def _check_installed() -> None:
     has_java = (Path(home) / "bin" / "java").exists() if home else shutil.which("java")
     if not has_java:
         raise click.ClickException("there is no Java: install Java 17, or set JAVA_HOME")
+
+
+def _check_inputs(names: Iterable[str]) -> None:
+    """Raises: UsageError for a name without a file: half of the inputs would look like all."""
+    for name in names:
+        if not Path(name).exists() and not glob(name, recursive=True):
+            raise UsageError(f"{name}: no such file or folder")
 
 
 def _master(text: str) -> str:

@@ -16,7 +16,8 @@ __all__ = ["register"]
 def register(spark: SparkSession) -> None:
     """Make `format("kafka-capture")`, `format("kafka-log")` and `format("kraft-metadata")` known.
 
-    Switches filter pushdown for Python data sources on, which these sources need.
+    Switches filter pushdown for Python data sources on; these sources look at filters only with
+    their option `filterPushdown`.
     """
     from kraftwire.spark.sources.known import SOURCES
 

@@ -26,6 +26,7 @@ from kraftwire.spark.paths import readable
 from kraftwire.spark.run.inputs import InputFile, expanded, find_inputs
 from kraftwire.spark.run.sources import capture_chains, capture_families
 from kraftwire.spark.sources.capture_filters import CaptureBounds, capture_bounds
+from kraftwire.spark.sources.log_options import positive, pushes
 from kraftwire.spark.tables import find_table
 from kraftwire.spark.tables.apis import TYPED_TABLES, typed_table
 
@@ -93,13 +94,15 @@ class _CaptureReader(DataSourceReader):
         if not path:
             raise UsageError("kafka-capture needs a path: a file, a folder or a pattern")
         self._paths = [part for part in path.split(",") if part]
-        self._split = int(options.get("splitBytes", _SPLIT_BYTES))
+        self._split = positive(options, "splitBytes", _SPLIT_BYTES)
+        self._pushes = pushes(options)
         self._schema = schema
         self._bounds = CaptureBounds()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Note what saves reading; Spark evaluates every filter all the same."""
-        self._bounds = capture_bounds(filters)
+        if self._pushes:
+            self._bounds = capture_bounds(filters)
         return filters
 
     def partitions(self) -> Sequence[InputPartition]:

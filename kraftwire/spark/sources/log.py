@@ -21,8 +21,16 @@ from kraftwire.spark.logs.listing import LogFile, list_files
 from kraftwire.spark.logs.plan import plan
 from kraftwire.spark.logs.transactions import Transactions, transactions_of
 from kraftwire.spark.sources.filters import Bounds, bounds_of
-from kraftwire.spark.sources.log_options import LOG_TABLES, LogRows, by_size, chosen
+from kraftwire.spark.sources.log_options import (
+    LOG_TABLES,
+    LogRows,
+    by_size,
+    check_log_options,
+    chosen,
+    pushes,
+)
 from kraftwire.spark.sources.log_stream import LogStreamReader
+from kraftwire.spark.sources.stream_options import check_stream_options
 from kraftwire.spark.tables import TABLES
 
 if TYPE_CHECKING:
@@ -64,6 +72,8 @@ class LogSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of the table that is asked for."""
+        check_log_options(self.options)
+        check_stream_options(self.options)
         return TABLES[chosen(self.options, "table", LOG_TABLES)].spark
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -81,11 +91,13 @@ class _LogReader(LogRows, DataSourceReader):
     def __init__(self, options: Any, schema: StructType) -> None:
         super().__init__(options, schema)
         self._is_committed = chosen(options, "isolation", _ISOLATIONS) == "committed"
+        self._pushes = pushes(options)
         self._bounds = Bounds()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Note what saves reading; Spark evaluates every filter all the same."""
-        self._bounds = bounds_of(filters, "time" if self.table == "metadata_records" else None)
+        if self._pushes:
+            self._bounds = bounds_of(filters, "time" if self.table == "metadata_records" else None)
         return filters
 
     def partitions(self) -> Sequence[InputPartition]:

@@ -15,7 +15,9 @@ from kraftwire.spark.logs.plan import SPLIT_BYTES
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["LOG_TABLES", "LogRows", "by_size", "chosen", "flag"]
+__all__ = [
+    "LOG_TABLES", "LogRows", "by_size", "check_log_options", "chosen", "flag", "positive", "pushes",
+]  # fmt: skip
 
 LOG_TABLES = ("records", "batches", "metadata_records", "bad_input", "files")
 
@@ -32,9 +34,9 @@ class LogRows:
         self.table = chosen(options, "table", LOG_TABLES)
         self.paths = _paths(options)
         self.with_snapshots = flag(options, "snapshots", default=True)
-        self.split = int(options.get("splitBytes", SPLIT_BYTES))
+        self.split = positive(options, "splitBytes", SPLIT_BYTES)
         self._show_secrets = flag(options, "showSecrets", default=False)
-        self._rows = int(options.get("batchRows", _ROWS))
+        self._rows = positive(options, "batchRows", _ROWS)
         self._schema = schema
 
     def rows(self, file: str, start: int, end: int | None, choice: Choice | None) -> Iterator[Any]:
@@ -70,6 +72,36 @@ def chosen(options: Any, name: str, choices: Sequence[str]) -> str:
     if value not in choices:
         raise UsageError(f"option {name}: expected one of {', '.join(choices)}, found {value!r}")
     return value
+
+
+def check_log_options(options: Any) -> None:
+    """Refuse wrong options early: Spark hides what is raised where a stream begins.
+
+    Raises: UsageError.
+    """
+    for name in ("snapshots", "showSecrets"):
+        flag(options, name, default=False)
+    for name in ("splitBytes", "batchRows"):
+        positive(options, name, 1)
+    pushes(options)
+
+
+def pushes(options: Any) -> bool:
+    """Whether filters may save reading (`filterPushdown`). Raises: UsageError.
+
+    Off unless it is asked for. Spark plans a read once for each `load()`, when a filter comes, and
+    keeps that plan: a later query of the same DataFrame, with other filters or none, would silently
+    get the rows of the earlier one.
+    """
+    return flag(options, "filterPushdown", default=False)
+
+
+def positive(options: Any, name: str, default: int) -> int:
+    """An option that is a number from 1 on. Raises: UsageError."""
+    text = str(options.get(name, default))
+    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
+        raise UsageError(f"option {name}: expected 1 or more, found {text!r}")
+    return int(text)
 
 
 def flag(options: Any, name: str, *, default: bool) -> bool:

@@ -29,7 +29,13 @@ from kraftwire.spark.moved import LogMovedError
 from kraftwire.spark.quorum.reader import Position, QuorumReader, SnapshotId
 from kraftwire.spark.quorum.rows import log_rows, snapshot_rows
 from kraftwire.spark.sources.filters import Bounds, bounds_of
-from kraftwire.spark.sources.stream_options import offsets_max, read_limit, starts_late
+from kraftwire.spark.sources.log_options import pushes
+from kraftwire.spark.sources.stream_options import (
+    check_stream_options,
+    offsets_max,
+    read_limit,
+    starts_late,
+)
 from kraftwire.spark.tables import TABLES
 
 if TYPE_CHECKING:
@@ -64,6 +70,8 @@ class MetadataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of `metadata_records`."""
+        check_stream_options(self.options)
+        _bootstrap(self.options)
         return TABLES["metadata_records"].spark
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -79,9 +87,7 @@ class _Rows:
     """How a task reads, for both readers; holds nothing that cannot be pickled."""
 
     def __init__(self, options: Any, schema: StructType) -> None:
-        self._bootstrap = options.get("bootstrapControllers")
-        if not self._bootstrap:
-            raise UsageError("kraft-metadata needs the option bootstrapControllers: host:port,...")
+        self._bootstrap = _bootstrap(options)
         self._schema = schema
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -101,11 +107,13 @@ class _BatchReader(_Rows, DataSourceReader):
 
     def __init__(self, options: Any, schema: StructType) -> None:
         super().__init__(options, schema)
+        self._pushes = pushes(options)
         self._bounds = Bounds()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Note which offsets are asked for; Spark evaluates every filter all the same."""
-        self._bounds = bounds_of(filters)
+        if self._pushes:
+            self._bounds = bounds_of(filters)
         return filters
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -195,6 +203,14 @@ class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         """No connection outlives a call."""
+
+
+def _bootstrap(options: Any) -> str:
+    """The addresses of controllers. Raises: UsageError if there are none."""
+    found = options.get("bootstrapControllers")
+    if not found:
+        raise UsageError("kraft-metadata needs the option bootstrapControllers: host:port,...")
+    return str(found)
 
 
 def _offset(position: Position) -> Offset:

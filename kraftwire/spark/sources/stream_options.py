@@ -6,12 +6,20 @@ from typing import Any
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
-from kraftwire.errors import UsageError
-from kraftwire.spark.sources.log_options import chosen
+from kraftwire.spark.sources.log_options import chosen, positive
 
-__all__ = ["offsets_max", "read_limit", "starts_late"]
+__all__ = ["check_stream_options", "offsets_max", "read_limit", "starts_late"]
 
 _STARTS = ("earliest", "latest")
+
+
+def check_stream_options(options: Any) -> None:
+    """Refuse wrong options early: Spark hides what is raised where a stream begins.
+
+    Raises: UsageError.
+    """
+    starts_late(options)
+    offsets_max(options)
 
 
 def starts_late(options: Any) -> bool:
@@ -21,12 +29,8 @@ def starts_late(options: Any) -> bool:
 
 def offsets_max(options: Any) -> int | None:
     """`maxOffsetsPerTrigger`, None for no limit. Raises: UsageError."""
-    text = options.get("maxOffsetsPerTrigger")
-    if text is None:
-        return None
-    if not str(text).isdecimal() or int(text) < 1:
-        raise UsageError(f"option maxOffsetsPerTrigger: expected 1 or more, found {text}")
-    return int(text)
+    name = "maxOffsetsPerTrigger"
+    return None if options.get(name) is None else positive(options, name, 1)
 
 
 def read_limit(offsets: int | None) -> ReadLimit:

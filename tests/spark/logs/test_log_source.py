@@ -46,7 +46,7 @@ def logs(tmp_path: Path) -> Path:
 
 def read(path: Path | str, *filters: Any, schema: StructType | None = None, **options: str) -> Any:
     """Rows of a read without a session, before Spark evaluates the filters."""
-    source = LogSource({"path": str(path), **options})
+    source = LogSource({"path": str(path), "filterPushdown": "true", **options})
     reader = source.reader(schema or source.schema())
     assert list(reader.pushFilters(list(filters))) == list(filters)
     rows = []
@@ -74,7 +74,7 @@ def test_filters_leave_files_and_batches_out(logs: Path) -> None:
 
 def test_only_segments_that_overlap_are_opened(logs: Path) -> None:
     """By their names."""
-    source = LogSource({"path": str(logs / "orders-0")})
+    source = LogSource({"path": str(logs / "orders-0"), "filterPushdown": "true"})
     reader = source.reader(source.schema())
     reader.pushFilters([EqualTo(("offset",), 150)])
     (task,) = reader.partitions()
@@ -99,6 +99,10 @@ def test_options_are_checked() -> None:
         read(GOLDEN, isolation="uncommitted")
     with pytest.raises(UsageError, match="option table"):
         read(GOLDEN, table="frames")
+    for name in ("splitBytes", "batchRows", "maxOffsetsPerTrigger"):
+        for wrong in ("many", "0", "-1", "²"):
+            with pytest.raises(UsageError, match=f"option {name}: expected 1 or more, found"):
+                LogSource({"path": "x", name: wrong}).schema()
 
 
 def test_a_schema_prunes_columns(logs: Path) -> None:
@@ -129,8 +133,24 @@ def test_a_session_reads_what_the_decoder_says(spark: SparkSession, table: str) 
 
 def test_a_session_pushes_filters_down(spark: SparkSession, logs: Path) -> None:
     """Times arrive with a zone, and the result is that of the filter."""
-    frame = spark.read.format("kafka-log").load(str(logs))
+    frame = spark.read.format("kafka-log").option("filterPushdown", True).load(str(logs))
     late = datetime.fromtimestamp(TIME / 1000 + 8, UTC)
     chosen = frame.where((sql.col("timestamp") >= late) & (sql.col("topic") == "orders"))
     assert chosen.count() == 120
     assert chosen.agg(sql.min("offset"), sql.max("offset")).first()[:] == (80, 299)  # type: ignore[index]
+
+
+def test_queries_of_one_frame_do_not_meddle(spark: SparkSession, logs: Path) -> None:
+    """Spark keeps what it planned for the first one, so that must not depend on its filters."""
+    frame = spark.read.format("kafka-log").load(str(logs))
+    orders, other = (frame.where(f"topic = '{name}'") for name in ("orders", "other"))
+    assert orders.count() == 600
+    assert frame.count() == 900
+    assert orders.union(other).count() == 900
+    assert frame.where("topic = 'other' or offset < 10").count() == 320
+
+
+def test_filters_save_reading_only_where_that_is_asked_for(logs: Path) -> None:
+    """What a reader does not read, no query of the same DataFrame would get."""
+    topic = EqualTo(("topic",), "orders")
+    assert len(read(logs, topic, filterPushdown="false")) == 900

@@ -108,7 +108,7 @@ def test_a_batch_read_is_what_the_node_has_on_its_disk(lively: Quorum) -> None:
 def test_filters_on_offsets_save_reading(lively: Quorum, forgetful: Quorum) -> None:
     """Only batches with such offsets are fetched, and none that a filter would keep is left out."""
     end = grown(lively, 12)
-    one = source(lively)
+    one = source(lively, filterPushdown="true")
     cases: list[tuple[list[Any], list[int]]] = [
         ([GreaterThanOrEqual(("offset",), 5), LessThan(("offset",), 9)], [5, 6, 7, 8]),
         ([EqualTo(("offset",), 7)], [7]),
@@ -120,7 +120,10 @@ def test_filters_on_offsets_save_reading(lively: Quorum, forgetful: Quorum) -> N
         reader = one.reader(one.schema())
         assert list(reader.pushFilters(filters)) == filters
         assert [row["offset"] for row in rows(reader, reader.partitions())] == offsets
-    other = source(forgetful)
+    reader = source(lively).reader(one.schema())
+    assert list(reader.pushFilters(cases[1][0])) == cases[1][0]
+    assert len(rows(reader, reader.partitions())) >= end
+    other = source(forgetful, filterPushdown="true")
     reader = other.reader(other.schema())
     reader.pushFilters([GreaterThan(("offset",), 1_000_000)])
     assert {row["type"] for row in rows(reader, reader.partitions())} >= {"SnapshotFooterRecord"}
@@ -222,6 +225,21 @@ def test_a_log_start_that_moved_past_us_is_refused(forgetful: Quorum) -> None:
         pytest.raises(LogMovedError, match="has this snapshot no more"),
     ):
         quorum_reader.snapshot(SnapshotId(1, 1))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "needs the option bootstrapControllers"),
+        ({"startingOffsets": "7"}, "startingOffsets: expected one of earliest, latest, found '7'"),
+        ({"maxOffsetsPerTrigger": "x"}, "maxOffsetsPerTrigger: expected 1 or more, found 'x'"),
+    ],
+)
+def test_wrong_options_are_refused_at_load(options: dict[str, str], words: str) -> None:
+    """Later, Spark would hide the error of a stream among its own."""
+    address = {"bootstrapControllers": "127.0.0.1:1"} if options else {}
+    with pytest.raises(UsageError, match=words):
+        MetadataSource({**address, **options}).schema()
 
 
 def test_a_quorum_that_cannot_be_reached_is_an_error_in_time() -> None:

@@ -65,6 +65,8 @@ def test_what_is_not_installed_is_said_in_a_line(
         ["--api", "Vote,"],
         ["--api", "Vote,Nothing"],
         ["--since", "2026-11-20T20:21", "--until", "2026-11-20T20:20"],
+        ["/nothing/here"],
+        ["/nothing/*.pcap"],
         ["--master", "nonsense"],
         ["--master", "local[]"],
         ["--master", "local[x]"],

@@ -209,7 +209,7 @@ def test_options_and_paths_are_checked(tmp_path: Path) -> None:
         Stream(tmp_path, table="files")
     with pytest.raises(UsageError, match="read committed as a batch"):
         Stream(tmp_path, isolation="committed")
-    with pytest.raises(UsageError, match="maxOffsetsPerTrigger: expected 1 or more, found 0"):
+    with pytest.raises(UsageError, match="maxOffsetsPerTrigger: expected 1 or more, found '0'"):
         Stream(tmp_path, maxOffsetsPerTrigger="0")
     with pytest.raises(UsageError, match="no such folder"):
         Stream(tmp_path / "nowhere").plan()
