@@ -92,7 +92,6 @@ class _Scout(Pass):
     ) -> None:
         wanted = Tables(tables, selection)
         super().__init__(wanted, Carried.start(series, number), series)
-        self._selection = selection
         self._add = _nowhere
         self._rows = {}
         self._typed = {}

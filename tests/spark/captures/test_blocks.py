@@ -9,14 +9,14 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
-from kraftwire import engine  # noqa: E402
-from kraftwire.spark.captures import FileIndex, blocks, index_capture  # noqa: E402
-from kraftwire.spark.captures.blocks import BlockWalk  # noqa: E402
-from kraftwire.spark.captures.walk import Walk  # noqa: E402
-from tests.fuzz.outcome import seed  # noqa: E402
-from tests.support.capture_damage import damage, segments_of  # noqa: E402
-from tests.support.captures import GOLDEN, golden  # noqa: E402
-from tests.support.pcap_builder import pcap  # noqa: E402
+from kraftwire import engine
+from kraftwire.spark.captures import FileIndex, blocks, index_capture
+from kraftwire.spark.captures.blocks import BlockWalk
+from kraftwire.spark.captures.walk import Walk
+from tests.fuzz.outcome import seed
+from tests.support.capture_damage import damage, segments_of
+from tests.support.captures import GOLDEN, golden
+from tests.support.pcap_builder import pcap
 
 
 @pytest.fixture(autouse=True)
