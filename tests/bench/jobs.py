@@ -94,7 +94,7 @@ def _query(spark: SparkSession, path: Path) -> float:
     with Tree() as tree:
         tree.look()
         before = tree.cpu_seconds()
-        reader = spark.read.format("kafka-capture").option("splitBytes", 32 * 1024 * 1024)
+        reader = spark.read.format("kafka-capture")
         reader.load(str(path)).write.format("noop").mode("overwrite").save()
         tree.look()
         return tree.cpu_seconds() - before

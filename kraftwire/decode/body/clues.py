@@ -15,7 +15,7 @@ from kraftwire.errors import WireError
 from kraftwire.limits import CLUES_MAX
 from kraftwire.protocol.headers import peek_request
 
-__all__ = ["Clues", "needs_learning"]
+__all__ = ["TELLING", "Clues", "needs_learning"]
 
 _JOIN_GROUP = 11
 _SYNC_GROUP = 14
@@ -26,7 +26,7 @@ _ENVELOPE = 58
 
 # Metadata, CreateTopics, DeleteTopics and DescribeTopicPartitions tell the names of topics.
 _TOPICS = frozenset({3, 19, 20, 75})
-_TELLING = _TOPICS | {
+TELLING = _TOPICS | {
     _JOIN_GROUP, _SYNC_GROUP, _SASL_HANDSHAKE, _API_VERSIONS, _SASL_AUTHENTICATE, _ENVELOPE,
 }  # fmt: skip
 
@@ -35,7 +35,7 @@ _NO_CLUE = Clue()
 
 def needs_learning(api_key: int | None) -> bool:
     """Whether frames of an API tell something, or need to be told something."""
-    return api_key in _TELLING
+    return api_key in TELLING
 
 
 class Clues:

@@ -153,6 +153,7 @@ class Pass:
 
     def __init__(self, tables: Tables, carried: Carried, series: Series) -> None:
         self._tables = tables
+        self._selection = tables.selection
         self._add: Callable[[str, tuple[Any, ...]], None] = tables.add
         self._rows = tables.rows
         self._typed = tables.typed
@@ -183,7 +184,7 @@ class Pass:
         talk = self._about.talk
         if talk.packets < PACKETS_MIN or len(talk.key) != _KEY_SIZE:
             return None
-        if self._typed or not self._tables.selection.is_all:
+        if self._typed:
             return None
         files = self._series.files
         places = FilePlaces([file.name for file in files], self._series.offsets)
@@ -194,24 +195,24 @@ class Pass:
     ) -> SteadyCapture:
         """The packets in portions, after those that were decoded before."""
         carried = self._carried
+        name, after = self._series.files[0].name, carried.open
         capture = SteadyCapture(
-            portions,
-            lane,
-            name=self._series.files[0].name,
-            on_ending=self._end,
-            after=carried.open,
-            is_last=is_last,
+            portions, lane, name=name, on_ending=self._end, after=after, is_last=is_last
         )
         carried.open = capture.connections
         return capture
 
     def frame(self, frame: Frame) -> None:
         """Take a frame whose file and positions are right."""
-        self._frame(self._bodies.read(frame))
+        if self._selection.is_all or self._selection.passes(frame):
+            self._frame(self._bodies.read(frame))
+        elif needs_learning(frame.api_key):
+            self._bodies.read(frame)
 
     def read(self, read: Read) -> None:
-        """Take such a frame that was read already."""
-        self._frame(read)
+        """Take such a frame that was read already, and tells nothing about others."""
+        if self._selection.is_all or self._selection.passes(read.frame):
+            self._frame(read)
 
     def sample(self, frames: Sequence[Frame]) -> dict[str, list[tuple[Any, ...]]]:
         """The rows that frames would give if they were all there is, by table."""
@@ -229,6 +230,7 @@ class Pass:
             read = self._bodies.read_plainly(frame)
             assert read is not None, "a pattern is made of frames that can be read plainly"
             other._frame(read)
+        self._about.cluster = self._about.cluster or other._about.cluster
         return found
 
     def streamed(self, span: Span | None = None, *, is_last: bool = True) -> Iterator[None]:
@@ -254,12 +256,8 @@ class Pass:
 
     def _run(self, capture: Capture, *, is_last: bool = True) -> Iterator[None]:
         """Take all frames, and what is left when the connection ends; pauses now and then."""
-        selection = self._tables.selection
         for count, frame in enumerate(capture, 1):
-            if selection.is_all or selection.passes(frame):
-                self._frame(self._bodies.read(self._placed(frame)))
-            elif needs_learning(frame.api_key):
-                self._bodies.read(frame)
+            self.frame(self._placed(frame))
             if count % _PAUSE_FRAMES == 0:
                 yield
         if is_last:
@@ -364,12 +362,14 @@ class _Host:
     def __init__(self, one: Pass) -> None:
         self.bodies, self.raft, self.observer = one._bodies, one._raft, one._observer
         self.rows = one._rows
+        self.selection = one._selection
         self.frame, self.read, self.sample = one.frame, one.read, one.sample
         self._about = one._about
 
-    def count(self, frames: int) -> None:
+    def count(self, frames: int, connection: str) -> None:
         """Take note of frames that do not come one by one."""
         self._about.frames += frames
+        self._about.name = connection
 
 
 def _api_name(key: int | None) -> str | None:

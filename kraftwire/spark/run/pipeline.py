@@ -26,7 +26,7 @@ from kraftwire.spark.run.plan import Planned, index_units, plan_captures, plan_l
 from kraftwire.spark.run.runner import Runner
 from kraftwire.spark.run.sources import neighbours, source_name
 from kraftwire.spark.run.tags import shared_tags
-from kraftwire.spark.run.tasks import Done, Job, Unit, decode_unit, index_unit
+from kraftwire.spark.run.tasks import Done, Job, Unit, Work, decode_unit, index_unit
 from kraftwire.spark.tables import TABLES
 from kraftwire.spark.tail import is_passing
 
@@ -34,6 +34,9 @@ __all__ = ["Following", "Outcome", "run"]
 
 # Units of one job: few enough to lose little by a kill, enough to keep all cores busy.
 _WAVE_UNITS_PER_CORE = 4
+# What counts as a unit, and the least that the smallest one counts for.
+_WHOLE_BYTES = 2 * 1024 * 1024
+_BYTES_MIN = 64 * 1024
 
 Tell = Callable[[str], None]
 # Hears of a phase and of how many bytes it will read.
@@ -227,7 +230,7 @@ class _Run:
         said = self._map(index_unit, units)
         return {unit.path: problem for unit, problem in zip(units, said, strict=True) if problem}
 
-    def _map(self, task: Callable[[Any], Any], units: Sequence[Unit]) -> list[Any]:
+    def _map(self, task: Callable[[Work], Any], units: Sequence[Unit]) -> list[Any]:
         """Run a task for each unit, wherever the runner does that."""
         return self._runner.map(task, [(self._job, unit) for unit in units]) if units else []
 
@@ -294,14 +297,18 @@ def _is_unread(done: Iterable[Done]) -> bool:
 
 
 def _waves(planned: Sequence[Planned], units_max: int) -> Iterator[list[Planned]]:
-    """Sources in groups that are decoded by one job each; a large source is one of its own."""
+    """Sources in groups that are decoded by one job each; a large source is one of its own.
+
+    Shape: a small unit counts as the part of one that it is.
+    """
     wave: list[Planned] = []
-    count = 0
+    count = 0.0
     for each in planned:
-        if wave and count + len(each.units) > units_max:
+        weight = sum(min(1.0, max(unit.size, _BYTES_MIN) / _WHOLE_BYTES) for unit in each.units)
+        if wave and count + weight > units_max:
             yield wave
-            wave, count = [], 0
+            wave, count = [], 0.0
         wave.append(each)
-        count += len(each.units)
+        count += weight
     if wave:
         yield wave

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from kraftwire.spark.run.derive import derive
 from kraftwire.spark.run.failure import told
 from kraftwire.spark.run.small import settled
+from kraftwire.spark.run.tasks import ForEach, Work, bundled
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +24,7 @@ class Runner(Protocol):
     def cores(self) -> int:
         """How many tasks are done at the same time, as far as that is known by now."""
 
-    def map(self, task: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
+    def map(self, task: Callable[[Work], Any], work: Sequence[Work]) -> list[Any]:
         """What a task returns for each piece of work, in their order."""
 
     def derive(
@@ -33,7 +34,7 @@ class Runner(Protocol):
 
 
 class OnSpark:
-    """One task of a Spark job for each piece of work."""
+    """One task of a Spark job for each piece of work, or for some small ones."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -43,10 +44,12 @@ class OnSpark:
         """The cores of all executors; on a cluster they join one after the other."""
         return int(self._spark.sparkContext.defaultParallelism)
 
-    def map(self, task: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
+    def map(self, task: Callable[[Work], Any], work: Sequence[Work]) -> list[Any]:
         """What the tasks return; only that comes to the driver."""
+        bundles = list(bundled(work))
         with told("a task of Spark"):
-            return list(self._spark.sparkContext.parallelize(work, len(work)).map(task).collect())
+            tasks = self._spark.sparkContext.parallelize(bundles, len(bundles))
+            return list(tasks.flatMap(ForEach(task)).collect())
 
     def derive(
         self, folder: Path, wanted: Container[str] | None, tags: Mapping[str, str]
@@ -62,7 +65,7 @@ class InProcess:
     def __init__(self, cores: int = 1) -> None:
         self.cores = cores
 
-    def map(self, task: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
+    def map(self, task: Callable[[Work], Any], work: Sequence[Work]) -> list[Any]:
         """Do it here."""
         return [task(each) for each in work]
 

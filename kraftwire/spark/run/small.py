@@ -26,6 +26,9 @@ _FEW_ROWS: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "1",
+    # Tables have a file for each unit of work. Spark takes opening one for as long as reading 4 MB,
+    # and would make a task of every 32 of them.
+    "spark.sql.files.openCostInBytes": "65536",
 }
 
 

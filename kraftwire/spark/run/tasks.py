@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,17 @@ from kraftwire.spark.run.manifest import Part
 from kraftwire.spark.run.parts import TASKS, PartWriter
 from kraftwire.spark.tail import Mark
 
-__all__ = ["Done", "Job", "Unit", "Work", "decode_unit", "index_unit", "load_index"]
+__all__ = [
+    "Done",
+    "ForEach",
+    "Job",
+    "Unit",
+    "Work",
+    "bundled",
+    "decode_unit",
+    "index_unit",
+    "load_index",
+]
 
 _INDEXES = "indexes"
 _RUNS = ".runs"
@@ -88,6 +98,36 @@ class Done:
 
 
 Work = tuple[Job, Unit]
+
+# Small units that follow each other are one task up to so many bytes; the smallest counts for some.
+_BUNDLE_BYTES = 2 * 1024 * 1024
+_UNIT_BYTES_MIN = 32 * 1024
+
+
+def bundled(works: Iterable[Work]) -> Iterator[list[Work]]:
+    """Work in the tasks that do it, in order; a large unit has a task of its own."""
+    bundle: list[Work] = []
+    size = 0
+    for work in works:
+        cost = max(work[1].size, _UNIT_BYTES_MIN)
+        if bundle and size + cost > _BUNDLE_BYTES:
+            yield bundle
+            bundle, size = [], 0
+        bundle.append(work)
+        size += cost
+    if bundle:
+        yield bundle
+
+
+@dataclass(frozen=True, slots=True)
+class ForEach:
+    """Does a task for each piece of work in a bundle, one after the other; picklable."""
+
+    task: Callable[[Work], Any]
+
+    def __call__(self, bundle: list[Work]) -> list[Any]:
+        """What the task returns for each."""
+        return [self.task(work) for work in bundle]
 
 
 def index_unit(work: Work) -> str:

@@ -16,7 +16,15 @@ pa = pytest.importorskip("pyarrow", reason="needs the extra spark")
 from kraftwire.decode.capture.pcap import read_packets  # noqa: E402
 from kraftwire.decode.capture.source import CaptureSource  # noqa: E402
 from kraftwire.decode.framing.health import Health  # noqa: E402
-from kraftwire.spark.captures import CAPTURE_TABLES, decode_tables, tables  # noqa: E402
+from kraftwire.spark.captures import (  # noqa: E402
+    CAPTURE_TABLES,
+    Selection,
+    Series,
+    Tables,
+    decode_tables,
+    index_capture,
+    tables,
+)
 from kraftwire.spark.captures.steady.harvest import Harvest  # noqa: E402
 from kraftwire.spark.captures.walk import Walk  # noqa: E402
 from tests.support.capture_damage import damage, recut, segments_of  # noqa: E402
@@ -122,6 +130,42 @@ def test_damaged_captures_in_portions(
     path = tmp_path / "damaged.pcap"
     path.write_bytes(damage(segments_of(golden("quorum")), seed))
     _assert_same(path, monkeypatch, portion_bytes=5_000)
+
+
+def _chosen(path: Path, selection: Selection) -> dict[str, list[object]]:
+    """The rows of chosen frames."""
+    series = Series([index_capture(path)])
+    made = Tables(CAPTURE_TABLES, selection)
+    found: dict[str, list[object]] = {name: [] for name in made.rows}
+    for name, batch in made.bin(series, range(1, len(series.talks) + 1)):
+        found[name] += batch.to_pylist()
+    for name, batch in made.take():
+        found[name] += batch.to_pylist()
+    return found
+
+
+def _selections(path: Path) -> Iterator[Selection]:
+    """Times within a capture, and APIs that come often, seldom, or tell about others."""
+    rows = decode_tables(path, tables=("frames",))["frames"]
+    times = sorted(rows["time_ns"].to_pylist())
+    early, late = times[len(times) // 3], times[2 * len(times) // 3]
+    yield Selection(since=early)
+    yield Selection(until=late)
+    yield Selection(since=early, until=late, apis=frozenset({1}))
+    for apis in ({1}, {18}, {3, 0}, {52, 53, 55}, {11, 12, 14}, {999}):
+        yield Selection(apis=frozenset(apis))
+
+
+@pytest.mark.parametrize("path", [LONG, *map(golden, GOLDEN)], ids=lambda path: path.name)
+def test_chosen_frames(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A choice of times or APIs leaves the same rows with the lane as without it."""
+    monkeypatch.setattr("kraftwire.spark.captures.steady.lane.PACKETS_MIN", 8)
+    for selection in _selections(path):
+        with monkeypatch.context() as patch:
+            patch.setattr(tables, "PACKETS_MIN", 8)
+            found = _chosen(path, selection)
+            patch.setattr(tables, "PACKETS_MIN", NEVER)
+            assert found == _chosen(path, selection), selection
 
 
 @pytest.mark.parametrize(

@@ -288,11 +288,29 @@ def test_waves_keep_sources_whole() -> None:
     from kraftwire.spark.run.plan import Planned
     from kraftwire.spark.run.tasks import Unit
 
-    planned = [
-        Planned(Source(str(n), []), [Unit(f"{n}-{k}", 1) for k in range(n)]) for n in (1, 5, 2, 1)
-    ]
-    waves = [[len(each.units) for each in wave] for wave in pipeline._waves(planned, 3)]
-    assert waves == [[1], [5], [2, 1]]
+    def waves(size: int) -> list[list[int]]:
+        planned = [
+            Planned(Source(str(n), []), [Unit(f"{n}-{k}", size) for k in range(n)])
+            for n in (1, 5, 2, 1)
+        ]
+        return [[len(each.units) for each in wave] for wave in pipeline._waves(planned, 3)]
+
+    assert waves(100_000_000) == [[1], [5], [2, 1]]
+    # Small units share a job.
+    assert waves(1) == [[1, 5, 2, 1]]
+
+
+def test_small_units_share_a_task() -> None:
+    """A task of its own for each of a thousand small files costs more than decoding them."""
+    from kraftwire.spark.run.tasks import ForEach, Unit, bundled
+
+    sizes = [100_000_000, 3_000_000, *[10_000] * 200]
+    job: Any = "job"
+    works = [(job, Unit(str(at), size)) for at, size in enumerate(sizes)]
+    bundles = list(bundled(works))
+    assert [work for bundle in bundles for work in bundle] == works
+    assert [len(bundle) for bundle in bundles] == [1, 1, 64, 64, 64, 8]
+    assert ForEach(lambda work: work[1].size)(works[:2]) == [100_000_000, 3_000_000]
 
 
 class _Stages(InProcess):

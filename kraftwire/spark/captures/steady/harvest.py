@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kraftwire.decode.body.clues import TELLING
 from kraftwire.decode.framing.frames import Frame, Request
 from kraftwire.decode.pairing.exchanges import Conversation
+from kraftwire.spark.captures.headers import Flags
 from kraftwire.spark.captures.helpers import RAFT_APIS
 from kraftwire.spark.captures.quorum import is_of_metadata
 from kraftwire.spark.captures.steady.alike import Pairs, Sample, make_sample, pair_rows
@@ -96,13 +98,14 @@ class Harvest:
         self._facts: list[tuple[int, ...]] = []
         self._patterns: list[Pattern] = []
         self._which = np.full(len(run.starts), _NONE, np.int64)
+        self._wanted: Flags = np.ones(len(run.starts), np.bool_)
         self._columns: dict[str, Ints] = {}
 
     def take(self, pending: list[Request]) -> list[Request]:
         """Make the rows; `pending` are the requests before the run. Returns those after it."""
-        self._sort()
+        slow = self._choose(pending)
+        self._sort(slow)
         pairs = self._pairs()
-        slow = np.ones(len(self._run.starts), np.bool_)
         if pairs is not None:
             slow[pairs.asked] = slow[pairs.told] = False
         singles = np.flatnonzero(slow)
@@ -119,6 +122,26 @@ class Harvest:
             ~self._run.is_response & self._run.wants & (self._run.partners == _NONE)
         )
         return left + [requests[at] for at in unanswered.tolist()]
+
+    def _choose(self, pending: list[Request]) -> Flags:
+        """Which frames have to be looked at: those that are wanted, that tell something about
+        others, or that stay without a response.
+        """
+        run, selection = self._run, self._host.selection
+        if selection.is_all:
+            return self._wanted.copy()
+        apis, times = run.kinds >> 16, self._times.copy()
+        # A response is judged by its request.
+        told = np.flatnonzero(run.partners >= 0)
+        told = told[run.is_response[told]]
+        times[told] = times[run.partners[told]]
+        for at in np.flatnonzero(run.partners < _NONE).tolist():
+            request = pending[-2 - int(run.partners[at])]
+            apis[at], times[at] = request.api_key, request.time_ns
+        self._wanted = selection.pass_all(apis, times)
+        is_open = ~run.is_response & (run.partners == _NONE)
+        chosen: Flags = self._wanted | np.isin(apis, list(TELLING)) | is_open
+        return chosen
 
     def _mixed(
         self, pairs: Pairs, singles: Ints, requests: dict[int, Request], pending: list[Request]
@@ -142,7 +165,7 @@ class Harvest:
         after = {name: counts[:, at] for at, name in enumerate(names)}
         for name, rows in pair_rows(pairs, singles, after):
             self._host.rows[name].add_alike(rows)
-        self._host.count(2 * len(pairs.asked))
+        self._host.count(2 * len(pairs.asked), self._conversation.name)
 
     def _single(self, at: int, requests: dict[int, Request], pending: list[Request]) -> None:
         """Take a frame that is not one of many that are alike."""
@@ -154,12 +177,13 @@ class Harvest:
         else:
             self._host.read(pattern.read(frame, self._host.bodies.memo(pattern)))
 
-    def _sort(self) -> None:
-        """Find the pattern of each frame, as far as it has one."""
+    def _sort(self, chosen: Flags) -> None:
+        """Find the pattern of each frame that was chosen, as far as it has one."""
         run = self._run
-        self._sort_holed()
+        self._sort_holed(chosen)
         kinds = (run.kinds << 1 | run.is_response) << 13 | np.minimum(run.sizes, _SIZE_MAX + 1)
-        kinds[(run.kinds < 0) | (run.sizes > _SIZE_MAX) | (self._which >= 0)] = _NONE
+        is_out = (run.kinds < 0) | (run.sizes > _SIZE_MAX) | (self._which >= 0) | ~chosen
+        kinds[is_out] = _NONE
         values, counts = np.unique(kinds, return_counts=True)
         for value in values[(counts >= _FRAMES_MIN) & (values != _NONE)].tolist():
             group = np.flatnonzero(kinds == value)
@@ -173,11 +197,11 @@ class Harvest:
                 }
                 self._found(pattern, group[mine], numbers)
 
-    def _sort_holed(self) -> None:
+    def _sort_holed(self, chosen: Flags) -> None:
         """The same of frames with records of users."""
         run = self._run
         kinds = run.kinds << 1 | run.is_response
-        kinds[run.kinds < 0] = _NONE
+        kinds[(run.kinds < 0) | ~chosen] = _NONE
         for value in np.unique(kinds).tolist():
             kind = bool(value & 1), value >> 1
             if value == _NONE or not self._holed.takes(kind):
@@ -206,7 +230,8 @@ class Harvest:
     def _pairs(self) -> Pairs | None:
         """The requests and responses of which both have a pattern."""
         run = self._run
-        told = np.flatnonzero(run.is_response & (self._which >= 0) & (run.partners >= 0))
+        is_told = run.is_response & (self._which >= 0) & (run.partners >= 0)
+        told = np.flatnonzero(is_told & self._wanted)
         asked = run.partners[told]
         is_both = self._which[asked] >= 0
         told, asked = told[is_both], asked[is_both]

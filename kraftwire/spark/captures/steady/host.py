@@ -13,6 +13,7 @@ from kraftwire.spark.captures.headers import Ints
 from kraftwire.spark.captures.helpers import RaftTalk
 from kraftwire.spark.captures.quorum import Observer
 from kraftwire.spark.captures.rows import Rows
+from kraftwire.spark.captures.selection import Selection
 
 __all__ = ["FilePlaces", "Host"]
 
@@ -23,21 +24,22 @@ class Host(Protocol):
     bodies: Bodies
     raft: RaftTalk
     observer: Observer
+    selection: Selection
 
     @property
     def rows(self) -> Mapping[str, Rows]:
         """The tables that are wanted."""
 
     def frame(self, frame: Frame) -> None:
-        """Take a frame whose file and positions are right."""
+        """Take a frame whose file and positions are right, if it is wanted."""
 
     def read(self, read: Read) -> None:
-        """Take such a frame that was read already."""
+        """Take such a frame that was read already, and tells nothing about others."""
 
     def sample(self, frames: Sequence[Frame]) -> dict[str, list[tuple[Any, ...]]]:
         """The rows that frames would give if they were all there is, by table."""
 
-    def count(self, frames: int) -> None:
+    def count(self, frames: int, connection: str) -> None:
         """Take note of frames that do not come one by one."""
 
 
