@@ -5,7 +5,7 @@
 
 /* Goes up with every change of what Python passes in or gets back, so that a module which was built
    from older sources is not used; kraftwire/engine/__init__.py has the same number. */
-#define INTERFACE 1
+#define INTERFACE 2
 
 static int module_exec(PyObject *module)
 {
@@ -20,6 +20,8 @@ static int module_exec(PyObject *module)
 }
 
 static PyMethodDef module_methods[] = {
+    {"check_records", check_records, METH_VARARGS, "Whether the records of a batch can be read."},
+    {"read_columns", read_columns, METH_VARARGS, "Records of batches as buffers of Arrow's arrays."},
     {"read_records", read_records, METH_VARARGS, "Records of a batch as rows."},
     {"split_records", split_records, METH_O, "Columns of rows."},
     {"write_records", write_records, METH_VARARGS, "The records part of a batch from columns."},
