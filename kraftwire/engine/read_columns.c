@@ -62,7 +62,8 @@ static inline int take_cell(
     return 0;
 }
 
-/* Whether some bytes are UTF-8. If they are not, an exception is set. */
+/* Whether some bytes are UTF-8. If they are not, an exception is set, and making that may have run a
+   collection: nothing that Python gave may be looked at from then on. */
 static bool is_text(const uint8_t *data, int64_t size)
 {
     int64_t at = 0;

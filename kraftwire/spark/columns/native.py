@@ -18,8 +18,6 @@ from kraftwire.spark.columns.result import BYTES_MAX, ROWS_MAX, SCHEMA, Columns
 
 __all__ = ["read_natively"]
 
-_EMPTY = pa.py_buffer(b"")
-
 
 @dataclass(frozen=True)
 class _Group:
