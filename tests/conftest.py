@@ -31,6 +31,8 @@ _FOR_EACH_ENGINE = (
     "unit/test_wire_",
     "fuzz/test_damage",
     "fuzz/test_memory",
+    "spark/logs/test_columns",
+    "spark/logs/test_log_tables",
 )
 
 

@@ -23,7 +23,7 @@ PYTHON = "Python"
 
 
 # What `module.c` must say: a module built from older sources would be called in the wrong way.
-_INTERFACE = 2
+_INTERFACE = 3
 
 
 def _load() -> ModuleType | None:

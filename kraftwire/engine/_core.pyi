@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from typing_extensions import Buffer
+
 INTERFACE: int
 
 class Plan:
@@ -24,6 +26,40 @@ class Plan:
     ) -> Plan: ...
     def decode(self, data: bytes, position: int, budget: int, /) -> tuple[Any, int]: ...
     def encode(self, message: Any, /) -> bytes: ...
+
+def check_records(data: bytes, start: int, end: int, count: int, /) -> bool:
+    """Whether a section is so many records that can be read; False if Python has to decide."""
+
+# A bitmap of what is no null (None if all are), 32-bit offsets, bytes.
+_Cells = tuple[bytes | None, bytes, bytes]
+
+def read_columns(
+    buffer: bytes,
+    positions: Buffer,
+    numbers: Buffer,
+    sections: list[bytes | None],
+    place: tuple[int, int, int],
+    rows_max: int,
+    bytes_max: int,
+    /,
+) -> tuple[
+    tuple[int, int, int],
+    bool,
+    int,
+    tuple[
+        bytes, bytes, bytes, bytes, _Cells, _Cells, tuple[bytes, _Cells, _Cells, int] | None
+    ],
+]:
+    """Records of batches as buffers of Arrow's arrays.
+
+    Shape: `positions` (int64) are where batches of magic 2 begin in the buffer, `numbers` (int32)
+    what the first column calls them; `sections` has the decompressed records of each, None where
+    they are in the buffer. `place` is the index of a batch, of a record in it, and where that
+    begins among the records; reading ends there when it has come to `rows_max` rows or `bytes_max`
+    bytes. Returns where it has ended, whether Python has to read the batch there, how many rows
+    there are, and columns: number, offset, timestamp, sequence, keys, values, headers (offsets,
+    names, values, how many; None where there are none).
+    """
 
 def read_records(
     row: type[tuple[Any, ...]],

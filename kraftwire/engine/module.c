@@ -6,7 +6,7 @@
 
 /* Goes up with every change of what Python passes in or gets back, so that a module which was built
    from older sources is not used; kraftwire/engine/__init__.py has the same number. */
-#define INTERFACE 2
+#define INTERFACE 3
 
 static int module_exec(PyObject *module)
 {
@@ -21,8 +21,10 @@ static int module_exec(PyObject *module)
 }
 
 static PyMethodDef module_methods[] = {
+    {"check_records", check_records, METH_VARARGS, "Whether the records of a batch can be read."},
     {"join_ranges", join_ranges, METH_VARARGS, "Ranges of bytes, one after the other."},
     {"packet_places", packet_places, METH_VARARGS, "Where the packets of a classic capture begin."},
+    {"read_columns", read_columns, METH_VARARGS, "Records of batches as buffers of Arrow's arrays."},
     {"read_records", read_records, METH_VARARGS, "Records of a batch as rows."},
     {"split_records", split_records, METH_O, "Columns of rows."},
     {"write_records", write_records, METH_VARARGS, "The records part of a batch from columns."},

@@ -1,7 +1,5 @@
-/* Reads the records of a magic 2 batch into rows, which are tuples of a class of Python.
-
-   A record: length, attributes, timestamp delta, offset delta, key, value, headers; lengths and
-   deltas are zig-zag varints. Source: Kafka's DefaultRecord.
+/* Reads the records of a magic 2 batch into rows, which are tuples of a class of Python; or only
+   sees that they can be read.
 
    NULL and -1 mean "gave up": Python reads the records again and says what is wrong, or copes.
 
@@ -11,13 +9,6 @@
 #include "records.h"
 
 #define ROW_FIELDS 6
-#define SEQUENCE_MASK 0x7FFFFFFF
-
-/* Length, attributes, two deltas, null key, null value, no headers: one byte each. */
-#define RECORD_SIZE_MIN 7
-
-/* Two lengths of 0. */
-#define HEADER_SIZE_MIN 2
 
 /* What all records of a batch share. `append_time` (borrowed) is an int that takes the place of
    every timestamp, or None. */
@@ -28,18 +19,11 @@ typedef struct {
     PyObject *append_time;
 } Batch;
 
-static inline int get_size(const uint8_t **p, const uint8_t *end, int64_t *size)
-{
-    if (get_varint(p, end, 32, size) < 0 || *size > end - *p)
-        return -1;
-    return 0;
-}
-
-/* Bytes, or None for the length -1. Other negative lengths are left to Python. */
+/* Bytes, or None for the length -1. */
 static PyObject *get_bytes(const uint8_t **p, const uint8_t *end)
 {
     int64_t size;
-    if (get_size(p, end, &size) < 0 || size < -1)
+    if (get_cell_size(p, end, &size) < 0)
         return NULL;
     if (size < 0)
         return Py_NewRef(Py_None);
@@ -70,7 +54,7 @@ static PyObject *get_header(const uint8_t **p, const uint8_t *end)
 static PyObject *get_headers(const uint8_t **p, const uint8_t *end)
 {
     int64_t count;
-    if (get_varint(p, end, 32, &count) < 0 || count < 0 || count > (end - *p) / HEADER_SIZE_MIN)
+    if (get_header_count(p, end, &count) < 0)
         return NULL;
     PyObject *headers = PyTuple_New((Py_ssize_t)count);
     if (headers == NULL || count == 0)
@@ -105,11 +89,7 @@ static PyObject *get_sequence(const Batch *batch, int64_t delta)
 static int fill_row(const Batch *batch, PyObject *row, const uint8_t **p, const uint8_t *end)
 {
     int64_t time_delta, offset_delta;
-    if (*p == end)
-        return -1;
-    *p += 1; /* attributes, which mean nothing */
-    /* 63 bits and a base below 2**62 cannot overflow; the base was looked at before. */
-    if (get_varint(p, end, 63, &time_delta) < 0 || get_varint(p, end, 32, &offset_delta) < 0)
+    if (get_deltas(p, end, &time_delta, &offset_delta) < 0)
         return -1;
     PyObject *value;
     for (Py_ssize_t at = 0; at < ROW_FIELDS; at++) {
@@ -171,15 +151,6 @@ static PyObject *get_rows(Batch *batch, Py_ssize_t count)
     return rows;
 }
 
-/* The bases are so far from the edge that no sum with a delta leaves 64 bits. */
-static bool has_usual_bases(const Batch *batch)
-{
-    const long long offset_max = INT64_MAX - (1LL << 32), time_max = 1LL << 62;
-    return batch->base_offset <= offset_max && batch->base_offset >= -offset_max
-           && batch->base_timestamp <= time_max && batch->base_timestamp >= -time_max
-           && batch->base_sequence <= INT32_MAX;
-}
-
 PyObject *read_records(PyObject *module, PyObject *arguments)
 {
     (void)module;
@@ -198,7 +169,8 @@ PyObject *read_records(PyObject *module, PyObject *arguments)
         return NULL;
     }
     PyObject *rows = NULL;
-    if (start >= 0 && start <= end && end <= PyBytes_GET_SIZE(data) && has_usual_bases(&batch)) {
+    if (start >= 0 && start <= end && end <= PyBytes_GET_SIZE(data) && batch.base_sequence <= INT32_MAX
+        && has_usual_bases(batch.base_offset, batch.base_timestamp)) {
         const uint8_t *bytes = (const uint8_t *)PyBytes_AS_STRING(data);
         batch.p = bytes + start;
         batch.end = bytes + end;

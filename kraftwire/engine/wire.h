@@ -62,10 +62,14 @@ static inline int get_uvarint(const uint8_t **p, const uint8_t *end, int bits, u
 static inline int get_varint(const uint8_t **p, const uint8_t *end, int bits, int64_t *value)
 {
     uint64_t raw;
-    if (*p < end && **p < 0x80)
+    if (*p < end && **p < 0x80) {
         raw = *(*p)++;
-    else if (get_uvarint(p, end, bits, &raw) < 0)
+    } else if (end - *p >= 2 && (*p)[1] < 0x80) {
+        raw = ((*p)[0] & 0x7F) | (uint64_t)(*p)[1] << 7;
+        *p += 2;
+    } else if (get_uvarint(p, end, bits, &raw) < 0) {
         return -1;
+    }
     *value = (int64_t)(raw >> 1) ^ -(int64_t)(raw & 1);
     return 0;
 }

@@ -15,7 +15,7 @@ from kraftwire.errors import WireError
 from kraftwire.limits import RECORDS_CHUNK_COUNT
 from kraftwire.records.bomb import BombError, count_limit
 from kraftwire.records.compression import CODEC_MASK, NAMES, decompress
-from kraftwire.records.cursor import RecordCursor, read_all
+from kraftwire.records.cursor import RecordCursor, check_all, read_all
 from kraftwire.records.header import (
     CONTROL,
     COUNT_FIELD,
@@ -180,6 +180,17 @@ class RecordBatch:
                 expected=str(computed),
                 found=str(self.crc),
             )
+
+    def ensure_readable(self) -> None:
+        """See that there are `count` records, as `records` does, several times as fast.
+
+        Raises: WireError as `records`.
+        """
+        if not self.count:
+            return
+        section = self.section()
+        self._check_count(section)
+        check_all(section, self.count)
 
     def records(self) -> list[Record]:
         """All records.

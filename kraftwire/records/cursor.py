@@ -19,6 +19,7 @@ from itertools import repeat
 from typing import Any
 
 from kraftwire import engine
+from kraftwire.limits import RECORDS_CHUNK_COUNT
 from kraftwire.records.columns import RUN_COUNT_MIN, Stumble, read_raw, read_run
 from kraftwire.records.explain import batch_error, read_records
 from kraftwire.records.record import (
@@ -30,7 +31,7 @@ from kraftwire.records.record import (
     Section,
 )
 
-__all__ = ["RecordCursor", "read_all"]
+__all__ = ["RecordCursor", "check_all", "read_all"]
 
 # Nearer to the edge than any delta.
 _BASE_OFFSET_MAX = 2**63 - 2**32
@@ -192,6 +193,20 @@ def read_all(section: Section, count: int) -> list[Record]:
     rows = cursor.take(count)
     cursor.check_end()
     return rows
+
+
+def check_all(section: Section, count: int) -> None:
+    """See that a section is so many records, without making them where the engine is in use.
+
+    Raises: WireError as `read_all`.
+    """
+    core = engine.core
+    if core is not None and core.check_records(section.data, section.start, section.end, count):
+        return
+    cursor = RecordCursor(section)
+    while left := count - cursor.index:
+        cursor.take(min(left, RECORDS_CHUNK_COUNT))
+    cursor.check_end()
 
 
 def _read_natively(

@@ -83,6 +83,8 @@ def batch_to_json(
 
 def _long_rows(batch: Batch, form: _RowForm, problems: list[WireError]) -> RecordRows:
     """The records of a batch one by one, having gone through them once for what is wrong."""
+    if not form.is_decoded and _is_readable(batch):
+        return _rows(batch, form, batch.count)
     found = batch.iter_salvage()
     count = more = 0
     bad: list[WireError] = []
@@ -97,6 +99,18 @@ def _long_rows(batch: Batch, form: _RowForm, problems: list[WireError]) -> Recor
     problems += bad
     if more:
         problems.append(RecordError(f"{more} more records cannot be decoded"))
+    return _rows(batch, form, count)
+
+
+def _is_readable(batch: Batch) -> bool:
+    try:
+        batch.ensure_readable()
+    except WireError:
+        return False
+    return batch.magic == 2
+
+
+def _rows(batch: Batch, form: _RowForm, count: int) -> RecordRows:
     return RecordRows(
         count,
         lambda: iter(batch.iter_salvage()),

@@ -181,6 +181,10 @@ class LegacyBatch:
                 "the CRC of a message is wrong", "crc", (str(computed), str(self.crc))
             )
 
+    def ensure_readable(self) -> None:
+        """See that the records can be read. Raises: WireError as `records`."""
+        self.records()
+
     def records(self) -> list[Record]:
         """All records. Raises: WireError on damaged compression or damaged inner messages."""
         if self._rows is None:

@@ -50,18 +50,21 @@ class Contest:
 def contest(
     contestants: Mapping[str, Callable[[], object]],
     enter: Callable[[str], bool] = lambda _: False,
+    others: Mapping[str, Callable[[], float]] | None = None,
 ) -> Contest:
     """Let contestants take turns for some rounds, with the garbage collector on.
 
     Order: `enter` is told whose turn it is; if it answers True it has changed something, and the
-    contestant is called once before the clock runs.
+    contestant is called once before the clock runs. `others` take part in every round, and return
+    the CPU seconds that they have taken, being processes of their own.
     """
     gc.enable()
+    others = others or {}
     repeats = {}
     for name, call in contestants.items():
         enter(name)
         repeats[name] = _repeats(call)
-    rounds: dict[str, list[float]] = {name: [] for name in contestants}
+    rounds: dict[str, list[float]] = {name: [] for name in (*contestants, *others)}
     end = time.perf_counter() + CONTEST_SECONDS
     for number in range(ROUNDS):
         if number >= ROUNDS_MIN and time.perf_counter() > end:
@@ -71,6 +74,8 @@ def contest(
             if enter(name):
                 call()
             rounds[name].append(_time(call, repeats[name]) / repeats[name])
+        for name, measure in others.items():
+            rounds[name].append(measure())
     return Contest(rounds)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import random
 import shutil
 import sys
@@ -10,6 +12,7 @@ from pathlib import Path
 
 from kraftwire.records import Record
 from kraftwire.records.builder import BatchHeader, build_batch
+from tests.bench.engines import OURS, PURE
 from tests.bench.measure import Run, run_process
 from tests.bench.report import Bar, console, print_bars, print_table
 from tests.support.maven import CACHE, KAFKA
@@ -22,17 +25,26 @@ RECORD_SIZE = 350
 BATCH_RECORDS = 45
 ROUNDS = 3
 
-# Reading is all that happens: nothing is printed, every record becomes an object.
-READ = """
-import sys
-from pathlib import Path
+# Reading is all that happens: nothing is printed.
+_PROGRAM = """
+import mmap, sys
 from kraftwire.records import read_batches
 count = 0
-for batch in read_batches(Path(sys.argv[1]).read_bytes()):
-    batch.ensure_valid()
-    count += len(batch.records())
+with open(sys.argv[1], "rb") as file:
+    data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    for batch in read_batches(data):
+        batch.ensure_valid()
+        {}
 print(count)
 """
+# Every record is walked through, or also becomes an object.
+PROGRAMS = {
+    "": _PROGRAM.format("batch.ensure_readable(); count += batch.count"),
+    ", objects": _PROGRAM.format("count += len(batch.records())"),
+}
+
+# Floor and goal of the whole process, with the engine in C and without.
+_MARKS = {"engine": (8.0, 12.0), "pure": (3.0, 4.0)}
 
 
 def run() -> list[Bar]:
@@ -44,20 +56,41 @@ def run() -> list[Bar]:
         large = _segment(folder / f"segment-{compression}", compression, SEGMENT_SIZE)
         empty = _segment(folder / f"segment-{compression}-start", compression, RECORD_SIZE)
         size = large.stat().st_size / 1e6
-        ours = _measure([sys.executable, "-c", READ], large, empty)
-        rows.append(_row(f"{compression}, kraftwire", size, *ours))
         peer_command = _dump_log()
-        if peer_command is None:
-            continue
-        peer = _measure(peer_command, large, empty)
-        rows.append(_row(f"{compression}, kafka-dump-log", size, *peer))
-        if compression == "none":
-            whole = peer[0].wall_seconds / ours[0].wall_seconds
-            bars.append(Bar("segment / kafka-dump-log, whole process", whole, 4))
-            bars.append(Bar("segment / kafka-dump-log, without start-up", peer[1] / ours[1], 4))
-    columns = ("segment", "MB", "wall s", "CPU s", "without start-up s", "MB/s", "peak MB")
+        peer = None if peer_command is None else _measure(peer_command, large, empty)
+        for name, program in PROGRAMS.items():
+            for ours in OURS:
+                found = _ours(ours, program, large, empty)
+                ratios = (math.nan, math.nan)
+                if peer is not None:
+                    ratios = peer[0].wall_seconds / found[0].wall_seconds, peer[1] / found[1]
+                rows.append(_row(f"{compression}, {ours}{name}", size, *found, *ratios))
+                if compression == "none" and peer is not None:
+                    title = f"{ours}: segment{name} / kafka-dump-log"
+                    bars.append(Bar(f"{title}, whole process", ratios[0], *_MARKS[ours]))
+                    if ours != PURE:
+                        bars.append(Bar(f"{title}, without start-up", ratios[1], 4))
+        if peer is not None:
+            rows.append(_row(f"{compression}, kafka-dump-log", size, *peer, 1.0, 1.0))
+    columns = (
+        "segment", "MB", "wall s", "CPU s", "without start-up s", "MB/s", "peak MB",
+        "x dump-log", "without start-up",
+    )  # fmt: skip
     print_table("Segments: every CRC and every record", columns, rows)
     return print_bars("Segments: summary (wall time)", bars)
+
+
+def _ours(name: str, program: str, large: Path, empty: Path) -> tuple[Run, float]:
+    """A program of ours on one engine."""
+    before = os.environ.get("KRAFTWIRE_PURE")
+    os.environ["KRAFTWIRE_PURE"] = "1" if name == PURE else ""
+    try:
+        return _measure([sys.executable, "-c", program], large, empty)
+    finally:
+        if before is None:
+            del os.environ["KRAFTWIRE_PURE"]
+        else:
+            os.environ["KRAFTWIRE_PURE"] = before
 
 
 def _segment(folder: Path, compression: str, size: int) -> Path:
@@ -115,7 +148,13 @@ def _best(command: list[str], path: Path) -> Run:
     return min(runs, key=lambda run: run.wall_seconds)
 
 
-def _row(name: str, size: float, run: Run, seconds: float) -> tuple[str, ...]:
+def _row(
+    name: str, size: float, run: Run, seconds: float, *compared: float
+) -> tuple[str, ...]:
     figures = (run.wall_seconds, run.cpu_seconds, seconds)
+    ratios = ("-" if math.isnan(each) else f"{each:.1f}" for each in compared)
     peak = f"{run.peak_bytes / 1e6:,.0f}"
-    return (name, f"{size:.0f}", *(f"{f:.2f}" for f in figures), f"{size / seconds:,.0f}", peak)
+    return (
+        name, f"{size:.0f}", *(f"{f:.2f}" for f in figures), f"{size / seconds:,.0f}", peak,
+        *ratios,
+    )  # fmt: skip

@@ -12,11 +12,14 @@ from kraftwire.records import BatchHeader, Record, build_batch, read_batches
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.cursor import _read_natively, read_all
 from kraftwire.records.record import Section
+from tests.engine.columns import search_columns
 from tests.support.mutations import mutated
 
 __all__ = ["search_batches"]
 
 _DAMAGED = 40
+# Longer ones take too long to be read by columns in many ways.
+_COLUMNS_BYTES = 20_000
 _ODD_VALUES: tuple[Any, ...] = (
     "text", 1.5, -1, 2**63, True, bytearray(b"x"), memoryview(b"xyz"), [("name", b"")], [],
     (("name", None, 1),), ((b"name", b""),), (("\udc80", b""),), ("ab",),
@@ -25,7 +28,7 @@ _NAMES = ("", "name", "ключ", "x" * 70)
 
 
 def search_batches(source: random.Random) -> Counter[str]:
-    """Compare the engines on a batch, on damaged copies, and on rows with an odd value.
+    """Compare the engines on a batch, on damaged copies, on rows with an odd value, and by columns.
 
     Shape: as `search_messages`. Raises: AssertionError at the first difference.
     """
@@ -57,7 +60,19 @@ def search_batches(source: random.Random) -> Counter[str]:
         values[field] = source.choice(_ODD_VALUES)
         _same_built([*rows[:at], Record(*values), *rows[at + 1 :]], header)
         counts["odd batches"] += 1
+    if len(data) < _COLUMNS_BYTES:
+        counts += search_columns(source, [data, *_neighbours(source)])
     return counts
+
+
+def _neighbours(source: random.Random) -> list[bytes]:
+    """Small batches, so that lanes follow each other."""
+    return [
+        build_batch(
+            [_row(source, at, source.choice((0, 70, -5)), source.choice((0, 5))) for at in range(3)]
+        )
+        for _ in range(source.choice((0, 1, 2)))
+    ]
 
 
 def _rows(source: random.Random) -> list[Record]:

@@ -13,7 +13,9 @@ import pytest
 from kraftwire import engine
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.vote_request import TopicData, VoteRequest
+from kraftwire.records import Record, build_batch
 from kraftwire.wire.message import Message
+from tests.engine.columns import columns_of
 from tests.engine.twins import GaveUp, plan_of
 from tests.support.vectors import vectors
 
@@ -90,6 +92,29 @@ def test_values_hold_as_many_references_as_before() -> None:
     for _ in range(ROUNDS):
         plan.encode(message)
         plan.decode(data, 0, 10_000)
+    after = [sys.getrefcount(each) for each in held]
+    assert all(abs(new - old) < ROUNDS // 10 for new, old in zip(after, before, strict=True))
+
+
+def test_memory_does_not_grow_with_columns() -> None:
+    """Buffers of columns, on the way that succeeds and on those that give up."""
+    rows = [Record(n, n, b"key", b"v" * 40, (("name", None), ("ключ", b"x"))) for n in range(60)]
+    data = build_batch(rows)
+    section = data[61:]
+    bad = data[:-9] + b"\xff" * 9
+    latin = data.replace("ключ".encode(), "ключ".encode("cp1251") * 2)
+
+    def work() -> None:
+        for buffer, own in ((data, None), (bad, None), (latin, None), (data, section)):
+            columns_of(buffer, [0], [own])
+            columns_of(buffer, [0], [own], rows_max=7)
+            engine.core.check_records(buffer, 61, len(buffer), 60)
+
+    assert _growth(work) < ROUNDS
+    held = (data, section, None)
+    before = [sys.getrefcount(each) for each in held]
+    for _ in range(ROUNDS):
+        work()
     after = [sys.getrefcount(each) for each in held]
     assert all(abs(new - old) < ROUNDS // 10 for new, old in zip(after, before, strict=True))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
@@ -245,6 +245,15 @@ def mutations(count: int, kinds: tuple[str, ...], *, resize: bool) -> Iterator[b
         yield bytes(raw)
 
 
+def _refusal(read: Callable[[], object]) -> str | None:
+    """With what words a batch is refused."""
+    try:
+        read()
+    except WireError as error:
+        return str(error)
+    return None
+
+
 def test_mutated_batches_read_or_fail_with_a_wire_error() -> None:
     """No other exception may come out of bytes."""
     outcomes = {True: 0, False: 0}
@@ -254,6 +263,7 @@ def test_mutated_batches_read_or_fail_with_a_wire_error() -> None:
             for batch in read_batches(raw):
                 rows, damage = batch.salvage()
                 assert damage is not None or rows == list(batch.iter_records())
+                assert _refusal(batch.ensure_readable) == _refusal(batch.records)
                 outcomes[damage is None] += 1
     assert min(outcomes.values()) > 100, outcomes
 

@@ -14,7 +14,10 @@ from typing import Any
 import numpy as np
 from crc32c import crc32c
 
+from kraftwire.errors import WireError
 from kraftwire.limits import BATCH_SIZE_MAX
+from kraftwire.records.bomb import count_limit
+from kraftwire.records.compression import CODEC_MASK, decompress
 from kraftwire.records.header import (
     CONTROL,
     CRC_START,
@@ -27,7 +30,7 @@ from kraftwire.records.header import (
     fields,
 )
 
-__all__ = ["Batches", "cut"]
+__all__ = ["Batches", "cut", "unpacked"]
 
 _NAMES = (
     "base_offset", "batch_length", "leader_epoch", "magic", "crc", "attributes",
@@ -84,6 +87,16 @@ class Batches:
         return found == self.header["crc"]
 
     @property
+    def codecs(self) -> Any:
+        """Id of the compression codec of each."""
+        return self.header["attributes"] & CODEC_MASK
+
+    @cached_property
+    def has_too_many(self) -> Any:
+        """Whether each is compressed and says that it has more records than its bytes may hold."""
+        return (self.codecs != 0) & (self.header["count"] > count_limit(self.sizes))
+
+    @property
     def is_control(self) -> Any:
         """Whether each holds control records."""
         return self.header["attributes"] & CONTROL != 0
@@ -130,6 +143,18 @@ def cut(buffer: bytes, position: int = 0, end: int | None = None) -> Batches:
     places = np.array(positions, np.int64)
     batches = Batches(buffer, places, _headers(buffer, places), position)
     return batches.first(_plausible_count(batches))
+
+
+def unpacked(batches: Batches, index: int) -> bytes | None:
+    """The records of a compressed batch; None if the reader has to say what is wrong with them."""
+    if batches.has_too_many[index]:
+        return None
+    start = int(batches.positions[index])
+    data = memoryview(batches.buffer)[start + HEADER_SIZE : start + int(batches.sizes[index])]
+    try:
+        return decompress(int(batches.codecs[index]), data)
+    except WireError:
+        return None
 
 
 def _headers(buffer: bytes, positions: Any) -> Any:

@@ -21,6 +21,9 @@ __all__ = ["Fields", "HeaderSpans", "fields_of"]
 _BLOCK_COUNT = 16_384
 
 _ONE = np.uint64(1)
+# Records with more headers are left to the reader: a vector step for each costs too much.
+_HEADERS_MAX = 256
+
 # The longest varints that are taken: times within 400 days of the batch's, lengths to 128 MiB.
 _TIME_BYTES = 5
 _DELTA_BYTES = 4
@@ -137,6 +140,7 @@ def _with_headers(words: Words, fields: Fields, positions: Any, ends: Any) -> Fi
     counts = fields.header_count
     # Each takes two bytes at least, so a number that the record cannot hold is wrong.
     fields.is_wrong[:] |= counts * 2 > np.maximum(ends - positions, 0)
+    fields.is_wrong[:] |= counts > _HEADERS_MAX
     rows = np.flatnonzero((counts > 0) & ~fields.is_wrong)
     if not len(rows):
         return fields

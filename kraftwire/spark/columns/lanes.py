@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from kraftwire.errors import WireError
-from kraftwire.records.compression import CODEC_MASK, decompress
+from kraftwire.limits import RECORDS_SIZE_MAX
 from kraftwire.records.header import HEADER_SIZE
 from kraftwire.records.record import RECORD_SIZE_MIN
-from kraftwire.spark.columns.batches import Batches
+from kraftwire.spark.columns.batches import Batches, unpacked
+from kraftwire.spark.columns.heap import LONG_BYTES, give_back
+from kraftwire.spark.columns.result import BYTES_MAX
 
 __all__ = ["Lanes", "lanes_of"]
 
-# A buffer of decompressed records is closed when it is this long; a batch may exceed it by 256 MiB.
-_UNPACKED_BYTES = 64 * 1024 * 1024
+# About so many records are read at a time; a batch that has more is left to the reader, which takes
+# them bit by bit. A record needs some 150 bytes in the vectors of a step.
+_COUNT_MAX = 32 * 1024
 
 # So a buffer of one tiny record is long enough to be read in words.
 _PADDING = 8
@@ -49,62 +51,89 @@ def lanes_of(batches: Batches, indexes: Any) -> Iterator[list[Lanes]]:
     Shape: a group has those that are not compressed first, then the others; one of the two may
     be missing.
     """
+    counts = batches.header["count"][indexes].astype(np.int64)
+    # What a count says that cannot be is found out before anything is made for it.
+    counts[(counts < 0) | (counts * RECORD_SIZE_MIN > _sizes_max(batches)[indexes])] = 0
+    part = np.cumsum(counts) // _COUNT_MAX
+    for each in np.split(indexes, np.flatnonzero(np.diff(part)) + 1):
+        yield from _lanes_of(batches, each)
+
+
+def _sizes_max(batches: Batches) -> Any:
+    """Bytes of records that each may have when it is decompressed."""
+    return np.where(batches.codecs == 0, batches.sizes, RECORDS_SIZE_MAX)
+
+
+def _lanes_of(batches: Batches, indexes: Any) -> Iterator[list[Lanes]]:
     header = batches.header[indexes]
     odd = (
         (np.abs(header["base_offset"]) > _BASE_OFFSET_MAX)
         | (header["base_timestamp"] > _BASE_TIMESTAMP_MAX)
         | (header["base_timestamp"] < -_BASE_TIMESTAMP_MAX)
         | (header["count"] < 0)
+        | (header["count"] > _COUNT_MAX)
     )
-    is_packed = header["attributes"] & CODEC_MASK != 0
+    is_packed = batches.codecs[indexes] != 0
     is_plain = ~(odd | is_packed | (header["count"] == 0))
     begin = 0
     packed = np.flatnonzero(is_packed & ~odd & (header["count"] != 0)).tolist()
-    for places, lanes in _unpacked(batches, indexes, packed):
+    for places, found in _unpacked(batches, indexes, packed):
         here = slice(begin, places)
-        yield _group(batches, indexes[here][is_plain[here]], indexes[here][odd[here]], [lanes])
+        plain = _plain(batches, indexes[here][is_plain[here]], indexes[here][odd[here]])
+        yield [plain, found.pop()]
         begin = places
     rest = slice(begin, None)
     if len(indexes[rest]):
-        yield _group(batches, indexes[rest][is_plain[rest]], indexes[rest][odd[rest]], [])
+        yield [_plain(batches, indexes[rest][is_plain[rest]], indexes[rest][odd[rest]])]
 
 
-def _group(batches: Batches, plain: Any, odd: Any, packed: list[Lanes]) -> list[Lanes]:
+def _plain(batches: Batches, plain: Any, odd: Any) -> Lanes:
+    """Lanes of batches that are not compressed, and the odd ones among all."""
     begins = batches.positions[plain]
     ends = begins + batches.sizes[plain]
     lanes = Lanes(batches, batches.buffer, plain, begins + HEADER_SIZE, ends, odd.tolist())
-    return [_bounded(lanes), *packed]
+    return _bounded(lanes)
 
 
-def _unpacked(batches: Batches, indexes: Any, places: list[int]) -> Iterator[tuple[int, Lanes]]:
-    """Lanes of the compressed batches at some places of the indexes, each with where it ends."""
-    view = memoryview(batches.buffer)
-    positions, sizes = batches.positions[indexes], batches.sizes[indexes]
-    codecs = batches.header["attributes"][indexes] & CODEC_MASK
+def _unpacked(
+    batches: Batches, indexes: Any, places: list[int]
+) -> Iterator[tuple[int, list[Lanes]]]:
+    """Lanes of the compressed batches at some places of the indexes, each with where it ends.
+
+    Shape: one in a list, which the caller empties, so that nobody holds its bytes for longer.
+    """
     parts: list[bytes] = []
     done: list[int] = []
     odd: list[int] = []
     size = 0
     for place in places:
-        start, end = int(positions[place]) + HEADER_SIZE, int(positions[place] + sizes[place])
-        try:
-            parts.append(decompress(int(codecs[place]), view[start:end]))
-        except WireError:
-            odd.append(int(indexes[place]))
+        index = int(indexes[place])
+        data = unpacked(batches, index)
+        if data is None:
+            odd.append(index)
             continue
-        done.append(int(indexes[place]))
-        size += len(parts[-1])
-        if size >= _UNPACKED_BYTES:
-            yield place + 1, _joined(batches, parts, done, odd)
+        parts.append(data)
+        done.append(index)
+        size += len(data)
+        is_long = len(data) >= LONG_BYTES
+        del data
+        if size >= BYTES_MAX:
+            yield place + 1, [_joined(batches, parts, done, odd)]
             parts, done, odd, size = [], [], [], 0
+            if is_long:
+                give_back()
     if done or odd:
-        yield len(indexes), _joined(batches, parts, done, odd)
+        yield len(indexes), [_joined(batches, parts, done, odd)]
 
 
 def _joined(batches: Batches, parts: list[bytes], done: list[int], odd: list[int]) -> Lanes:
     ends = np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)))
     begins = np.concatenate(([0], ends[:-1])).astype(np.int64) if parts else ends
-    data = b"".join([*parts, bytes(_PADDING)])
+    if len(parts) == 1 and len(parts[0]) >= _PADDING:
+        data = parts[0]
+    else:
+        data = b"".join([*parts, bytes(_PADDING)])
+    parts.clear()
     return _bounded(Lanes(batches, data, np.array(done, np.int64), begins, ends, odd))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,57 @@ import pyarrow as pa
 from kraftwire.records.header import STAMPED
 from kraftwire.records.record import NO_SEQUENCE, SEQUENCE_MASK
 from kraftwire.spark.columns.arrays import HEADERS, header_array, key_value_arrays
+from kraftwire.spark.columns.batches import Batches
 from kraftwire.spark.columns.fields import Fields, fields_of
-from kraftwire.spark.columns.lanes import Lanes
+from kraftwire.spark.columns.heap import LONG_BYTES, give_back
+from kraftwire.spark.columns.lanes import Lanes, lanes_of
+from kraftwire.spark.columns.odd import read_odd
+from kraftwire.spark.columns.result import SCHEMA, Columns
 from kraftwire.spark.columns.walk import starts_of
 from kraftwire.spark.columns.words import Words
 
-__all__ = ["read_lanes"]
+__all__ = ["read_in_lockstep"]
 
 
-def read_lanes(lanes: Lanes) -> tuple[list[Any], list[int]]:
+def read_in_lockstep(batches: Batches, indexes: Any) -> Iterator[Columns]:
+    """The records of the batches with these indexes; those that are odd are read one by one."""
+    for group in lanes_of(batches, indexes):
+        parts: list[Any] = []
+        odd: list[int] = []
+        # Bytes of lanes go as soon as they are read.
+        while group:
+            is_long = group[0].data is not batches.buffer and len(group[0].data) >= LONG_BYTES
+            tables, judged = _read_lanes(group.pop(0))
+            parts += tables
+            odd += judged
+            del tables
+            if is_long and not group:
+                give_back()
+        yield from _in_order(batches, parts, sorted(odd))
+
+
+def _in_order(batches: Batches, parts: list[Any], odd: list[int]) -> Iterator[Columns]:
+    """Tables of parts by batch, with the odd batches in their places."""
+    if not odd and len(parts) == 1:
+        yield Columns(parts.pop(), ())
+        return
+    table = pa.concat_tables(parts) if parts else SCHEMA.empty_table()
+    if len(parts) > 1:
+        order = np.argsort(np.asarray(table["batch"]), kind="stable")
+        table = table.take(pa.array(order)).combine_chunks()
+    parts.clear()
+    numbers = np.asarray(table["batch"])
+    begin = 0
+    for number, end in zip(odd, np.searchsorted(numbers, odd).tolist(), strict=True):
+        if end > begin:
+            yield Columns(table.slice(begin, end - begin), ())
+        yield from read_odd(batches, number)
+        begin = end
+    if begin < len(table):
+        yield Columns(table.slice(begin), ())
+
+
+def _read_lanes(lanes: Lanes) -> tuple[list[Any], list[int]]:
     """A list of one table, or none, and the indexes of batches that only the reader can judge."""
     odd = list(lanes.odd)
     if not len(lanes.indexes):

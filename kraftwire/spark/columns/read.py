@@ -7,61 +7,30 @@ The columns are made for all batches at once; where a batch is damaged or unusua
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from kraftwire import engine
 from kraftwire.errors import UsageError, WireError
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.reader import Batch, read_batches
-from kraftwire.spark.columns.arrays import HEADERS
+from kraftwire.records.salvage import bare
 from kraftwire.spark.columns.batches import Batches, cut
-from kraftwire.spark.columns.lanes import lanes_of
-from kraftwire.spark.columns.lockstep import read_lanes
+from kraftwire.spark.columns.lockstep import read_in_lockstep
+from kraftwire.spark.columns.native import read_natively
+from kraftwire.spark.columns.odd import read_slowly
+from kraftwire.spark.columns.result import SCHEMA, Columns, Problem
 
-__all__ = ["SCHEMA", "Columns", "Problem", "read_batch", "read_columns", "read_cut"]
-
-SCHEMA = pa.schema(
-    [
-        ("batch", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.int64()),
-        ("sequence", pa.int32()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("headers", HEADERS),
-    ]
-)
+__all__ = ["read_batch", "read_columns", "read_cut"]
 
 # Offsets into Arrow's binary arrays have 32 bits.
 _BUFFER_BYTES_MAX = 2**31 - 64
 
 
-@dataclass(frozen=True)
-class Problem:
-    """Why a batch has no records in the columns, or not all; `batch` is its index."""
-
-    batch: int
-    error: WireError
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Records of some batches, in their order.
-
-    Shape: the columns of `table` are those of `SCHEMA`: `batch` is the index of the record's batch
-    among those that were given, `timestamp` is in milliseconds, `sequence` -1 without a producer.
-    A batch with a wrong CRC has no records here, and a damaged one those before the damage.
-    """
-
-    table: Any
-    problems: tuple[Problem, ...]
-
-
 def read_cut(batches: Batches, wanted: Any = None) -> Iterator[Columns]:
-    """The records of batches, in tables whose data stays well under 2 GiB.
+    """The records of batches, in tables of bounded size.
 
     Shape: `wanted` is a mask of the batches whose records are asked for; of the others not even
     the CRC is looked at. Raises: UsageError for a buffer of 2 GiB or more.
@@ -74,33 +43,23 @@ def read_cut(batches: Batches, wanted: Any = None) -> Iterator[Columns]:
         Problem(lane, _crc_error(batches, lane))
         for lane in np.flatnonzero(chosen & ~is_valid).tolist()
     ]
-    indexes = np.flatnonzero(chosen & is_valid)
-    for group in lanes_of(batches, indexes):
-        parts, odd = [], []
-        for lanes in group:
-            tables, judged = read_lanes(lanes)
-            parts += tables
-            odd += judged
-        for lane in sorted(odd):
-            batch = RecordBatch(batches.buffer, int(batches.positions[lane]))
-            part, problem = _by_reader(batch, lane)
-            parts.append(part)
-            problems += problem
-        yield Columns(_in_order(parts), tuple(problems))
-        problems = []
     if problems:
         yield Columns(SCHEMA.empty_table(), tuple(problems))
+    indexes = np.flatnonzero(chosen & is_valid)
+    if len(indexes):
+        read = read_in_lockstep if engine.core is None else read_natively
+        yield from read(batches, indexes)
 
 
-def read_batch(batch: Batch, *, check_crc: bool = True) -> Columns:
+def read_batch(batch: Batch, *, check_crc: bool = True) -> Iterator[Columns]:
     """The records of one batch of any magic, by the reader; its index is 0."""
     if check_crc:
         try:
             batch.ensure_valid()
         except WireError as error:
-            return Columns(SCHEMA.empty_table(), (Problem(0, error),))
-    table, problems = _by_reader(batch, 0)
-    return Columns(table, tuple(problems))
+            yield Columns(SCHEMA.empty_table(), (Problem(0, bare(error)),))
+            return
+    yield from read_slowly(batch, 0)
 
 
 def read_columns(buffer: bytes) -> Iterator[tuple[Any, tuple[WireError, ...]]]:
@@ -114,11 +73,13 @@ def read_columns(buffer: bytes) -> Iterator[tuple[Any, tuple[WireError, ...]]]:
         batches = cut(buffer, position)
         for columns in read_cut(batches):
             yield _numbered(columns, before)
+            del columns
         before += len(batches)
         batch = next(read_batches(buffer, batches.end), None)
         if batch is None:
             return
-        yield _numbered(read_batch(batch), before)
+        for columns in read_batch(batch):
+            yield _numbered(columns, before)
         before += 1
         position = batch.end
 
@@ -142,35 +103,5 @@ def _crc_error(batches: Batches, lane: int) -> WireError:
     try:
         RecordBatch(batches.buffer, int(batches.positions[lane])).ensure_valid()
     except WireError as error:
-        return error
+        return bare(error)
     raise AssertionError("the CRC is right after all")
-
-
-def _by_reader(batch: Batch, lane: int) -> tuple[Any, list[Problem]]:
-    rows, error = batch.salvage()
-    headers = [
-        [{"key": name, "value": value} for name, value in row.headers] for row in rows
-    ]
-    columns = (
-        np.full(len(rows), lane, np.int32),
-        [row.offset for row in rows],
-        [row.timestamp for row in rows],
-        [row.sequence for row in rows],
-        [row.key for row in rows],
-        [row.value for row in rows],
-        headers,
-    )
-    arrays = [
-        pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)
-    ]
-    return pa.table(arrays, SCHEMA), [] if error is None else [Problem(lane, error)]
-
-
-def _in_order(parts: list[Any]) -> Any:
-    """One table of parts, by batch."""
-    parts = [part for part in parts if len(part)]
-    if len(parts) < 2:
-        return parts[0] if parts else SCHEMA.empty_table()
-    table = pa.concat_tables(parts)
-    order = np.argsort(np.asarray(table["batch"]), kind="stable")
-    return table.take(pa.array(order)).combine_chunks()

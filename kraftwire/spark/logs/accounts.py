@@ -17,6 +17,7 @@ __all__ = ["Accounts", "bad_rows", "file_row"]
 # Findings that are about bytes, with the stage that stumbled over them; the others are about
 # order, or about files of other kinds.
 _STAGES = {
+    "batch-bomb": "batch",
     "batch-crc": "batch",
     "batch-cut": "batch",
     "batch-damaged": "batch",
@@ -27,7 +28,9 @@ _STAGES = {
     "wrong-length": "batch",
 }
 # Of these, the bytes are those of a batch that has a row of its own.
-_IN_BATCHES = frozenset({"batch-crc", "batch-damaged", "record-undecoded", "wrong-length"})
+_IN_BATCHES = frozenset(
+    {"batch-bomb", "batch-crc", "batch-damaged", "record-undecoded", "wrong-length"}
+)
 _FIRST_BYTES = 32
 
 

@@ -16,6 +16,7 @@ from kraftwire.decode.files.findings import FindingSink
 from kraftwire.decode.files.scan import FoundBatch
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.errors import StorageError, WireError
+from kraftwire.records.bomb import BombError
 from kraftwire.records.reader import Batch, read_batches
 from kraftwire.spark.columns import Batches, Columns, read_batch, read_cut
 from kraftwire.spark.logs.accounts import Accounts, bad_rows, file_row
@@ -45,7 +46,7 @@ class LogOptions:
     Shape: `tables` are names of what is wanted, `bad_input` and `files` come always; `family`
     overrides what the folder's name says of the records, as of `family_of_topic`; `choice` leaves
     batches out of the tables, and never out of the sums; a file that grows is read as if it ended
-    at `size_max`.
+    at `size_max`. Of `records` only the columns with the names in `columns` are made.
     """
 
     tables: frozenset[str] = frozenset({"batches", "metadata_records"})
@@ -54,6 +55,7 @@ class LogOptions:
     chunk_bytes: int = CHUNK_BYTES
     choice: Choice | None = None
     size_max: int | None = None
+    columns: frozenset[str] | None = None
 
 
 def decode_tables(
@@ -156,9 +158,12 @@ class _Decoder:
             batches.positions + position,
         )
         if self._wants_records:
+            told: set[int] = set()
             for columns in read_cut(batches):
-                yield tables | self._record_tables(columns, facts, batches.sizes)
+                yield tables | self._record_tables(columns, facts, batches.sizes, told)
                 tables = {}
+                # What one table holds goes before the next one is made.
+                del columns
         if tables:
             yield tables
 
@@ -192,8 +197,13 @@ class _Decoder:
                     )
                 )
             )
-            columns = read_batch(batch, check_crc=False)
-            tables |= self._record_tables(columns, facts, np.array([found.header.size]))
+            told: set[int] = set()
+            for columns in read_batch(batch, check_crc=False):
+                yield tables | self._record_tables(
+                    columns, facts, np.array([found.header.size]), told
+                )
+                tables = {}
+                del columns
         if tables:
             yield tables
 
@@ -202,20 +212,26 @@ class _Decoder:
         wants_meaning = "metadata_records" in self._options.tables and self._place.family
         return bool("records" in self._options.tables or wants_meaning)
 
-    def _record_tables(self, columns: Columns, facts: BatchFacts, sizes: Any) -> Tables:
+    def _record_tables(
+        self, columns: Columns, facts: BatchFacts, sizes: Any, told: set[int]
+    ) -> Tables:
+        """Tables of some records; `told` notes the batches that count as bad already."""
         tables = {}
-        told = set()
         for problem in columns.problems:
+            if problem.batch in told:
+                continue
             position = int(facts.position[problem.batch])
             size = int(sizes[problem.batch])
-            self._tell("batch-damaged", position, size, problem.error.problem)
+            is_bomb = isinstance(problem.error, BombError)
+            id = "batch-bomb" if is_bomb else "batch-damaged"
+            self._tell(id, position, size, problem.error.problem)
             told.add(problem.batch)
         if "records" in self._options.tables:
-            values = None
-            if self._hides:
+            values, names = None, self._options.columns
+            if self._hides and (names is None or "value" in names):
                 held = columns.table["value"]
                 values = without_secrets(held, is_metadata=self._is_metadata)
-            tables["records"] = record_rows(self._place, columns.table, facts, values)
+            tables["records"] = record_rows(self._place, columns.table, facts, names, values)
         if "metadata_records" in self._options.tables and self._place.family:
             meaning = meaning_of(
                 self._place, columns.table, facts, show_secrets=self._options.show_secrets

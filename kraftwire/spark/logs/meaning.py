@@ -23,6 +23,7 @@ __all__ = ["Meaning", "data_of", "meaning_of", "without_secrets"]
 
 _SCHEMA = TABLES["metadata_records"].arrow
 _HIDDEN = REDACTED.encode()
+_FIRST_BYTE_MAX = max(head[0] for head in SECRET_HEADS)
 
 
 class Meaning:
@@ -101,6 +102,8 @@ def without_secrets(values: Any, *, is_metadata: bool) -> Any:
     Shape: with `is_metadata` a value that looks like such a record but cannot be decoded is taken
     for one. Those that do not look like one are not touched.
     """
+    if not any(_may_begin(part) for part in values.chunks):
+        return values
     looks = [np.asarray(pc.fill_null(pc.starts_with(values, head), fill_value=False))
              for head in SECRET_HEADS]  # fmt: skip
     rows = np.flatnonzero(np.any(looks, axis=0)).tolist()
@@ -111,3 +114,14 @@ def without_secrets(values: Any, *, is_metadata: bool) -> Any:
     for row in found:
         cells[row] = _HIDDEN
     return pa.array(cells, pa.binary())
+
+
+def _may_begin(values: Any) -> bool:
+    """Whether a value may begin like a metadata record with secrets, by its first byte alone."""
+    _, ends, data = values.buffers()
+    if data is None or not data.size:
+        return False
+    starts = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values)]
+    # Where a value of no bytes stands at the end, any other byte will do.
+    firsts = np.frombuffer(data, np.uint8)[np.minimum(starts, data.size - 1)]
+    return bool((firsts <= _FIRST_BYTE_MAX).any())

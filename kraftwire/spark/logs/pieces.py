@@ -19,7 +19,7 @@ from kraftwire.spark.columns import Batches, cut
 
 __all__ = ["CHUNK_BYTES", "Piece", "pieces_of"]
 
-CHUNK_BYTES = 32 * 1024 * 1024
+CHUNK_BYTES = 8 * 1024 * 1024
 
 # After damage, a chunk begins this small and doubles: reading much for a step of the scan would
 # make a file with damage everywhere take forever.

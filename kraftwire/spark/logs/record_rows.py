@@ -31,24 +31,50 @@ class BatchFacts:
         self.position = position
 
 
-def record_rows(place: Place, table: Any, facts: BatchFacts, values: Any = None) -> Any:
-    """Rows of records by columns; `values` stand for the records' own where secrets are hidden."""
-    lane = np.asarray(table["batch"])
-    count = len(lane)
-    attributes = facts.attributes[lane]
-    columns = {
-        "key": table["key"],
-        "value": table["value"] if values is None else values,
-        "topic": constant(place.topic, pa.string(), count),
-        "partition": constant(place.partition, pa.int32(), count),
-        "offset": table["offset"],
-        "timestamp": timestamps(np.asarray(table["timestamp"])),
-        "timestampType": pa.array((attributes & STAMPED != 0).astype(np.int32)),
-        "headers": table["headers"],
-        "leader_epoch": pa.array(facts.leader_epoch[lane], pa.int32()),
-        "producer_id": pa.array(facts.producer_id[lane], pa.int64()),
-        "is_control": pa.array(attributes & CONTROL != 0),
-        "file": constant(place.file, pa.string(), count),
-        "position": pa.array(facts.position[lane], pa.int64()),
-    }
-    return pa.table([columns[name] for name in _SCHEMA.names], _SCHEMA)
+def record_rows(
+    place: Place,
+    table: Any,
+    facts: BatchFacts,
+    names: frozenset[str] | None = None,
+    values: Any = None,
+) -> Any:
+    """Rows of records by columns; `values` stand for the records' own where secrets are hidden.
+
+    Shape: `names` are the columns that are wanted, None all of them; the order is the table's.
+    """
+    made = _Columns(place, table, facts, values)
+    fields = [field for field in _SCHEMA if names is None or field.name in names]
+    return pa.table([made.column(field.name) for field in fields], pa.schema(fields))
+
+
+class _Columns:
+    """Makes columns of the rows, one at a time."""
+
+    def __init__(self, place: Place, table: Any, facts: BatchFacts, values: Any) -> None:
+        self._table = table
+        self._facts = facts
+        self._lane = np.asarray(table["batch"])
+        self._values = values
+        self._same = {
+            "topic": (place.topic, pa.string()),
+            "partition": (place.partition, pa.int32()),
+            "file": (place.file, pa.string()),
+        }
+
+    def column(self, name: str) -> Any:
+        """A column by its name."""
+        if name in self._same:
+            return constant(*self._same[name], len(self._lane))
+        if name == "value" and self._values is not None:
+            return self._values
+        if name == "timestamp":
+            return timestamps(np.asarray(self._table[name]))
+        if name in ("timestampType", "is_control"):
+            is_stamped = name == "timestampType"
+            bit = STAMPED if is_stamped else CONTROL
+            has = (self._facts.attributes & bit != 0)[self._lane]
+            return pa.array(has.astype(np.int32) if is_stamped else has)
+        if name in ("leader_epoch", "producer_id", "position"):
+            kind = _SCHEMA.field(name).type
+            return pa.array(getattr(self._facts, name)[self._lane], kind)
+        return self._table[name]

@@ -24,6 +24,9 @@ TASKS = "_tasks"
 _PREFIX = "unit-"
 _EMPTY = "empty.parquet"
 
+# Rows are gathered until they take so much memory, and then written as a row group.
+_GROUP_BYTES = 8 * 1024 * 1024
+
 
 class PartWriter:
     """Writes the parts of one unit of work; closed without an error, `parts` has them all."""
@@ -36,6 +39,7 @@ class PartWriter:
         self._tags = tags
         self._writers: dict[str, Any] = {}
         self._rows: dict[str, int] = {}
+        self._waiting: dict[str, list[Any]] = {}
         self.parts: list[Part] = []
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -43,20 +47,29 @@ class PartWriter:
         """Add rows to a table."""
         if not batch.num_rows:
             return
+        rows = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+        rows = rows.append_column(TAGS, tag_array(self._tags, rows.num_rows))
+        waiting = self._waiting.setdefault(table, [])
+        waiting.append(rows)
+        del batch, rows
+        if sum(each.nbytes for each in waiting) >= _GROUP_BYTES:
+            self._flush(table)
+
+    def _flush(self, table: str) -> None:
+        """Write what has been gathered of a table."""
+        rows = pa.concat_tables(self._waiting.pop(table))
         writer = self._writers.get(table)
         if writer is None:
             target = self._folder / table
             target.mkdir(parents=True, exist_ok=True)
             path = target / f"{_PREFIX}{self._unit}.parquet"
             schema = with_tags(find_table(table).arrow)
-            writer = pq.ParquetWriter(path, schema, compression="zstd")
+            writer = pq.ParquetWriter(
+                path, schema, compression="zstd", write_statistics=_with_statistics(schema)
+            )
             self._writers[table], self._rows[table] = writer, 0
-        tagged = batch.append_column(TAGS, tag_array(self._tags, batch.num_rows))
-        if isinstance(tagged, pa.RecordBatch):
-            writer.write_batch(tagged)
-        else:
-            writer.write_table(tagged)
-        self._rows[table] += batch.num_rows
+        writer.write_table(rows)
+        self._rows[table] += rows.num_rows
 
     def __enter__(self) -> PartWriter:
         return self
@@ -67,12 +80,28 @@ class PartWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if kind is None:
+            for table in list(self._waiting):
+                self._flush(table)
         for table, writer in self._writers.items():
             writer.close()
             path = self._folder / table / f"{_PREFIX}{self._unit}.parquet"
             if kind is None:
                 size, name = path.stat().st_size, str(path)
                 self.parts.append(Part(self._unit, table, name, self._rows[table], size))
+
+
+def _with_statistics(schema: pa.Schema) -> bool | list[str]:
+    """The columns whose smallest and largest value is written: keys and values of records are not
+    looked for in that way, and their statistics take several times their memory.
+    """
+    if not any(pa.types.is_binary(kind) for kind in schema.types):
+        return True
+    return [
+        field.name
+        for field in schema
+        if not pa.types.is_binary(field.type) and not pa.types.is_nested(field.type)
+    ]
 
 
 def commit(folder: Path, parts: Iterable[Part]) -> list[Part]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from kraftwire.errors import StorageError
 from kraftwire.spark.captures.cuts import Part as ConnectionPart
@@ -286,14 +285,13 @@ def _decode_range(
     options = LogOptions((job.tables & LOG_TABLES) | {"batches"}, size_max=unit.end)
     batches = None
     for tables in decode_pieces(unit.path, options, unit.start, unit.end):
-        for table, rows in tables.items():
-            made = rows if isinstance(rows, pa.Table) else pa.table(rows)
-            if table == "files":
-                done.files += made.to_pylist()
-                continue
-            writer.write(table, made)
-            if table == "batches" and len(made):
-                batches = made
+        found = tables.get("batches")
+        if found is not None and len(found):
+            batches = found
+        done.files += tables.pop("files").to_pylist() if "files" in tables else []
+        # The writer alone holds the rows, so that they go when they are written.
+        while tables:
+            writer.write(*tables.popitem())
     row = done.files[-1]
     mark = None if batches is None else mark_of(batches)
     return mark, mark is not None and row["kafka_bytes"] == row["size"] == mark.end - unit.start

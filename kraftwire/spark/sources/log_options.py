@@ -42,11 +42,19 @@ class LogRows:
     def rows(self, file: str, start: int, end: int | None, choice: Choice | None) -> Iterator[Any]:
         """The rows of a range of a file, as Arrow batches that have exactly the schema."""
         target = to_arrow_schema(self._schema, timezone="UTC")
-        options = LogOptions(frozenset({self.table}), self._show_secrets, choice=choice)
+        options = LogOptions(
+            frozenset({self.table}),
+            self._show_secrets,
+            choice=choice,
+            columns=frozenset(target.names),
+        )
         for tables in decode_pieces(file, options, start, end):
-            table = tables.get(self.table)
+            table = tables.pop(self.table, None)
             if table is not None and len(table):
-                yield from table.select(target.names).cast(target).to_batches(self._rows)
+                batches = table.select(target.names).cast(target).to_batches(self._rows)
+                del table
+                while batches:
+                    yield batches.pop(0)
 
 
 def by_size(items: Iterable[tuple[_Item, int]], split: int) -> Iterator[tuple[_Item, ...]]:

@@ -157,9 +157,9 @@ def test_a_wrong_crc_spoils_only_its_batch() -> None:
     broken = bytearray(sound[2])
     broken[-2] ^= 1
     buffer = b"".join([*sound[:2], bytes(broken), *sound[3:]])
-    (columns,) = read_cut(cut(buffer))
+    told, columns = read_cut(cut(buffer))
     assert columns.table["batch"].to_pylist() == [0, 1, 3, 4]
-    (problem,) = columns.problems
+    (problem,) = told.problems
     assert problem.batch == 2
     assert "CRC" in str(problem.error)
 

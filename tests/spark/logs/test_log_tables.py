@@ -17,6 +17,7 @@ from kraftwire.decode.files import FileOptions, FileReport, decode_file
 from kraftwire.records import BatchHeader, Record, build_batch
 from kraftwire.spark.logs import LogOptions, decode_tables, plan
 from kraftwire.spark.tables import TABLES
+from tests.hostile.test_bombs import _RECORD, _batch
 from tests.spark.logs.log_files import FILES, GOLDEN, damaged, user_segment
 from tests.unit.test_records_legacy import message
 
@@ -225,3 +226,44 @@ def test_compressed_files_are_unpacked(tmp_path: Path) -> None:
     tables = decode_tables(path, records=True)
     assert_conserved(tables, len(data))
     assert plan(path, split=1000) == [(0, len(data))]
+
+
+def test_a_bomb_counts_as_bad_as_a_whole(tmp_path: Path) -> None:
+    """Under the id that `kraftwire decode` has for it."""
+    sound = build_batch([Record(0, 0, None, b"v")])
+    bomb = _batch(4, _RECORD * 2_300_000, 2_300_000, 1)
+    path = tmp_path / "events-0" / f"{0:020}.log"
+    path.parent.mkdir()
+    path.write_bytes(sound + bomb)
+    tables = decode_tables(path, records=True)
+    assert tables["records"]["offset"].to_pylist() == [0]
+    (row,) = tables["bad_input"].to_pylist()
+    assert (row["id"], row["position"], row["length"]) == ("batch-bomb", len(sound), len(bomb))
+    (file,) = tables["files"].to_pylist()
+    assert (file["kafka_bytes"], file["bad_bytes"]) == (len(sound), len(bomb))
+
+
+def test_a_long_batch_is_bad_once(tmp_path: Path) -> None:
+    """Its records are in several tables; what is wrong with them counts once."""
+    path = tmp_path / "__transaction_state-0" / f"{0:020}.log"
+    path.parent.mkdir()
+    data = build_batch([Record(each, 0, b"\x00\x07", b"\x00") for each in range(70_000)])
+    path.write_bytes(data)
+    tables = decode_tables(path, records=True)
+    assert len(tables["records"]) == 70_000
+    (row,) = tables["bad_input"].to_pylist()
+    assert (row["id"], row["length"]) == ("record-undecoded", len(data))
+    assert tables["files"]["kafka_bytes"].to_pylist() == [0]
+
+
+def test_only_columns_that_are_wanted_are_made(tmp_path: Path) -> None:
+    """In the order of the table."""
+    path = tmp_path / "events-0" / f"{0:020}.log"
+    path.parent.mkdir()
+    path.write_bytes(build_batch([Record(3, 9, b"k", b"v")], BatchHeader(producer_id=5)))
+    every = decode_tables(path, records=True)["records"]
+    for names in (["value"], ["offset", "file"], ["timestampType", "producer_id", "position"]):
+        options = LogOptions(columns=frozenset(names))
+        some = decode_tables(path, records=True, options=options)["records"]
+        assert some.column_names == names
+        assert some == every.select(names)

@@ -1,0 +1,267 @@
+/* Reads the records of magic 2 batches into columns, laid out as the buffers of Arrow's arrays.
+
+   A lane is one batch: its header is in the buffer, its records are behind that or, decompressed, in
+   bytes of their own. The columns are those of all lanes, one after the other. The walk stops after
+   so many rows or bytes, also inside a batch, and tells where it stands, so that the next call goes
+   on there. It also stops at a lane that Python has to read, with nothing of it in the columns
+   but what an earlier call has handed out. */
+
+#include "columns.h"
+#include "records.h"
+
+/* Where the header of a batch has the fields that are looked at. */
+#define BATCH_LENGTH_AT 8
+#define BATCH_LENGTH_FROM 12
+#define MAGIC_AT 16
+#define ATTRIBUTES_AT 21
+#define BASE_TIMESTAMP_AT 27
+#define MAX_TIMESTAMP_AT 35
+#define BASE_SEQUENCE_AT 53
+#define COUNT_AT 57
+#define BATCH_HEADER_SIZE 61
+
+#define MAGIC 2
+#define CODEC_MASK 0x07
+#define STAMPED 0x08
+
+/* What a call may be asked for: offsets into the bytes of a column have 32 bits. */
+#define ROWS_MAX (1 << 24)
+#define BYTES_MAX (1 << 28)
+
+/* The records of a lane, and what its header says of them. */
+typedef struct {
+    const uint8_t *p, *end;
+    int64_t base_offset, base_timestamp, append_time;
+    int32_t base_sequence, count, number;
+    bool is_stamped;
+} Lane;
+
+/* All that Python gives; `positions` and `numbers` have one element for each lane, `sections`
+   (borrowed) is a list of bytes or None. */
+typedef struct {
+    const uint8_t *buffer;
+    Py_ssize_t size, lanes, rows_max, bytes_max;
+    const int64_t *positions;
+    const int32_t *numbers;
+    PyObject *sections;
+} Given;
+
+/* Where a walk stands: record `index` of a lane begins at `at`, counted from its first record. */
+typedef struct {
+    Py_ssize_t lane, index, at;
+} Place;
+
+/* `limit` is the end of the lane. */
+static inline int take_cell(
+    Cells *cells, const uint8_t **p, const uint8_t *end, const uint8_t *limit)
+{
+    int64_t size;
+    if (get_cell_size(p, end, &size) < 0 || put_cell(cells, *p, size, limit) < 0)
+        return -1;
+    *p += size > 0 ? size : 0;
+    return 0;
+}
+
+/* Whether some bytes are UTF-8. If they are not, an exception is set, and making that may have run a
+   collection: nothing that Python gave may be looked at from then on. */
+static bool is_text(const uint8_t *data, int64_t size)
+{
+    int64_t at = 0;
+    while (at < size && data[at] < 0x80)
+        at++;
+    if (at == size)
+        return true;
+    PyObject *text = PyUnicode_DecodeUTF8((const char *)data, (Py_ssize_t)size, NULL);
+    Py_XDECREF(text);
+    return text != NULL;
+}
+
+/* The headers of a record. A name that is no UTF-8 is left to Python. */
+static int take_headers(
+    Columns *columns, const uint8_t **p, const uint8_t *end, const uint8_t *limit)
+{
+    int64_t count, size;
+    if (get_header_count(p, end, &count) < 0 || columns->header_name.count > INT32_MAX - count)
+        return -1;
+    while (count-- > 0) {
+        if (output_reserve(&columns->header_name.ends, 4) < 0
+            || output_reserve(&columns->header_value.ends, 4) < 0
+            || get_size(p, end, &size) < 0 || size < 0 || !is_text(*p, size)
+            || put_cell(&columns->header_name, *p, size, limit) < 0)
+            return -1;
+        *p += size;
+        if (take_cell(&columns->header_value, p, end, limit) < 0)
+            return -1;
+    }
+    put_int32(&columns->header_ends, (int32_t)columns->header_name.count);
+    return 0;
+}
+
+/* One record. Columns of numbers have room for it. */
+static int take_record(Columns *columns, Lane *lane)
+{
+    int64_t size, time_delta, offset_delta;
+    if (get_size(&lane->p, lane->end, &size) < 0 || size < 0)
+        return -1;
+    const uint8_t *p = lane->p, *end = p + size;
+    if (get_deltas(&p, end, &time_delta, &offset_delta) < 0)
+        return -1;
+    put_int32(&columns->lane, lane->number);
+    put_int64(&columns->offset, lane->base_offset + offset_delta);
+    put_int64(&columns->timestamp,
+              lane->is_stamped ? lane->append_time : lane->base_timestamp + time_delta);
+    put_int32(&columns->sequence,
+              lane->base_sequence < 0
+                  ? -1
+                  : (int32_t)((lane->base_sequence + offset_delta) & SEQUENCE_MASK));
+    columns->rows++;
+    if (take_cell(&columns->key, &p, end, lane->end) < 0
+        || take_cell(&columns->value, &p, end, lane->end) < 0
+        || take_headers(columns, &p, end, lane->end) < 0)
+        return -1;
+    lane->p = p;
+    return p == end ? 0 : -1;
+}
+
+/* The lane with a number, or -1 if Python has to read it. All comparisons are with what is left. */
+static int open_lane(const Given *given, Py_ssize_t number, Lane *lane)
+{
+    int64_t position = given->positions[number];
+    if (position < 0 || position > given->size - BATCH_HEADER_SIZE)
+        return -1;
+    const uint8_t *header = given->buffer + position;
+    int64_t length = (int32_t)get_big(header + BATCH_LENGTH_AT, 4);
+    if (header[MAGIC_AT] != MAGIC || length < BATCH_HEADER_SIZE - BATCH_LENGTH_FROM
+        || length > given->size - position - BATCH_LENGTH_FROM)
+        return -1;
+    int attributes = (int)get_big(header + ATTRIBUTES_AT, 2);
+    lane->p = header + BATCH_HEADER_SIZE;
+    lane->end = header + BATCH_LENGTH_FROM + length;
+    PyObject *section = PyList_GET_ITEM(given->sections, number);
+    if (PyBytes_CheckExact(section)) {
+        lane->p = (const uint8_t *)PyBytes_AS_STRING(section);
+        lane->end = lane->p + PyBytes_GET_SIZE(section);
+    } else if (section != Py_None || attributes & CODEC_MASK) {
+        return -1;
+    }
+    lane->base_offset = (int64_t)get_big(header, 8);
+    lane->base_timestamp = (int64_t)get_big(header + BASE_TIMESTAMP_AT, 8);
+    lane->append_time = (int64_t)get_big(header + MAX_TIMESTAMP_AT, 8);
+    lane->is_stamped = (attributes & STAMPED) != 0;
+    lane->base_sequence = (int32_t)get_big(header + BASE_SEQUENCE_AT, 4);
+    lane->count = (int32_t)get_big(header + COUNT_AT, 4);
+    lane->number = given->numbers[number];
+    if (lane->count < 0 || lane->count > (lane->end - lane->p) / RECORD_SIZE_MIN)
+        return -1;
+    return has_usual_bases(lane->base_offset, lane->base_timestamp) ? 0 : -1;
+}
+
+/* Records from a place on, until one of the bounds is reached or the lane ends; `index` and `at` of
+   the place move along. 0, or -1 if Python has to read the lane. */
+static int take_lane(Columns *columns, const Given *given, Place *place, Py_ssize_t *bytes)
+{
+    Lane lane;
+    if (open_lane(given, place->lane, &lane) < 0 || place->index > lane.count
+        || place->at > lane.end - lane.p)
+        return -1;
+    const uint8_t *start = lane.p;
+    lane.p += place->at;
+    Py_ssize_t index = place->index;
+    while (index < lane.count && columns->rows < given->rows_max && *bytes < given->bytes_max) {
+        const uint8_t *before = lane.p;
+        if (take_record(columns, &lane) < 0)
+            return -1;
+        *bytes += lane.p - before;
+        index++;
+    }
+    if (index < lane.count) {
+        place->index = index;
+        place->at = lane.p - start;
+        return 0;
+    }
+    /* Without a count nobody looks at the bytes. */
+    if (lane.count && lane.p != lane.end)
+        return -1;
+    *place = (Place){place->lane + 1, 0, 0};
+    return 0;
+}
+
+/* All lanes from a place on, until a bound is reached or Python has to read one, which is told. */
+static bool take_lanes(Columns *columns, const Given *given, Place *place)
+{
+    Py_ssize_t bytes = 0;
+    while (place->lane < given->lanes && columns->rows < given->rows_max
+           && bytes < given->bytes_max) {
+        Mark mark = columns_mark(columns);
+        Py_ssize_t lane = place->lane;
+        if (take_lane(columns, given, place, &bytes) < 0) {
+            PyErr_Clear();
+            columns_cut(columns, &mark);
+            return true;
+        }
+        if (place->lane == lane)
+            break;
+    }
+    return false;
+}
+
+/* Whether the numbers that Python gave fit together, so that no lane lies outside of its arrays. */
+static bool is_sound(const Given *given, const Place *place, Py_ssize_t numbers_size)
+{
+    return numbers_size == 4 * given->lanes && PyList_GET_SIZE(given->sections) == given->lanes
+           && place->lane >= 0 && place->lane <= given->lanes && place->index >= 0
+           && place->at >= 0 && given->rows_max > 0 && given->rows_max <= ROWS_MAX
+           && given->bytes_max > 0 && given->bytes_max <= BYTES_MAX;
+}
+
+/* How many bytes of values there may be, at most as many as are asked for. */
+static Py_ssize_t bytes_of(const Given *given)
+{
+    Py_ssize_t bytes = given->size;
+    for (Py_ssize_t at = 0; at < given->lanes && bytes < given->bytes_max; at++) {
+        PyObject *section = PyList_GET_ITEM(given->sections, at);
+        bytes += PyBytes_CheckExact(section) ? PyBytes_GET_SIZE(section) : 0;
+    }
+    return Py_MIN(bytes, given->bytes_max);
+}
+
+static PyObject *columns_of(const Given *given, Place *place)
+{
+    Columns columns;
+    bool is_odd = false;
+    PyObject *result = NULL;
+    if (columns_start(&columns, given->rows_max, bytes_of(given)) == 0) {
+        is_odd = take_lanes(&columns, given, place);
+        result = columns_finish(&columns);
+    }
+    columns_drop(&columns);
+    if (result == NULL)
+        return NULL;
+    return Py_BuildValue("(nnn)NnN", place->lane, place->index, place->at,
+                         PyBool_FromLong(is_odd), columns.rows, result);
+}
+
+PyObject *read_columns(PyObject *module, PyObject *arguments)
+{
+    (void)module;
+    Given given;
+    Place place;
+    PyObject *buffer, *result = NULL;
+    Py_buffer positions, numbers;
+    if (!PyArg_ParseTuple(arguments, "O!y*y*O!(nnn)nn", &PyBytes_Type, &buffer, &positions,
+                          &numbers, &PyList_Type, &given.sections, &place.lane, &place.index,
+                          &place.at, &given.rows_max, &given.bytes_max))
+        return NULL;
+    given.buffer = (const uint8_t *)PyBytes_AS_STRING(buffer);
+    given.size = PyBytes_GET_SIZE(buffer);
+    given.positions = positions.buf;
+    given.numbers = numbers.buf;
+    given.lanes = positions.len / (Py_ssize_t)sizeof *given.positions;
+    if (is_sound(&given, &place, numbers.len))
+        result = columns_of(&given, &place);
+    else
+        PyErr_SetString(PyExc_ValueError, "the numbers of lanes do not fit together");
+    PyBuffer_Release(&positions);
+    PyBuffer_Release(&numbers);
+    return result;
+}

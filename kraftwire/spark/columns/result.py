@@ -1,0 +1,51 @@
+"""What reading by columns gives: tables of records, and what is wrong with batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from kraftwire.errors import WireError
+from kraftwire.spark.columns.arrays import HEADERS
+
+__all__ = ["BYTES_MAX", "ROWS_MAX", "SCHEMA", "Columns", "Problem"]
+
+SCHEMA = pa.schema(
+    [
+        ("batch", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("sequence", pa.int32()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", HEADERS),
+    ]
+)
+
+# About so many rows, and so many bytes of records, make one table: a record of seven bytes takes
+# 40 in the columns and well over a hundred in the rows that Spark gets.
+ROWS_MAX = 16 * 1024
+BYTES_MAX = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a batch has no records in the columns, or not all; `batch` is its index."""
+
+    batch: int
+    error: WireError
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Records of some batches, in their order.
+
+    Shape: the columns of `table` are those of `SCHEMA`: `batch` is the index of the record's batch
+    among those that were given, `timestamp` is in milliseconds, `sequence` -1 without a producer.
+    A batch with a wrong CRC has no records here, and a damaged one those before the damage.
+    """
+
+    table: Any
+    problems: tuple[Problem, ...]
