@@ -23,8 +23,8 @@ from kraftwire.spark.captures.tables import CAPTURE_TABLES, Carried, Pass, Table
 
 __all__ = ["CUT_BYTES", "Part", "decode_part", "parts", "to_cut"]
 
-# A longer connection is cut, where there are other cores to decode its parts. Steady traffic of that
-# size takes a second as a whole, and the scout hardly less; traffic without a lane takes ten.
+# A longer connection is cut, where there are other cores to decode its parts. Steady traffic of
+# that size takes a second as a whole, and the scout hardly less.
 CUT_BYTES = 256 * 1024 * 1024
 
 _PRODUCE, _FETCH = 0, 1
