@@ -73,8 +73,8 @@ def ensure_ciphers() -> None:
 class Opener:
     """Opens the records of one direction under one key.
 
-    Shape: `overhead` is what a record has besides its text: a record of the wire is longer than
-    what was said by so many bytes, and by padding in TLS 1.3.
+    Shape: `overhead` is how much longer a record is on the wire than its text, apart from the
+    padding of TLS 1.3. Units: bytes.
     """
 
     def __init__(self, suite: Suite, key: bytes, iv: bytes, secret: bytes = b"") -> None:
