@@ -22,7 +22,7 @@ from kraftwire.cli.decode_output import Output, make_sink
 from kraftwire.cli.decode_progress import Progress
 from kraftwire.cli.output import say
 from kraftwire.decode.body.memory import Memory
-from kraftwire.decode.render.columns import COLUMNS
+from kraftwire.decode.render.headings import COLUMNS
 from kraftwire.decode.render.stats.order import Sort
 from kraftwire.decode.run.filters import FilterOptions, topic_test
 from kraftwire.decode.run.inputs import InputKind, Inputs, is_live

@@ -12,10 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from heapq import merge
-from multiprocessing import get_all_start_methods, get_context
-from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kraftwire.cli.decode_output import Output
 from kraftwire.cli.output import put_ready
@@ -23,6 +20,9 @@ from kraftwire.decode.run.inputs import STDIN, is_capture
 from kraftwire.decode.run.run import Run, Totals
 from kraftwire.decode.run.share import Headings, Part, Share, Turned
 from kraftwire.errors import KraftwireError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 __all__ = ["Job", "Jobs", "job_count"]
 
@@ -51,7 +51,7 @@ def job_count(
         or STDIN in paths
         or output not in _SHARED
         or (has_filters and output in _PAIRED)
-        or "fork" not in get_all_start_methods()
+        or not hasattr(os, "fork")
     ):
         return 1
     if wanted is not None:
@@ -98,6 +98,8 @@ class Jobs:
 
         Order: `watching` is entered once all processes are there, so it may start threads.
         """
+        from heapq import merge
+
         sys.stdout.flush()
         sys.stderr.flush()
         with ExitStack() as stack:
@@ -124,6 +126,8 @@ class Jobs:
             self.totals.frames = int(part[0])
 
     def _start(self, share: Share, stack: ExitStack) -> Connection:
+        from multiprocessing import get_context  # slow to import
+
         # A forked child has all modules already; no threads run yet.
         context = get_context("fork")
         here, there = context.Pipe(duplex=False)

@@ -16,6 +16,7 @@ from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.decode.render.frame_spans import FrameSpans
 from kraftwire.decode.render.hexdump import BytesWriter, hexdump
+from kraftwire.decode.tls.keylog import KeyLog
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
 from tests.support.frames_made import FrameMaker
@@ -62,8 +63,9 @@ def test_a_vote_is_taken_apart_to_the_last_byte() -> None:
 def test_spans_cover_every_frame_without_gap_or_overlap(path: Path) -> None:
     """A byte that no field claims would be one that nobody looks at."""
     decoder = FrameDecoder(Settings())
+    keys = KeyLog.read(str(GOLDEN / "captures" / "tls.keylog"))
     count = 0
-    for frame in Capture(str(path)):
+    for frame in Capture(str(path), keys=keys):
         decoded = decoder.decode(frame)
         _assert_covers(_spans(decoded), -4, len(decoded.payload.data) if not decoded.is_token
                        else len(frame.data))

@@ -9,6 +9,7 @@ import pytest
 
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.render.fields import FieldLines
+from kraftwire.decode.render.frame_spans import FrameSpans, _Payload
 from kraftwire.decode.render.tree import Tree, TreeWriter
 from tests.support.captures import decoded_frames
 
@@ -35,3 +36,18 @@ def test_trees_are_the_same_by_either_way(name: str) -> None:
             short += 1
             assert lines == _long_way(frame)
     assert short > len(frames) // 3
+
+
+def test_a_field_called_size_is_named_as_itself() -> None:
+    """By either way; the sizes of tagged fields have no other name than that."""
+    frames = decoded_frames(GOLDEN / "quorum.pcap.xz")
+    (frame, *_) = [
+        each for each in frames if each.api_name == "FetchSnapshot" and not each.frame.is_request
+    ]
+    shown = FrameSpans(frame.settings.topics)
+    short = [each.path for each in shown.spans(frame)]
+    long = [each.path for each in _Payload(frame, frame.settings.topics, shown._walk)._covering()]
+    for paths in (short, long):
+        assert "topics[0].partitions[0].size" in paths
+        assert not [path for path in paths if path.endswith("size.size")]
+    assert short[1:] == long

@@ -142,7 +142,7 @@ class FieldWalk:
                 return at
             end = at + count
             if end > len(data):
-                raise WireError("the field goes on behind the message")
+                raise WireError("the field goes on after the end of the message")
             if is_records:
                 out.append(Span(path + name, at, end, None))
             else:
@@ -155,7 +155,7 @@ class FieldWalk:
     def _length(
         self, bits: int, is_compact: bool
     ) -> Callable[[bytes, int, str, list[Span]], tuple[int, int]]:
-        """Reads a length; returns the position behind it and the length, -1 for null."""
+        """Reads a length; returns the position after it and the length, -1 for null."""
         if is_compact:
             show = self._show("length", _UVARINT)
 

@@ -1,7 +1,7 @@
 """Packets of a pcapng file: sections, interfaces and the four kinds of packet blocks.
 
 Owns the block structure, time stamps of any resolution and the byte order of each section. Blocks
-with secrets of TLS are handed to whoever wants them; others (names, statistics) are skipped.
+with secrets of TLS go to `source.on_secrets`; others (names, statistics) are skipped.
 
 Source: draft-ietf-opsawg-pcapng.
 """

@@ -18,7 +18,7 @@ T = TypeVar("T")
 # What a decoded request occupies besides its bytes.
 _OBJECT_BYTES = 2000
 
-# Behind the requests that stay alone: the frame itself.
+# After the requests that stay alone: the frame itself.
 TURN_LAST = 1 << 62
 
 

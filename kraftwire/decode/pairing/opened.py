@@ -125,7 +125,7 @@ class Side:
             self._buffer = buffer[at:]
 
     def skip(self, count: int, stamp: Stamp, _truncated: bool, /) -> None:
-        """Go on behind missing bytes: inside a record, or where one has to be found again."""
+        """Go on after missing bytes: inside a record, or where one has to be found again."""
         if self._is_closed:
             return
         if self._opener is None:
@@ -175,7 +175,7 @@ class Side:
                     self._lose_text(lost - count * least)
                     return True
         if len(buffer) > _SEARCH_BYTES_MAX:
-            self._tls.fail("no record is recognised behind missing packets")
+            self._tls.fail("no record is recognised after missing packets")
         return False
 
     # -- records -------------------------------------------------------------------------------

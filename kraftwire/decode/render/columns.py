@@ -12,26 +12,11 @@ from typing import TextIO
 from kraftwire import messages
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.framing.frames import Frame
+from kraftwire.decode.render.headings import COLUMNS
 from kraftwire.decode.render.line import LineWriter
 from kraftwire.decode.run.sinks import HearsStart
 
-__all__ = ["COLUMNS", "ColumnWriter"]
-
-# Name -> width, and the heading; facts are the last in any case, as they are as long as they are.
-COLUMNS = {
-    "time": (15, "time"),
-    "epoch": (20, "epoch"),
-    "relative": (14, "relative"),
-    "delta": (12, "delta"),
-    "connection": (31, "connection"),
-    "client": (20, "client id"),
-    "api": (22, "API"),
-    "correlation": (6, "corr"),
-    "size": (13, "request/resp."),
-    "latency": (9, "ms"),
-    "error": (5, "error"),
-    "facts": (0, "facts"),
-}
+__all__ = ["ColumnWriter"]
 
 _RIGHT = frozenset({"relative", "delta", "correlation", "size", "latency"})
 _PLACES = ("connection", "api", "correlation", "client")

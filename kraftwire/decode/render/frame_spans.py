@@ -50,7 +50,7 @@ class FrameSpans:
     def spans(self, decoded: DecodedFrame) -> Iterator[Span]:
         """The spans of a frame.
 
-        Shape: positions count from the byte behind the frame's length, which itself is [-4, 0).
+        Shape: positions count from the byte after the frame's length, which itself is [-4, 0).
         Values are texts. Secrets are hidden as `decoded.hidden_ranges` says.
         """
         frame = decoded.frame

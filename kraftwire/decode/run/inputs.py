@@ -23,7 +23,6 @@ from kraftwire.decode.files.source import ByteSource, open_source, open_stream
 from kraftwire.decode.files.walk import walk
 from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.decode.run.bare import BareFrames
-from kraftwire.decode.run.merged import compare, merged, overlapping
 from kraftwire.decode.run.piped import Piped
 from kraftwire.decode.run.run import Run
 from kraftwire.errors import KraftwireError, StorageError, UsageError
@@ -114,10 +113,14 @@ class Inputs:
         """The captures that are named and were taken at the same time."""
         if self.kind not in ("auto", "capture") or not self.is_merging or len(named) < 2:
             return []
+        from kraftwire.decode.run.merged import overlapping  # most runs have one capture
+
         return overlapping([path for path in dict.fromkeys(named) if rotated.is_alone(path)])
 
     def _read_merged(self, paths: Sequence[str]) -> None:
         """Read captures of several nodes as one."""
+        from kraftwire.decode.run.merged import compare, merged
+
         self.run.line_filter.ensure_for_captures(paths[0])
         totals, keys = self.run.totals, self.run.options.keys
         clocks = compare(paths, keys)

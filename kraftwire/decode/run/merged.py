@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from heapq import merge
-from statistics import median
 
 from kraftwire.decode.capture.series import Span, span_of
 from kraftwire.decode.framing.frames import Frame
@@ -126,8 +125,14 @@ def _offset(
             time_ns, is_request, connection = place
             ways[is_request].append(other[0] - time_ns)
             shared[connection].update(places)
-    middles = [median(way) for way in ways if way]
+    middles = [_middle(way) for way in ways if way]
     return round(sum(middles) / len(middles)) if middles else None
+
+
+def _middle(values: list[int]) -> float:
+    """The median; `statistics` takes longer to import than most captures to read."""
+    ordered, half = sorted(values), len(values) // 2
+    return (ordered[half] + ordered[~half]) / 2
 
 
 def merged(captures: Sequence[Capture], clocks: Clocks) -> Iterator[Frame]:

@@ -10,11 +10,7 @@ RFC 7905.
 
 from __future__ import annotations
 
-import hmac
 from dataclasses import dataclass
-from hashlib import sha256, sha384
-from importlib.util import find_spec
-from typing import Any
 
 from kraftwire.errors import UsageError
 
@@ -39,16 +35,18 @@ _NONCE_SIZE = 12
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A cipher suite: what it encrypts with, and the hash that its keys are made with."""
+    """A cipher suite: what it encrypts with, and the name of the hash that makes its keys."""
 
     is_gcm: bool
     key_size: int
-    hash: Any
+    hash: str
     version: int
 
 
-_AES_128, _AES_256 = (True, 16, sha256), (True, 32, sha384)
-_CHACHA = (False, 32, sha256)
+_SHA_256, _SHA_384 = "sha256", "sha384"
+_HASH_SIZES = {_SHA_256: 32, _SHA_384: 48}
+_AES_128, _AES_256 = (True, 16, _SHA_256), (True, 32, _SHA_384)
+_CHACHA = (False, 32, _SHA_256)
 SUITES = {
     0x1301: Suite(*_AES_128, TLS_1_3),
     0x1302: Suite(*_AES_256, TLS_1_3),
@@ -61,6 +59,8 @@ SUITES = {
 
 def has_ciphers() -> bool:
     """Whether the extra is installed."""
+    from importlib.util import find_spec
+
     return find_spec("cryptography") is not None
 
 
@@ -73,8 +73,8 @@ def ensure_ciphers() -> None:
 class Opener:
     """Opens the records of one direction under one key.
 
-    Shape: `overhead` is what a record has besides its text: a record of the wire is longer than
-    what was said by so many bytes, and by padding in TLS 1.3.
+    Shape: `overhead` is how much longer a record is on the wire than its text, apart from the
+    padding of TLS 1.3. Units: bytes.
     """
 
     def __init__(self, suite: Suite, key: bytes, iv: bytes, secret: bytes = b"") -> None:
@@ -97,7 +97,7 @@ class Opener:
 
     def next(self) -> Opener:
         """The opener after a key update of TLS 1.3."""
-        size = self._suite.hash().digest_size
+        size = _HASH_SIZES[self._suite.hash]
         return Opener.of_secret(
             self._suite, _expand_label(self._suite, self._secret, b"traffic upd", size)
         )
@@ -137,7 +137,13 @@ def _expand_label(suite: Suite, secret: bytes, label: bytes, size: int) -> bytes
     """HKDF-Expand-Label without a context, for sizes of one block."""
     label = b"tls13 " + label
     info = size.to_bytes(2, "big") + bytes((len(label),)) + label + b"\0"
-    return hmac.digest(secret, info + b"\x01", suite.hash().name)[:size]
+    return _digest(secret, info + b"\x01", suite)[:size]
+
+
+def _digest(key: bytes, text: bytes, suite: Suite) -> bytes:
+    import hmac  # slow to import, and hardly ever needed
+
+    return hmac.digest(key, text, suite.hash)
 
 
 def openers_1_2(
@@ -149,8 +155,8 @@ def openers_1_2(
     size = 2 * (suite.key_size + iv_size)
     made, link = b"", seed
     while len(made) < size:
-        link = hmac.digest(master, link, suite.hash().name)
-        made += hmac.digest(master, link + seed, suite.hash().name)
+        link = _digest(master, link, suite)
+        made += _digest(master, link + seed, suite)
     keys, ivs = made[: 2 * suite.key_size], made[2 * suite.key_size : size]
     return (
         Opener(suite, keys[: suite.key_size], ivs[:iv_size]),

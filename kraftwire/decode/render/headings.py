@@ -1,0 +1,24 @@
+"""The columns that lines may have: names, widths and headings.
+
+Apart from the writer, as the command line needs them for its help.
+"""
+
+from __future__ import annotations
+
+__all__ = ["COLUMNS"]
+
+# Name -> width, and the heading; facts are the last in any case, as they are as long as they are.
+COLUMNS = {
+    "time": (15, "time"),
+    "epoch": (20, "epoch"),
+    "relative": (14, "relative"),
+    "delta": (12, "delta"),
+    "connection": (31, "connection"),
+    "client": (20, "client id"),
+    "api": (22, "API"),
+    "correlation": (6, "corr"),
+    "size": (13, "request/resp."),
+    "latency": (9, "ms"),
+    "error": (5, "error"),
+    "facts": (0, "facts"),
+}
