@@ -6,7 +6,6 @@ exit code. What is decoded and shown is the business of `kraftwire.decode`.
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from kraftwire import messages
 from kraftwire.cli.decode_output import Output, make_sink
 from kraftwire.cli.decode_progress import Progress
 from kraftwire.cli.output import say
+from kraftwire.collector import collect_rarely
 from kraftwire.decode.body.memory import Memory
 from kraftwire.decode.run.filters import FilterOptions
 from kraftwire.decode.run.inputs import InputKind, Inputs, is_live
@@ -29,10 +29,6 @@ from kraftwire.errors import UsageError
 from kraftwire.records.decoded import FAMILIES
 
 __all__ = ["decode"]
-
-# Frames are freed by counting; what the collector looks for hardly ever exists here, and looking
-# for it among millions of young objects takes a fifth of the time.
-_GC_THRESHOLDS = (200_000, 20, 100)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -129,7 +125,7 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     sink = make_sink(output, wanted.settings(memory), is_live=is_awaited, is_full=is_full)
     run = Run(wanted, sink, memory)
     run.totals.files.on_finding = _say
-    gc.set_threshold(*_GC_THRESHOLDS)
+    collect_rarely()
     with Progress(run.totals, is_wanted=not options["quiet"]):
         try:
             read = Inputs(run, _say, options["input_kind"], api)
