@@ -6,7 +6,6 @@ exit code. What is decoded and shown is the business of `kraftwire.decode`.
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ from kraftwire.cli.decode_jobs import Job, Jobs, job_count
 from kraftwire.cli.decode_output import Output, make_sink
 from kraftwire.cli.decode_progress import Progress
 from kraftwire.cli.output import say
+from kraftwire.collector import collect_rarely
 from kraftwire.decode.body.memory import Memory
 from kraftwire.decode.render.headings import COLUMNS
 from kraftwire.decode.render.stats.order import Sort
@@ -35,10 +35,6 @@ from kraftwire.errors import UsageError
 from kraftwire.records.decoded import FAMILIES
 
 __all__ = ["decode"]
-
-# Frames are freed by counting; what the collector looks for hardly ever exists here, and looking
-# for it among millions of young objects takes a fifth of the time.
-_GC_THRESHOLDS = (200_000, 20, 100)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -181,7 +177,7 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     is_bare = options["input_kind"] in ("hex", "frames")
     api = _bare_api(options) if is_bare else None
     wanted = _options(options, is_bare=is_bare)
-    gc.set_threshold(*_GC_THRESHOLDS)
+    collect_rarely()
     run = _Task(inputs, options, wanted, _output(options), api).run()
     totals = list(summary(run.totals))
     if not options["quiet"]:

@@ -84,9 +84,10 @@ static inline PyObject **slot(PyObject *object, Py_ssize_t offset)
     return (PyObject **)((char *)object + offset);
 }
 
+/* Objects of another class are rare: said to the compiler, that is worth a few percent of encoding. */
 static inline bool is_of(const Shape *shape, PyObject *object)
 {
-    return Py_TYPE(object) == shape->cls;
+    return __builtin_expect(Py_TYPE(object) == shape->cls, 1);
 }
 
 #endif

@@ -120,8 +120,7 @@ class Message(Struct):
         """Read a message; returns it and the position after it (bytes may be left there).
 
         Records fields are memoryviews of the input (of a copy, unless it is `bytes`). The process's
-        garbage collector is left as it is; a program with one thread that decodes much may raise
-        its thresholds (`gc.set_threshold`), since messages have no cycles. Raises: WireError naming
+        garbage collector is left as it is; see `kraftwire.collector`. Raises: WireError naming
         field path and offset; UsageError for an unknown version, or an offset outside the buffer.
         """
         data = buf if buf.__class__ is bytes else _as_bytes(buf)

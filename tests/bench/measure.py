@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from kraftwire.collector import rare_collection
+
 __all__ = ["Contest", "Run", "contest", "geometric_mean", "run_process"]
 
 # Many short rounds find a quiet moment on a busy machine sooner than a few long ones.
@@ -52,14 +54,25 @@ def contest(
     enter: Callable[[str], bool] = lambda _: False,
     others: Mapping[str, Callable[[], float]] | None = None,
 ) -> Contest:
-    """Let contestants take turns for some rounds, with the garbage collector on.
+    """Let contestants take turns for some rounds.
+
+    The garbage collector is on, with the thresholds that our own programs set: how often all of a
+    process is walked over depends on what else is in it, here the other contestants.
 
     Order: `enter` is told whose turn it is; if it answers True it has changed something, and the
     contestant is called once before the clock runs. `others` take part in every round, and return
     the CPU seconds that they have taken, being processes of their own.
     """
     gc.enable()
-    others = others or {}
+    with rare_collection():
+        return Contest(_rounds(contestants, enter, others or {}))
+
+
+def _rounds(
+    contestants: Mapping[str, Callable[[], object]],
+    enter: Callable[[str], bool],
+    others: Mapping[str, Callable[[], float]],
+) -> dict[str, list[float]]:
     repeats = {}
     for name, call in contestants.items():
         enter(name)
@@ -76,7 +89,7 @@ def contest(
             rounds[name].append(_time(call, repeats[name]) / repeats[name])
         for name, measure in others.items():
             rounds[name].append(measure())
-    return Contest(rounds)
+    return rounds
 
 
 def _repeats(call: Callable[[], object]) -> int:

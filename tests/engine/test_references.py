@@ -11,12 +11,17 @@ from collections.abc import Callable
 import pytest
 
 from kraftwire import engine
-from kraftwire.messages.fetch_response import FetchResponse
+from kraftwire.messages.fetch_response import (
+    FetchableTopicResponse,
+    FetchResponse,
+    NodeEndpoint,
+    PartitionData,
+)
 from kraftwire.messages.vote_request import TopicData, VoteRequest
 from kraftwire.records import Record, build_batch
 from kraftwire.wire.message import Message
 from tests.engine.columns import columns_of
-from tests.engine.twins import GaveUp, plan_of
+from tests.engine.twins import GaveUp, compare_decoding, plan_of
 from tests.support.vectors import vectors
 
 pytestmark = pytest.mark.skipif(
@@ -125,3 +130,41 @@ def test_decoded_messages_can_be_collected() -> None:
     message, _ = plan_of(FetchResponse, 12).decode(data, 0, 10_000)
     assert gc.is_tracked(message)
     assert gc.is_tracked(message.responses)
+
+
+def _large(endpoints: int = 0) -> bytes:
+    """A message of many objects, which the engine hides until it is complete."""
+    partitions = [PartitionData(partition_index=index, records=b"x") for index in range(400)]
+    topics = [FetchableTopicResponse(topic_id=bytes(16), partitions=partitions)]
+    nodes = [NodeEndpoint(node_id=number, host="localhost") for number in range(endpoints)]
+    return FetchResponse(responses=topics, node_endpoints=nodes).encode(16)
+
+
+def test_all_of_a_large_message_comes_back_to_the_collector() -> None:
+    """They are hidden while it is made; a cycle that a program makes of them may not leak."""
+    message, _ = plan_of(FetchResponse, 16).decode(_large(), 0, 10_000)
+    (topic,) = message.responses
+    held = [message, message.responses, topic, topic.partitions, *topic.partitions]
+    assert all(map(gc.is_tracked, held))
+    assert all(gc.is_tracked(each.aborted_transactions) for each in topic.partitions)
+
+
+def test_a_large_message_that_breaks_off_leaves_nothing() -> None:
+    """What was hidden by then goes as well."""
+    data = _large()
+    plan = plan_of(FetchResponse, 16)
+    _swallow(lambda: plan.decode(data[:-7], 0, 10_000))
+    assert _growth(lambda: plan.decode(data[:-7], 0, 10_000)) < ROUNDS
+    assert _growth(lambda: plan.decode(data, 0, 10_000)) < ROUNDS
+
+
+def test_a_tag_that_comes_twice_is_left_to_python() -> None:
+    """The second value would drop the first one, which is hidden and noted."""
+    data, plain = _large(endpoints=3), _large()
+    start = len(plain) - 1
+    twice = data[:start] + b"\x02" + data[start + 1 :] * 2
+    with pytest.raises(GaveUp):
+        plan_of(FetchResponse, 16).decode(twice, 0, 10_000)
+    assert compare_decoding(FetchResponse, 16, data) is not None
+    decoded, end = FetchResponse.decode(twice, 16)
+    assert (len(decoded.node_endpoints), end) == (3, len(twice))

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.tidy.sources import PACKAGES, ROOT, parse, python_files, show
 
 LAYERS = (
-    ("errors", "limits", "printable"),
+    ("collector", "errors", "limits", "printable"),
     ("engine",),
     ("wire",),
     ("messages",),

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from kraftwire import messages
+from kraftwire.collector import rare_collection
 from kraftwire.decode.body.clues import needs_learning
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.pairing.conversations import Capture, OpenConnections
@@ -17,7 +18,6 @@ from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.records.reader import Batch
 from kraftwire.spark.captures.batches import FieldRecords
 from kraftwire.spark.captures.bodies import Bodies, Greetings, Read
-from kraftwire.spark.captures.collection import rare_collection
 from kraftwire.spark.captures.connections import CLUSTER_APIS, Connection, connection_cells
 from kraftwire.spark.captures.exchange import Exchange, Exchanges, exchange_cells
 from kraftwire.spark.captures.findings import bad_rows, finding_cells

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from kraftwire.collector import rare_collection
 from kraftwire.errors import StorageError, UsageError
 from kraftwire.spark.captures import BIN_BYTES, CAPTURE_TABLES, Series, Tables, bins
-from kraftwire.spark.captures.collection import rare_collection
 from kraftwire.spark.captures.connections import may_be_called
 from kraftwire.spark.captures.cuts import CUT_BYTES, Part, decode_part, parts, to_cut
 from kraftwire.spark.captures.files import file_rows

@@ -1,0 +1,34 @@
+"""The garbage collector of a program that decodes much, for the program to choose.
+
+The collector belongs to the whole process, so nothing in this library changes it by itself. Decoded
+messages and records have no cycles and are freed by reference counts; but each of their objects
+brings the next collection nearer, and a full one walks over everything that the program holds. In
+pure Python a message of tens of thousands of objects can take ten times as long by that. The engine
+in C hides the objects of a large message until it is complete.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["collect_rarely", "rare_collection"]
+
+_THRESHOLDS = (200_000, 20, 100)
+
+
+def collect_rarely() -> None:
+    """Raise the thresholds of the process for good: for programs with one thread."""
+    gc.set_threshold(*_THRESHOLDS)
+
+
+@contextmanager
+def rare_collection() -> Iterator[None]:
+    """Raise the thresholds of the process within a context, and restore them after it."""
+    before = gc.get_threshold()
+    collect_rarely()
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

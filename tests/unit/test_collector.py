@@ -1,0 +1,16 @@
+"""Rarer collections: for the program that asks, and no longer than it asks."""
+
+from __future__ import annotations
+
+import gc
+
+from kraftwire.collector import rare_collection
+
+
+def test_thresholds_are_raised_within_a_context_only() -> None:
+    """What the program had set is its own."""
+    before = gc.get_threshold()
+    with rare_collection():
+        assert gc.get_threshold() > before
+        assert gc.isenabled()
+    assert gc.get_threshold() == before
