@@ -20,6 +20,8 @@ from kraftwire.cli.decode_output import Output, make_sink
 from kraftwire.cli.decode_progress import Progress
 from kraftwire.cli.output import say
 from kraftwire.decode.body.memory import Memory
+from kraftwire.decode.body.weight import Shown
+from kraftwire.decode.limits import SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO
 from kraftwire.decode.run.filters import FilterOptions
 from kraftwire.decode.run.inputs import InputKind, Inputs, is_live
 from kraftwire.decode.run.options import Options
@@ -33,6 +35,15 @@ __all__ = ["decode"]
 # Frames are freed by counting; what the collector looks for hardly ever exists here, and looking
 # for it among millions of young objects takes a fifth of the time.
 _GC_THRESHOLDS = (200_000, 20, 100)
+# Only reading the fields of records and headers one by one leaves much for it, 80 MiB at a time.
+_GC_THRESHOLDS_OF_BYTES = (5_000, 20, 100)
+
+# What one frame may take, by what is made of its structs and values.
+_SHOWN = {
+    Output.JSONL: Shown(250, 60, SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO),
+    Output.TREE: Shown(250, 60, SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO),
+    Output.BYTES: Shown(700, 700, SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO),
+}
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -124,12 +135,12 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     is_full = options["verbose"] > (0 if options["with_bytes"] else 1)
     is_awaited = options["follow"] or is_live(inputs)
     output = _output(options)
-    wanted = _options(options, is_bare=is_bare)
+    wanted = _options(options, output, is_bare=is_bare)
     memory = Memory()
     sink = make_sink(output, wanted.settings(memory), is_live=is_awaited, is_full=is_full)
     run = Run(wanted, sink, memory)
     run.totals.files.on_finding = _say
-    gc.set_threshold(*_GC_THRESHOLDS)
+    gc.set_threshold(*(_GC_THRESHOLDS_OF_BYTES if output is Output.BYTES else _GC_THRESHOLDS))
     with Progress(run.totals, is_wanted=not options["quiet"]):
         try:
             read = Inputs(run, _say, options["input_kind"], api)
@@ -180,12 +191,13 @@ def _output(options: dict[str, Any]) -> Output:
     return next((output for name, output in names.items() if name in asked), Output.LINE)
 
 
-def _options(options: dict[str, Any], *, is_bare: bool) -> Options:
+def _options(options: dict[str, Any], output: Output, *, is_bare: bool) -> Options:
     """How to decode, of the options of the command line."""
     return Options(
         records=options["records"],
         show_secrets=options["show_secrets"],
         family=options["family"],
+        shown=_SHOWN.get(output),
         filters=FilterOptions(
             # Of bare frames the option says what they are.
             api=() if is_bare else options["api"],

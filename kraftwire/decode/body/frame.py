@@ -75,7 +75,13 @@ class DecodedFrame:
         api = None
         if frame.api_key is not None and frame.api_version is not None:
             api = frame.api_key, frame.api_version
-        return decode_payload(data, is_request=frame.is_request, api=api, size=frame.size)
+        payload = decode_payload(data, is_request=frame.is_request, api=api, size=frame.size)
+        shown, body = self.settings.shown, payload.body
+        if shown is None or body is None or not shown.is_too_much(body, len(data)):
+            return payload
+        del body
+        payload.take_apart()
+        return payload
 
     @lazy
     def view(self) -> PayloadView:

@@ -14,6 +14,7 @@ from kraftwire.decode.body.redact import REDACTED
 from kraftwire.decode.body.secret_records import has_secret_records
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine
+from kraftwire.decode.limits import ANNOTATIONS_MAX
 from kraftwire.errors import WireError
 from kraftwire.records.decoded import Decoded
 from kraftwire.records.header import HEADER_SIZE
@@ -21,7 +22,7 @@ from kraftwire.records.json_form import decode_record
 from kraftwire.records.reader import Batch
 from kraftwire.records.record import Record
 from kraftwire.wire.message import Message
-from kraftwire.wire.reader import Annotation, annotate
+from kraftwire.wire.reader import Annotation, PartialError, annotate
 
 __all__ = ["line_spans"]
 
@@ -161,7 +162,15 @@ def _value(data: bytes, decoded: Decoded) -> Iterator[Span]:
 
 
 def _message(message: Message, version: int, data: bytes, start: int) -> Iterator[Span]:
-    root, _ = annotate(message.facts(), data, version, start)
+    try:
+        root, _ = annotate(message.facts(), data, version, start, most=ANNOTATIONS_MAX)
+    except PartialError as error:
+        root, position = error.partial, start
+        for leaf in _leaves(root):
+            yield leaf
+            position = leaf.end
+        yield Span("rest", position, len(data), error.problem)
+        return
     yield from _leaves(root)
 
 

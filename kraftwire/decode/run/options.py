@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from kraftwire.decode.body.memory import Memory
 from kraftwire.decode.body.records import RecordsForm, Settings
+from kraftwire.decode.body.weight import Shown
 from kraftwire.decode.files.segment import FileOptions
 from kraftwire.decode.run.filters import FilterOptions, FrameFilter
 from kraftwire.records.json_form import Detail
@@ -22,16 +23,19 @@ class Options:
 
     Shape: `records` says how much of records JSON shows: ``none``, ``summary`` or ``full``.
     `family` overrides what the folder of a log file tells of its records. `filters` choose frames.
+    `shown` bounds what one frame may take; None cuts nothing.
     """
 
     records: Detail = "full"
     show_secrets: bool = False
     family: str | None = None
     filters: FilterOptions = field(default_factory=FilterOptions)
+    shown: Shown | None = None
 
     def settings(self, memory: Memory) -> Settings:
         """What the decoding of frames needs; names of topics are those of a memory."""
-        return Settings(RecordsForm(self.records, self.show_secrets), memory.topics)
+        form = RecordsForm(self.records, self.show_secrets)
+        return Settings(form, memory.topics, self.shown)
 
     def files(self) -> FileOptions:
         """What the decoding of log directories needs."""
