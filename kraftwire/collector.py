@@ -18,9 +18,13 @@ __all__ = ["collect_rarely", "rare_collection"]
 _THRESHOLDS = (200_000, 20, 100)
 
 
-def collect_rarely() -> None:
-    """Raise the thresholds of the process for good: for programs with one thread."""
-    gc.set_threshold(*_THRESHOLDS)
+def collect_rarely(young: int | None = None) -> None:
+    """Raise the thresholds of the process for good: for programs with one thread.
+
+    `young` is how many new objects bring the next collection, unless it is the usual number.
+    """
+    usual, *older = _THRESHOLDS
+    gc.set_threshold(young or usual, *older)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import click
 from kraftwire import messages
 from kraftwire.cli.decode_complaints import Complaints
 from kraftwire.cli.decode_jobs import Job, Jobs, job_count
-from kraftwire.cli.decode_output import Output, make_sink
+from kraftwire.cli.decode_output import SHOWN, Output, make_sink
 from kraftwire.cli.decode_progress import Progress
 from kraftwire.cli.output import say
 from kraftwire.collector import collect_rarely
@@ -35,6 +35,10 @@ from kraftwire.errors import UsageError
 from kraftwire.records.decoded import FAMILIES
 
 __all__ = ["decode"]
+
+# Only reading the fields of records and headers one by one leaves much for the collector, 80 MiB at
+# a time.
+_YOUNG_OBJECTS_OF_BYTES = 5_000
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -176,9 +180,10 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     """
     is_bare = options["input_kind"] in ("hex", "frames")
     api = _bare_api(options) if is_bare else None
-    wanted = _options(options, is_bare=is_bare)
-    collect_rarely()
-    run = _Task(inputs, options, wanted, _output(options), api).run()
+    output = _output(options)
+    wanted = _options(options, output, is_bare=is_bare)
+    collect_rarely(_YOUNG_OBJECTS_OF_BYTES if output is Output.BYTES else None)
+    run = _Task(inputs, options, wanted, output, api).run()
     totals = list(summary(run.totals))
     if not options["quiet"]:
         for line in totals:
@@ -315,13 +320,14 @@ def _check_columns(columns: Sequence[str], asked: Sequence[str]) -> None:
             raise UsageError(f"there is no column {name!r}; there are {', '.join(COLUMNS)}")
 
 
-def _options(options: dict[str, Any], *, is_bare: bool) -> Options:
+def _options(options: dict[str, Any], output: Output, *, is_bare: bool) -> Options:
     """How to decode, of the options of the command line."""
     return Options(
         records="full" if options["print_data"] or options["template"] else options["records"],
         show_secrets=options["show_secrets"],
         family=options["family"],
         keys=_keys(options["keylog"]),
+        shown=SHOWN.get(output),
         filters=FilterOptions(
             # Of bare frames the option says what they are.
             api=() if is_bare else options["api"],

@@ -13,12 +13,14 @@ from io import TextIOWrapper
 from typing import Any
 
 from kraftwire.decode.body.records import Settings
+from kraftwire.decode.body.weight import Shown
 from kraftwire.decode.exchange.paired import Paired
 from kraftwire.decode.jsonl import JsonLines
+from kraftwire.decode.limits import SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO
 from kraftwire.decode.run.share import Turned
 from kraftwire.decode.run.sinks import Sink
 
-__all__ = ["Output", "make_sink"]
+__all__ = ["SHOWN", "Output", "make_sink"]
 
 
 class Output(StrEnum):
@@ -47,6 +49,14 @@ class Output(StrEnum):
     TOPICS_JSON = "kraftwire.decode.render.topics.writer:TopicsJsonWriter"
     RAFT = "kraftwire.decode.render.raft.writer:RaftWriter"
     RAFT_JSON = "kraftwire.decode.render.raft.writer:RaftJsonWriter"
+
+
+# What one frame may take, by what is made of its structs and values.
+SHOWN = {
+    Output.JSONL: Shown(250, 60, SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO),
+    Output.TREE: Shown(250, 60, SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO),
+    Output.BYTES: Shown(700, 700, SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO),
+}
 
 
 def make_sink(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "ANNOTATIONS_MAX",
     "CAPTURE_HELD_BYTES_MAX",
     "CAPTURE_HELD_FREE",
     "CAPTURE_HELD_RATIO",
@@ -24,6 +25,8 @@ __all__ = [
     "PIECE_OBJECT_BYTES",
     "RELIEVED_BYTES_MIN",
     "SHED_FRAME_BYTES",
+    "SHOWN_BYTES_FREE",
+    "SHOWN_BYTES_RATIO",
     "STORY_EVENTS_MAX",
     "TOPICS_MAX",
     "TOPIC_CLIENTS_MAX",
@@ -42,6 +45,13 @@ __all__ = [
 # hundred bytes to a thousand in this form.
 JSON_ROWS_FREE = 8 * 1024
 JSON_ROW_BYTES_MIN = 256
+
+# What a frame may take once it is JSON, a tree, or bytes by field: so much, and so many times its
+# length, by an estimate. Of one that would take more, and of one that stops somewhere, the first
+# ANNOTATIONS_MAX fields are taken apart, half a kilobyte each.
+SHOWN_BYTES_FREE = 24 * 1024 * 1024
+SHOWN_BYTES_RATIO = 4
+ANNOTATIONS_MAX = 40_000
 
 # A batch of a compressed file, or a state file that is compressed, may have PACKED_BATCH_FREE bytes
 # and PACKED_BATCH_RATIO more for each byte of the compressed file: they are read whole, and a few

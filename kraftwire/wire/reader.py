@@ -1,8 +1,6 @@
 """The slow reader: follows a schema's facts byte by byte and can say where it is.
 
-It serves two purposes with one walk: it annotates every field with its byte range, and it finds
-the exact place and reason when a fast generated decoder stumbles. What it accepts is what the
-generated decoders accept.
+It annotates fields with their byte ranges, and finds why and where a generated decoder stumbles.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ def read_message(
 
     Raises: WireError naming field path, offset, what was expected and found.
     """
-    reader = _Reader(facts, buf, version, offset, None)
+    reader = _Reader(facts, buf, version, offset)
     return reader.struct(facts.root), reader.position
 
 
@@ -68,34 +66,37 @@ class PartialError(WireError):
 
 
 def annotate(
-    facts: MessageFacts, buf: bytes | memoryview, version: int, offset: int = 0
-) -> tuple[Annotation, int]:
-    """Decode into a tree of annotations; returns it and the position after the message.
+    facts: MessageFacts, buf: bytes | memoryview, version: int, offset: int = 0,
+    *, most: int = 1 << 62,
+) -> tuple[Annotation, int]:  # fmt: skip
+    """Decode into a tree of annotations, `most` of them; returns it and the position after it.
 
-    Raises: PartialError where `read_message` raises WireError, with the tree so far.
+    Raises: PartialError where `read_message` raises WireError or there are more, with the tree.
     """
     if isinstance(version, bool) or version not in facts.versions:
         raise UsageError(f"{facts.name} has versions {facts.versions}, not {version!r}")
     root = Annotation("", facts.name, facts.kind, offset)
-    reader = _Reader(facts, bytes(buf), version, offset, root)
+    reader = _Reader(facts, bytes(buf), version, offset, root, most)
     try:
         reader.struct(facts.root)
     except WireError as error:
-        root.end = reader.position
         raise PartialError(error, root) from error
-    root.end = reader.position
+    finally:
+        root.end = reader.position
     return root, reader.position
 
 
 class _Reader:
     def __init__(
-        self, facts: MessageFacts, buf: bytes, version: int, offset: int, tree: Annotation | None
-    ) -> None:
+        self, facts: MessageFacts, buf: bytes, version: int, offset: int,
+        tree: Annotation | None = None, left: int = 0,
+    ) -> None:  # fmt: skip
         self.facts = facts
         self.buf = buf
         self.version = version
         self.position = offset
         self.path: list[str | int] = []
+        self.left = left
         self.budget = ELEMENT_FREE_COUNT + (len(buf) - offset) // ELEMENT_BYTES_MIN
         self.node = tree
         self.plans: dict[Any, bulk.StructPlan] = {}
@@ -124,6 +125,9 @@ class _Reader:
             return None
         child = Annotation(self.path_text(), name, type_text, self.position)
         self.node.children.append(child)
+        self.left -= 1
+        if self.left < 0:
+            raise self.fail("more fields than are taken apart", at=self.position)
         parent, self.node = self.node, child
         return parent
 
@@ -368,9 +372,7 @@ class _Reader:
             return max(1, self.struct_size(facts.struct))
         if facts.type in FIXED_SIZES:
             return FIXED_SIZES[facts.type]
-        if self.version in facts.flexible:
-            return 1
-        return 2 if facts.type == "string" else 4
+        return 1 if self.version in facts.flexible else 2 if facts.type == "string" else 4
 
     def struct_size(self, facts: StructFacts) -> int:
         return self.plan(facts).size_min

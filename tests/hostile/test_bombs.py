@@ -13,10 +13,12 @@ import cramjam
 import pytest
 from crc32c import crc32c
 
+from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftwire.records.compression import compress
 from kraftwire.records.header import CRC_FIELD, CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD
 from kraftwire.records.reader import read_batches
 from tests.hostile.measured import decode, run
+from tests.hostile.served import request_frame
 
 _NAME = "00000000000000000000.log"
 _RECORD = bytes([12, 0, 0, 0, 1, 1, 0])
@@ -72,6 +74,41 @@ def test_tiny_records_are_shown_one_by_one(tmp_path: Path) -> None:
     assert rows[0] == rows[-1]
     assert rows[0]["headers"] == []
     assert decode(path).code == 0
+
+
+def test_bytes_of_very_many_records_are_not_kept(tmp_path: Path) -> None:
+    """Reading fields one by one leaves circles: 80 MiB of them before anybody looked."""
+    count = 25_000
+    found = decode(_segment(tmp_path, _batch(0, _RECORD * count, count)), "--bytes")
+    assert found.code == 0
+
+
+@pytest.mark.parametrize(
+    ("output", "is_damaged"),
+    [("--format jsonl", False), ("-vv", False), ("--bytes", False), ("", False), ("-vv", True)],
+)
+def test_a_message_of_very_many_values_is_cut(
+    tmp_path: Path, output: str, is_damaged: bool
+) -> None:
+    """Topics of eight bytes: 150 took a kilobyte each in bytes by field, 700 MiB for 4 MB."""
+    topics = [MetadataRequestTopic(name="abcdef")] * 120_000
+    data = bytearray(request_frame(MetadataRequest(topics=topics), 8))
+    if is_damaged:
+        # The length of the last topic's name.
+        data[-8 - 3] = 0x7F
+    path = tmp_path / "frames"
+    path.write_bytes(data)
+    out = tmp_path / "out"
+    found = decode(path, "--input", "frames", *output.split(), out=out)
+    if is_damaged:
+        assert found.code == 3
+        assert "undecoded 1" in found.errors
+    elif output:
+        assert found.code == 3
+        assert "message-bomb 1" in found.errors
+        assert out.read_bytes().count(b"abcdef") > 10_000
+    else:
+        assert found.code == 0
 
 
 def test_damaged_batches_are_let_go(tmp_path: Path) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import resource
+import socket
 import stat
+import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,10 @@ from kraftwire.limits import CONNECTION_BYTES_MAX, DESCRIPTORS_RESERVED, OPEN_CO
 from kraftwire.log.files import LocalFiles
 from kraftwire.node import descriptors
 from kraftwire.node.capture import CaptureFile
+from tests.support.node_process import NodeQuorum, describe
 
+# Descriptors of a node that idle connections exhaust quickly.
+_FEW = 300
 _UNLIMITED = resource.RLIM_INFINITY
 # Idle connections take half of the memory that all may take.
 _MOST = CONNECTION_BYTES_MAX // OPEN_CONNECTION_BYTES // 2
@@ -61,3 +67,27 @@ def test_nobody_else_reads_a_nodes_files(tmp_path: Path) -> None:
     LocalFiles().open(str(log), create=True).close()
     CaptureFile(str(capture)).close()
     assert (_mode(log), _mode(capture)) == (0o600, 0o600)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
+def test_an_election_goes_on_while_descriptors_leak(tmp_path: Path) -> None:
+    """With all descriptors taken by idle connections a node could not write down its vote."""
+    with NodeQuorum(tmp_path) as quorum, ExitStack() as leaks:
+        for node_id in quorum.ports:
+            node = quorum.start(node_id)
+            # It looks later than that: an interpreter has to start.
+            resource.prlimit(node.pid, resource.RLIMIT_NOFILE, (_FEW, _FEW))
+        for node in quorum.nodes.values():
+            node.wait_for("^ready ")
+        while (leader := describe(quorum.ports[1]).topics[0].partitions[0].leader_id) < 1:
+            pass
+        survivors = [one for one in quorum.ports if one != leader]
+        for node_id in survivors:
+            for _ in range(_FEW):
+                address = "127.0.0.1", quorum.ports[node_id]
+                leaks.enter_context(socket.create_connection(address))
+        seen = {one: len(quorum.nodes[one].lines) for one in survivors}
+        quorum.nodes[leader].kill()
+        first = quorum.nodes[survivors[0]]
+        first.wait_for(r"event=leader-change leader=[1-9]", since=seen[survivors[0]])
+        assert not any(quorum.nodes[one].has_ended for one in survivors)

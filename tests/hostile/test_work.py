@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 import trio
 
-from kraftwire.limits import REQUEST_ELEMENTS_MAX, REQUEST_SIZE_MAX
+from kraftwire.limits import (
+    FETCH_BYTES_MAX,
+    REQUEST_ELEMENTS_MAX,
+    REQUEST_SIZE_MAX,
+    SOFTWARE_NAME_SIZE_MAX,
+)
+from kraftwire.messages.api_versions_request import ApiVersionsRequest
+from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.messages.produce_request import (
@@ -17,8 +24,16 @@ from kraftwire.messages.produce_request import (
 )
 from kraftwire.node.context import Request
 from kraftwire.node.limits import LONG_REQUESTS_BYTES_BURST, LONG_REQUESTS_BYTES_PER_SECOND
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.raft.effects import LogSlice, SendReply
+from kraftwire.raft.events import RequestReceived
 from kraftwire.wire.message import Message
 from tests.hostile.served import Served, request_frame
+from tests.support.raft_nodes import LISTENER
+from tests.support.raft_quorums import leading
+from tests.support.raft_talk import fetch
+
+_EVER = (1 << 31) - 1
 
 pytestmark = pytest.mark.trio
 
@@ -99,3 +114,37 @@ async def test_long_requests_wait_for_each_other_and_short_ones_for_none(
         assert await stream.receive_some(10)
     paced = (20 - 1) * (len(long) - 4) - LONG_REQUESTS_BYTES_BURST
     assert answered[-1][1] >= paced / LONG_REQUESTS_BYTES_PER_SECOND
+
+
+async def test_a_replica_does_not_say_how_much_is_read_for_it() -> None:
+    """8 Fetches of 150 bytes against a log of 120 MB made a node take a gigabyte."""
+    lone = leading()
+    for sender, most, expected in ((2, _EVER, FETCH_BYTES_MAX), (-1, _EVER, FETCH_BYTES_MAX),
+                                   (2, 100, 100), (2, -1, 0)):  # fmt: skip
+        lone.effects.clear()
+        request = fetch(sender, 0, 0, lone.core.epoch, max_wait_ms=0)
+        request.max_bytes = most
+        lone.handle(RequestReceived(7, 17, request, LISTENER))
+        (reply,) = lone.all_of(SendReply)
+        assert isinstance(reply.part, LogSlice)
+        assert reply.part.max_bytes == expected
+
+
+async def test_a_long_name_of_software_is_refused(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """3,000 connections with names of 32 kB left 96 MB for good."""
+    del autojump_clock
+
+    async def answer(_: Request) -> Message:
+        return ApiVersionsResponse()
+
+    served = Served(nursery, answer)
+    for size, expected in ((SOFTWARE_NAME_SIZE_MAX, 0), (32_000, ErrorCode.INVALID_REQUEST)):
+        stream = served.connect()
+        name = ApiVersionsRequest(
+            client_software_name="a" * size, client_software_version="1"
+        )
+        await stream.send_all(request_frame(name, 3))
+        told = await stream.receive_some(1 << 16)
+        assert int.from_bytes(told[8:10], "big") == expected

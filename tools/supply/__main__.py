@@ -34,11 +34,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser("pins", help="write the pinned versions anew")
     sbom = commands.add_parser("sbom", help="write a bill of materials (CycloneDX, JSON)")
     sbom.add_argument("--output", type=Path, required=True)
-    commands.add_parser("vulnerabilities", help="look for known ones of what is pinned")
+    known = commands.add_parser("vulnerabilities", help="look for known ones of what is pinned")
+    known.add_argument("--osv-url", metavar="URL", help="ask this service, which speaks OSV, alone")
     options = parser.parse_args(arguments)
     if options.command == "pins":
         return write_pins()
-    return write_sbom(options.output) if options.command == "sbom" else find_vulnerabilities()
+    if options.command == "sbom":
+        return write_sbom(options.output)
+    return find_vulnerabilities((PINNED, PINNED_SPARK), options.osv_url)
 
 
 def write_pins() -> int:
@@ -59,20 +62,30 @@ def write_sbom(output: Path) -> int:
         return _run("cyclonedx-py", "requirements", *project, *to, str(runtime))
 
 
-def find_vulnerabilities() -> int:
-    """0 if none is known, 1 with a list of them, 2 if not everything could be asked for."""
-    codes = []
-    for path in (PINNED, PINNED_SPARK):
-        command = [str(_TOOLS / "pip-audit"), "--disable-pip", "--require-hashes", "--strict"]
-        done = subprocess.run(
-            [*command, "--requirement", str(path)], text=True, capture_output=True, check=False
-        )
+def find_vulnerabilities(
+    paths: Sequence[Path], osv_url: str | None = None, *, tools: Path = _TOOLS
+) -> int:
+    """0 if none is known, 1 with a list of them, 2 if not everything could be asked for.
+
+    The package index is asked, and OSV where that has no answer. `tools` is where pip-audit is.
+    """
+    services = [["pypi"], ["osv"]] if osv_url is None else [["osv", "--osv-url", osv_url]]
+    return max(_ask(path, services, tools) for path in paths)
+
+
+def _ask(path: Path, services: Sequence[Sequence[str]], tools: Path) -> int:
+    """What the first service that knows all of a file says, or that none does."""
+    command = [str(tools / "pip-audit"), "--disable-pip", "--require-hashes", "--strict"]
+    command += ["--requirement", str(path), "--vulnerability-service"]
+    code = NOT_CHECKED
+    for service in services:
+        done = subprocess.run([*command, *service], text=True, capture_output=True, check=False)
         code, said = verdict(done.returncode, done.stderr)
-        print(f"{path.name}: {said}")
-        if code == FOUND:
-            print(done.stdout, end="")
-        codes.append(code)
-    return max(codes)
+        print(f"{path.name}, {service[0]}: {said}")
+        if code != NOT_CHECKED:
+            print(done.stdout if code == FOUND else "", end="")
+            break
+    return code
 
 
 def verdict(code: int, said: str) -> tuple[int, str]:

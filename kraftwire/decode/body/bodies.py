@@ -114,6 +114,17 @@ class Payload:
             json["clientId"] = header.client_id
         return json
 
+    def take_apart(self) -> None:
+        """Show the first fields of a body in place of all. Order: once it has been decoded."""
+        assert self.body_class is not None
+        self.body = None
+        self.part = annotated(
+            self.body_class, self.data, self.body_version, self.header_end
+        )
+        path, self.end = self.part.stop()
+        detail = f"{self.name} has too many values to show all of them"
+        self.note("message-bomb", self.end, detail, path=json_path(path))
+
     def note(self, id: str, offset: int | None, detail: str, *, path: str = "") -> None:
         """Add a finding; the bytes from the offset on go with it."""
         rest = b"" if offset is None else self.data[offset : offset + FINDING_HEX_BYTES]

@@ -30,6 +30,8 @@ FINDINGS = {
     "batch-unaligned": "a slice of a snapshot begins or ends inside a record batch",
     "header-undecoded": "the header of the frame cannot be read",
     "incomplete": "bytes of the frame are missing; what stands before them is shown",
+    "message-bomb": "a message with so many values that showing them would fill the memory; its "
+    "first bytes are shown",
     "nested-undecoded": "bytes inside a field do not follow the format they should have",
     "not-canonical": "Kafka itself writes the same message in other bytes, such as shorter varints",
     "record-undecoded": "a record of an internal topic whose type, version or bytes fit no schema",
@@ -55,6 +57,7 @@ LOSSES = frozenset(
         "gap",
         "header-undecoded",
         "memory-limit",
+        "message-bomb",
         "record-undecoded",
         "resync",
         "truncated-packet",

@@ -77,9 +77,15 @@ class DecodedFrame:
         if frame.api_key is not None and frame.api_version is not None:
             api = frame.api_key, frame.api_version
         is_early = any(each[0] == BEFORE_CAPTURE for each in frame.findings)
-        return decode_payload(
+        payload = decode_payload(
             data, is_request=frame.is_request, api=api, size=frame.size, is_early=is_early
         )
+        shown, body = self.settings.shown, payload.body
+        if shown is None or body is None or not shown.is_too_much(body, len(data)):
+            return payload
+        del body
+        payload.take_apart()
+        return payload
 
     @lazy
     def view(self) -> PayloadView:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kraftwire.decode.limits import ANNOTATIONS_MAX
 from kraftwire.limits import PARTIAL_BYTES_MAX
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
@@ -61,10 +62,14 @@ class Part:
 def annotated(
     cls: type[Message], data: bytes, version: int, offset: int, *, size: int | None = None
 ) -> Part:
-    """The annotations of a body; `size` is the announced length where bytes are missing."""
+    """The annotations of a body, at most ANNOTATIONS_MAX of them.
+
+    Shape: `size` is the announced length where bytes are missing.
+    """
     missing = 0 if size is None else min(size - len(data), PARTIAL_BYTES_MAX)
     try:
-        root, _ = annotate(cls.facts(), data + bytes(missing), version, offset)
+        padded = data + bytes(missing)
+        root, _ = annotate(cls.facts(), padded, version, offset, most=ANNOTATIONS_MAX)
     except PartialError as error:
         root = error.partial
     return Part(root, len(data))

@@ -14,6 +14,7 @@ from kraftwire.decode.body.findings import Finding, finding_of
 from kraftwire.decode.body.scan import RecordsField, records_fields
 from kraftwire.decode.body.secret_records import redact_batch
 from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.body.weight import Shown
 from kraftwire.decode.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE
 from kraftwire.errors import WireError
 from kraftwire.limits import FINDING_HEX_BYTES
@@ -40,10 +41,14 @@ class RecordsForm:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a run shows, and what it has learned of topics so far."""
+    """What a run shows, and what it has learned of topics so far.
+
+    Shape: `shown` is None where nothing is cut, as for programs.
+    """
 
     records: RecordsForm = field(default_factory=RecordsForm)
     topics: TopicNames = field(default_factory=TopicNames)
+    shown: Shown | None = None
 
     @property
     def show_secrets(self) -> bool:

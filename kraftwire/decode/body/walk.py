@@ -39,11 +39,13 @@ def raw(_name: str, _type: str) -> Callable[[Any], Any]:
 class FieldWalk:
     """Walks over messages; plans are kept.
 
-    Shape: `show` turns values into what spans hold; that of a field of type records has None.
+    Shape: `show` turns values into what spans hold; that of a field of type records has None. It
+    gives up on a message of more than `most` spans, as soon as it has so many.
     """
 
-    def __init__(self, show: ShowValue = raw) -> None:
+    def __init__(self, show: ShowValue = raw, most: int = 1 << 62) -> None:
         self._show = show
+        self._most = most
         self._plans: dict[tuple[type, int], list[_Step]] = {}
 
     def spans(
@@ -180,6 +182,7 @@ class FieldWalk:
         length = self._length(32, is_compact)
         name, above = facts.name, f"{facts.name}.length"
         dot = "." if facts.struct is not None else ""
+        most = self._most
         if facts.struct is not None:
             steps = self._plan(facts.struct, version, is_flexible)
         else:
@@ -188,6 +191,8 @@ class FieldWalk:
         def step(data: bytes, at: int, path: str, out: list[Span]) -> int:
             at, count = length(data, at, path + above, out)
             for index in range(count):
+                if len(out) > most:
+                    raise WireError("more fields than are taken apart")
                 inner = f"{path}{name}[{index}]{dot}"
                 for each in steps:
                     at = each(data, at, inner, out)

@@ -15,6 +15,7 @@ from kraftwire.decode.body.secret_records import has_secret_records
 from kraftwire.decode.body.walk import FieldWalk
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine
+from kraftwire.decode.limits import ANNOTATIONS_MAX
 from kraftwire.errors import WireError
 from kraftwire.records.decoded import Decoded
 from kraftwire.records.header import HEADER_SIZE
@@ -22,7 +23,7 @@ from kraftwire.records.json_form import decode_record
 from kraftwire.records.reader import Batch
 from kraftwire.records.record import Record
 from kraftwire.wire.message import Message
-from kraftwire.wire.reader import Annotation, annotate
+from kraftwire.wire.reader import Annotation, PartialError, annotate
 
 __all__ = ["line_spans"]
 
@@ -33,7 +34,7 @@ _ENTRY_LAYOUTS = {
 }
 
 
-_WALK = FieldWalk()
+_WALK = FieldWalk(most=ANNOTATIONS_MAX)
 
 
 def line_spans(line: FileLine) -> Iterator[Span]:
@@ -166,10 +167,19 @@ def _value(data: bytes, decoded: Decoded) -> Iterator[Span]:
 
 def _message(message: Message, version: int, data: bytes, start: int) -> Iterator[Span]:
     found = _WALK.spans(type(message), version, data, start)
-    if found is None:
-        root, _ = annotate(message.facts(), data, version, start)
-        found = list(_leaves(root))
-    yield from found
+    if found is not None:
+        yield from found
+        return
+    try:
+        root, _ = annotate(message.facts(), data, version, start, most=ANNOTATIONS_MAX)
+    except PartialError as error:
+        root, position = error.partial, start
+        for leaf in _leaves(root):
+            yield leaf
+            position = leaf.end
+        yield Span("rest", position, len(data), error.problem)
+        return
+    yield from _leaves(root)
 
 
 def _leaves(node: Annotation) -> Iterator[Span]:

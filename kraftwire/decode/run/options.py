@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from kraftwire.decode.body.memory import Memory
 from kraftwire.decode.body.records import RecordsForm, Settings
+from kraftwire.decode.body.weight import Shown
 from kraftwire.decode.files.segment import FileOptions
 from kraftwire.decode.run.filters import FilterOptions, FrameFilter
 from kraftwire.decode.tls.keylog import KeyLog
@@ -23,7 +24,8 @@ class Options:
 
     Shape: `records` says how much of records JSON shows: ``none``, ``summary`` or ``full``.
     `family` overrides what the folder of a log file tells of its records. `keys` are the secrets of
-    encrypted connections. `filters` choose frames.
+    encrypted connections. `filters` choose frames. `shown` bounds what one frame may take; None
+    cuts nothing.
     """
 
     records: Detail = "full"
@@ -31,10 +33,12 @@ class Options:
     family: str | None = None
     keys: KeyLog | None = None
     filters: FilterOptions = field(default_factory=FilterOptions)
+    shown: Shown | None = None
 
     def settings(self, memory: Memory) -> Settings:
         """What the decoding of frames needs; names of topics are those of a memory."""
-        return Settings(RecordsForm(self.records, self.show_secrets), memory.topics)
+        form = RecordsForm(self.records, self.show_secrets)
+        return Settings(form, memory.topics, self.shown)
 
     def files(self) -> FileOptions:
         """What the decoding of log directories needs."""
