@@ -44,8 +44,8 @@ LONG_ANSWERS_BYTES_BURST = 16 * 1024 * 1024
 LONG_ANSWERS_CROWD = 6
 
 # Each piece of long work is followed by a rest of so many times what it took where a crowd waits;
-# where few do, there is none. An answer is encoded and handed to the system within so many rounds of
-# the loop after it was read.
+# where few do, there is none. An answer is encoded and handed to the system within so many rounds
+# of the loop after it was read.
 LONG_WORK_REST = 3
 LONG_WORK_REST_FEW = 0
 LONG_WORK_ROUNDS = 5
