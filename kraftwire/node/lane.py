@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import trio
 
-from kraftwire.node.limits import LONG_WORK_REST, LONG_WORK_REST_ALONE, LONG_WORK_ROUNDS
+from kraftwire.node.limits import LONG_WORK_REST, LONG_WORK_REST_FEW, LONG_WORK_ROUNDS
 
 __all__ = ["Lane"]
 
@@ -29,9 +29,14 @@ class Lane:
         bytes_per_second: float,
         burst_bytes: float,
         *,
+        crowd: int = 1,
         clock: Callable[[], float] = time.process_time,
     ) -> None:
-        """Units: sizes are bytes, `clock` tells seconds of processor time."""
+        """Units: sizes are bytes, `clock` tells seconds of processor time.
+
+        Where fewer than `crowd` wait, the rest is the shorter one.
+        """
+        self._crowd = crowd
         self._rate = bytes_per_second
         self._burst = burst_bytes / bytes_per_second
         self._clock = clock
@@ -75,7 +80,8 @@ class Lane:
                 await self._done.wait()
                 for _ in range(LONG_WORK_ROUNDS):
                     await trio.lowlevel.checkpoint()
-                rest = LONG_WORK_REST if self._waiting else LONG_WORK_REST_ALONE
+                is_crowd = len(self._waiting) >= self._crowd
+                rest = LONG_WORK_REST if is_crowd else LONG_WORK_REST_FEW
                 await trio.sleep((self._clock() - began) * rest)
         finally:
             self._is_dealing = False

@@ -10,12 +10,13 @@ __all__ = [
     "GIVE_BACK_BYTES_MIN",
     "LONG_ANSWERS_BYTES_BURST",
     "LONG_ANSWERS_BYTES_PER_SECOND",
+    "LONG_ANSWERS_CROWD",
     "LONG_ANSWER_BYTES_MIN",
     "LONG_REQUESTS_BYTES_BURST",
     "LONG_REQUESTS_BYTES_PER_SECOND",
     "LONG_REQUEST_BYTES_MIN",
     "LONG_WORK_REST",
-    "LONG_WORK_REST_ALONE",
+    "LONG_WORK_REST_FEW",
     "LONG_WORK_ROUNDS",
     "PEER_LOOK_SECONDS",
     "PEER_PROBES",
@@ -39,11 +40,14 @@ LONG_ANSWER_BYTES_MIN = 64 * 1024
 LONG_ANSWERS_BYTES_PER_SECOND = 128 * 1024 * 1024
 LONG_ANSWERS_BYTES_BURST = 16 * 1024 * 1024
 
-# Each piece of long work is followed by a rest of so many times what it took, the shorter one where
-# nobody else waits. An answer is encoded and handed to the system within so many rounds of the loop
-# after it was read.
+# As many as wait for long answers in a quorum under load: its other voters, and a few observers.
+LONG_ANSWERS_CROWD = 6
+
+# Each piece of long work is followed by a rest of so many times what it took where a crowd waits;
+# where few do, there is none. An answer is encoded and handed to the system within so many rounds
+# of the loop after it was read.
 LONG_WORK_REST = 3
-LONG_WORK_REST_ALONE = 1
+LONG_WORK_REST_FEW = 0
 LONG_WORK_ROUNDS = 5
 
 # Shorter requests are let through in turns of so many bytes, each as if it were longer by what any

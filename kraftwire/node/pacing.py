@@ -14,6 +14,7 @@ from kraftwire.node.limits import (
     LONG_ANSWER_BYTES_MIN,
     LONG_ANSWERS_BYTES_BURST,
     LONG_ANSWERS_BYTES_PER_SECOND,
+    LONG_ANSWERS_CROWD,
     LONG_REQUEST_BYTES_MIN,
     LONG_REQUESTS_BYTES_BURST,
     LONG_REQUESTS_BYTES_PER_SECOND,
@@ -42,7 +43,10 @@ class Pacer:
             LONG_REQUESTS_BYTES_PER_SECOND, LONG_REQUESTS_BYTES_BURST, clock=clock
         )
         self._answers = Lane(
-            LONG_ANSWERS_BYTES_PER_SECOND, LONG_ANSWERS_BYTES_BURST, clock=clock
+            LONG_ANSWERS_BYTES_PER_SECOND,
+            LONG_ANSWERS_BYTES_BURST,
+            crowd=LONG_ANSWERS_CROWD,
+            clock=clock,
         )
 
     def join(self) -> int:

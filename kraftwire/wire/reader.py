@@ -76,7 +76,7 @@ def annotate(
     if isinstance(version, bool) or version not in facts.versions:
         raise UsageError(f"{facts.name} has versions {facts.versions}, not {version!r}")
     root = Annotation("", facts.name, facts.kind, offset)
-    reader = _Reader(facts, bytes(buf), version, offset, root, most)
+    reader = _Reader(facts, bytes(buf), version, offset, tree=root, left=most)
     try:
         reader.struct(facts.root)
     except WireError as error:
@@ -89,7 +89,7 @@ def annotate(
 class _Reader:
     def __init__(
         self, facts: MessageFacts, buf: bytes, version: int, offset: int,
-        tree: Annotation | None = None, left: int = 0,
+        *, tree: Annotation | None = None, left: int = 0,
     ) -> None:  # fmt: skip
         self.facts = facts
         self.buf = buf

@@ -19,7 +19,7 @@ from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.node.context import Request
 from kraftwire.node.lane import Lane
-from kraftwire.node.limits import LONG_WORK_REST, LONG_WORK_REST_ALONE
+from kraftwire.node.limits import LONG_WORK_REST, LONG_WORK_REST_FEW
 from kraftwire.wire.message import Message
 from tests.hostile.served import Served, request_frame
 
@@ -31,10 +31,10 @@ _MIB = 1024 * 1024
 class Work:
     """Work on a lane, of one second of processor time each. `began` tells who began when."""
 
-    def __init__(self) -> None:
+    def __init__(self, crowd: int = 1) -> None:
         self.seconds = 0.0
         self.began: list[tuple[int, float]] = []
-        self.lane = Lane(1e9, 1e9, clock=lambda: self.seconds)
+        self.lane = Lane(1e9, 1e9, crowd=crowd, clock=lambda: self.seconds)
 
     async def do(self, number: int) -> None:
         await self.lane.take(number, 1)
@@ -56,16 +56,16 @@ async def test_a_rest_counts_what_threads_do(autojump_clock: Any) -> None:
     assert [b - a for a, b in itertools.pairwise(times)] == [1 + LONG_WORK_REST] * 2
 
 
-async def test_one_alone_rests_as_well(autojump_clock: Any) -> None:
-    """A single connection that asks again and again would otherwise have all of the time."""
+async def test_a_few_do_not_rest(autojump_clock: Any) -> None:
+    """Followers under load ask for long answers all the time."""
     del autojump_clock
-    work = Work()
-    for _ in range(3):
-        await work.do(1)
-        # On its way to the peer, and the next request back.
-        await trio.sleep(LONG_WORK_REST_ALONE / 2)
+    work = Work(crowd=3)
+    async with trio.open_nursery() as nursery:
+        for number in range(5):
+            nursery.start_soon(work.do, number)
     times = [at for _, at in work.began]
-    assert all(b - a == 1 + LONG_WORK_REST_ALONE for a, b in itertools.pairwise(times))
+    few = 1 + LONG_WORK_REST_FEW
+    assert [b - a for a, b in itertools.pairwise(times)] == [1 + LONG_WORK_REST] * 2 + [few] * 2
 
 
 async def test_the_oldest_connection_waits_for_one_other_at_most(autojump_clock: Any) -> None:
