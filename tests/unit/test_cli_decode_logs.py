@@ -90,6 +90,14 @@ def test_times_choose_records(capsys: Captured) -> None:
 _LOG = "00000000000000000000.log"
 
 
+def test_relative_times_count_from_the_first_batch(capsys: Captured) -> None:
+    """As in captures, where they count from the first frame."""
+    stamps = sorted(record["timestamp"] for record in _records(_lines(capsys, OFFSETS / _LOG)))
+    first, middle = stamps[0], stamps[len(stamps) // 2]
+    late = _records(_lines(capsys, OFFSETS / _LOG, "--since", f"+{(middle - first) / 1000:.3f}"))
+    assert [record["timestamp"] for record in late] == [at for at in stamps if at >= middle]
+
+
 def test_groups_choose_records_of_consumer_offsets(capsys: Captured) -> None:
     """Commits, members and metadata of one group, whatever the type of the record."""
     records = _records(_lines(capsys, OFFSETS / _LOG, "--group", "grp-classic-?"))

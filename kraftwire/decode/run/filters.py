@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 
 from kraftwire import messages
 from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.run.moments import Clock, moment
 from kraftwire.errors import UsageError
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 
-__all__ = ["FilterOptions", "FrameFilter", "as_ranges", "is_wanted", "parse_time", "topic_test"]
+__all__ = ["FilterOptions", "FrameFilter", "as_ranges", "is_wanted", "topic_test"]
 
 Test = Callable[[DecodedFrame], bool]
 
@@ -27,8 +27,6 @@ _BRACKETS = re.compile(r"\[[^]]*\]")
 _PORT = re.compile(r"[\d?*]+")
 _PORT_MAX = 0xFFFF
 _NUMBER_MAX = 2**63 - 1
-_SECONDS = re.compile(r"\d+(?:\.\d+)?")
-_NS_PER_SECOND = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +61,7 @@ class FrameFilter:
     def __init__(self, options: FilterOptions | None = None) -> None:
         """Prepare the tests. Raises: UsageError for a value that makes no sense."""
         options = options or FilterOptions()
-        self._clock = _Clock()
+        self._clock = Clock()
         self._on_frame = _frame_tests(options, self._clock)
         self._on_body = _body_tests(options)
         self._exchange = _ExchangeTests(options, self._clock)
@@ -75,7 +73,7 @@ class FrameFilter:
 
     def begin(self, time_ns: int) -> None:
         """Learn the time of the run's first frame, from which relative times count."""
-        self._clock.start_ns = time_ns
+        self._clock.begin(time_ns)
 
     def passes(self, frame: DecodedFrame) -> bool:
         """Whether a frame is to be shown."""
@@ -92,17 +90,10 @@ class FrameFilter:
         return self._exchange.pass_on(request, response)
 
 
-@dataclass(slots=True)
-class _Clock:
-    """When the run's first frame was. Units: nanoseconds since the epoch."""
-
-    start_ns: int = 0
-
-
 class _ExchangeTests:
     """The same options, asked of both frames of an exchange."""
 
-    def __init__(self, options: FilterOptions, clock: _Clock) -> None:
+    def __init__(self, options: FilterOptions, clock: Clock) -> None:
         wanted = _some_values(options, lambda value: not value.startswith(_NEGATIONS))
         unwanted = _some_values(options, lambda value: value.startswith(_NEGATIONS))
         # A partition cannot be excluded, so it is only ever wanted, of either frame.
@@ -140,7 +131,7 @@ def _some_values(options: FilterOptions, is_kept: Callable[[str], bool]) -> Filt
     )
 
 
-def _frame_tests(options: FilterOptions, clock: _Clock) -> list[Test]:
+def _frame_tests(options: FilterOptions, clock: Clock) -> list[Test]:
     """The tests that need no body."""
     tests: list[Test] = []
     if options.api:
@@ -158,23 +149,12 @@ def _frame_tests(options: FilterOptions, clock: _Clock) -> list[Test]:
         least = options.min_latency_ms
         tests.append(lambda f: f.frame.latency_ms is not None and f.frame.latency_ms >= least)
     if options.since is not None:
-        first = _moment(options.since, clock)
+        first = moment(options.since, clock)
         tests.append(lambda f: f.frame.time_ns >= first())
     if options.until is not None:
-        last = _moment(options.until, clock)
+        last = moment(options.until, clock)
         tests.append(lambda f: f.frame.time_ns <= last())
     return tests
-
-
-def _moment(text: str, clock: _Clock) -> Callable[[], int]:
-    """A time, which with a plus counts from the run's first frame."""
-    if not text.startswith("+"):
-        fixed = parse_time(text)
-        return lambda: fixed
-    if not _SECONDS.fullmatch(text[1:]):
-        raise UsageError(f"{text!r} is no time: after + there are seconds since the first frame")
-    after = parse_time(text[1:])
-    return lambda: clock.start_ns + after
 
 
 def _body_tests(options: FilterOptions) -> list[Test]:
@@ -390,24 +370,3 @@ def _number(text: str, wanted: str) -> int:
     if not text.lstrip("-").isdecimal():
         raise UsageError(f"{text!r} is not {wanted}")
     return int(text)
-
-
-def parse_time(text: str) -> int:
-    """Nanoseconds since the epoch of a time: seconds since the epoch, or ISO 8601.
-
-    Shape: a time without offset is UTC. Raises: UsageError for anything else.
-    """
-    if _SECONDS.fullmatch(text):
-        seconds, _, fraction = text.partition(".")
-        return int(seconds) * _NS_PER_SECOND + int(fraction[:9].ljust(9, "0"))
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(
-            f"{text!r} is no time: seconds since the epoch, such as 2026-11-21T04:49:02, or such "
-            "as +12.5 for seconds since the first frame"
-        ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    whole = moment.replace(microsecond=0)
-    return int(whole.timestamp()) * _NS_PER_SECOND + moment.microsecond * 1000

@@ -100,12 +100,13 @@ class Inputs:
     def _read_capture(self, paths: Sequence[str]) -> None:
         if not paths:
             return
-        capture = Capture(*paths, on_ending=self.run.on_ending, keys=self.run.options.keys)
         name = paths[0] if len(paths) == 1 else f"{paths[0]} to {paths[-1]}"
+        # Before the file is opened: an error leaves nothing open.
+        self.run.line_filter.ensure_for_captures(name)
+        capture = Capture(*paths, on_ending=self.run.on_ending, keys=self.run.options.keys)
         self._show_capture(capture, name)
 
     def _show_capture(self, capture: Capture, name: str) -> None:
-        self.run.line_filter.ensure_for_captures(name)
         self.run.totals.captures[name] = capture.health
         self.run.frames(capture)
 
@@ -143,6 +144,7 @@ class Inputs:
             except OSError as error:
                 raise StorageError(f"cannot open: {error.strerror}", file=STDIN) from error
             if self.kind == "auto" and (kind.is_capture or kind is FileKind.UNKNOWN):
+                self.run.line_filter.ensure_for_captures(STDIN)
                 keys = self.run.options.keys
                 capture = Capture(piped, on_ending=self.run.on_ending, keys=keys)
                 self._show_capture(capture, STDIN)

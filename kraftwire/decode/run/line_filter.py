@@ -13,7 +13,8 @@ from typing import Any
 
 from kraftwire.decode.files.names import partition_of
 from kraftwire.decode.files.report import FileLine
-from kraftwire.decode.run.filters import FilterOptions, as_ranges, is_wanted, parse_time
+from kraftwire.decode.run.filters import FilterOptions, as_ranges, is_wanted
+from kraftwire.decode.run.moments import Clock, moment
 from kraftwire.errors import UsageError, WireError
 from kraftwire.records.decoded import Decoded
 from kraftwire.records.json_form import decode_record
@@ -37,8 +38,9 @@ class LineFilter:
         self._options = options
         self._offsets = as_ranges(options.offset)
         self._partitions = as_ranges(options.partition)
-        self._since = None if options.since is None else parse_time(options.since) // _NS_PER_MS
-        self._until = None if options.until is None else -(-parse_time(options.until) // _NS_PER_MS)
+        self._clock = Clock()
+        self._first = moment(options.since, self._clock) if options.since is not None else None
+        self._last = moment(options.until, self._clock) if options.until is not None else None
         self._of_record = list(self._record_tests())
 
     @property
@@ -71,6 +73,16 @@ class LineFilter:
         if names:
             raise UsageError(f"{', '.join(names)}: {file} is a capture, not a file of records")
 
+    @property
+    def _since(self) -> int | None:
+        """The first millisecond that is wanted."""
+        return None if self._first is None else self._first() // _NS_PER_MS
+
+    @property
+    def _until(self) -> int | None:
+        """The last millisecond that is wanted."""
+        return None if self._last is None else -(-self._last() // _NS_PER_MS)
+
     def passes_file(self, path: Path) -> bool:
         """Whether a file may have lines that pass: whether its folder is of a wanted partition."""
         wanted = self._options.topic
@@ -89,6 +101,7 @@ class LineFilter:
             return line
         if line.batch is None:
             return line if self._passes_entry(line.json) else None
+        self._begin(line.batch)
         if not self._may_hold(line.batch):
             return None
         kept = {
@@ -104,19 +117,26 @@ class LineFilter:
         shown = [record for record in records if record["offset"] in kept]
         return replace(line, json={**line.json, "records": shown})
 
+    def _begin(self, batch: Batch) -> None:
+        """Count relative times from the first batch of the run."""
+        at = batch.base_timestamp if batch.magic >= 2 else batch.max_timestamp
+        if at >= 0:
+            self._clock.begin(at * _NS_PER_MS)
+
     def _passes_entry(self, json: dict[str, Any]) -> bool:
         """Whether an entry of an index passes; what has neither offset nor time does not."""
         if self._options.key or self._options.group:
             return False
         if self._offsets and not _is_in(json.get("offset", -1), self._offsets):
             return False
-        if self._since is None and self._until is None:
+        if self._first is None and self._last is None:
             return True
         return "timestamp" in json and self._is_in_time(json["timestamp"])
 
     def _may_hold(self, batch: Batch) -> bool:
         """Whether the header of a batch leaves room for records that pass; saves decompressing."""
-        if self._since is not None and 0 <= batch.max_timestamp < self._since:
+        since = self._since
+        if since is not None and 0 <= batch.max_timestamp < since:
             return False
         if batch.magic < 2 or not self._offsets:
             return True
@@ -127,7 +147,7 @@ class LineFilter:
         options = self._options
         if self._offsets:
             yield lambda record, _line: _is_in(record.offset, self._offsets)
-        if self._since is not None or self._until is not None:
+        if self._first is not None or self._last is not None:
             yield lambda record, _line: self._is_in_time(record.timestamp)
         if options.key:
             yield lambda record, _line: is_wanted(_texts(record.key), options.key)
@@ -135,8 +155,8 @@ class LineFilter:
             yield lambda record, line: is_wanted(_groups(record, line), options.group)
 
     def _is_in_time(self, timestamp: int) -> bool:
-        is_late = self._since is None or timestamp >= self._since
-        return is_late and (self._until is None or timestamp <= self._until)
+        since, until = self._since, self._until
+        return (since is None or timestamp >= since) and (until is None or timestamp <= until)
 
 
 def _is_in(number: int, ranges: list[tuple[int, int]]) -> bool:
