@@ -8,7 +8,7 @@ __all__ = ["COMMANDS", "load"]
 # that takes the arguments after the command's name and returns the exit code.
 COMMANDS: dict[str, tuple[str, str]] = {
     "decode": (
-        "kraftwire.cli.decode:decode",
+        "kraftwire.cli.decode.command:decode",
         "Show what is in captures, log segments, snapshots and state files.",
     ),
     "diff": (
@@ -24,23 +24,23 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Run a node of a quorum.",
     ),
     "perf": (
-        "kraftwire.cli.perf:perf",
+        "kraftwire.cli.perf.command:perf",
         "Measure a quorum under load: the raft test server, one node or several.",
     ),
     "pipeline": (
-        "kraftwire.cli.pipeline:pipeline",
+        "kraftwire.cli.pipeline.command:pipeline",
         "Turn captures and log directories into tables and a report, on Spark.",
     ),
     "quorum": (
-        "kraftwire.cli.quorum:quorum",
+        "kraftwire.cli.quorum.command:quorum",
         "Describe and watch the metadata quorum, add and remove controllers.",
     ),
     "schema": (
-        "kraftwire.cli.schema:schema",
+        "kraftwire.cli.schema.command:schema",
         "Show messages, their byte layout, and what changed between versions.",
     ),
     "sim": (
-        "kraftwire.cli.sim:sim",
+        "kraftwire.cli.sim.command:sim",
         "Simulate whole clusters on virtual time, and check what must hold in them.",
     ),
     "storage": (

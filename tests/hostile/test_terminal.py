@@ -16,7 +16,7 @@ from rich.console import Console
 
 from kraftwire import messages
 from kraftwire.cli.main import main
-from kraftwire.cli.quorum_watch import Look, quorum_view
+from kraftwire.cli.quorum.watch import Look, quorum_view
 from kraftwire.client import QuorumInfo, ReplicaInfo
 from kraftwire.decode.body.memory import Memory
 from kraftwire.decode.render.hexdump import BytesWriter
@@ -251,7 +251,7 @@ def test_the_summary_of_a_pipeline_and_its_report(
     """What stands out is told with the names of whoever caused it."""
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
-    from kraftwire.cli.pipeline import _summary
+    from kraftwire.cli.pipeline.command import _summary
     from kraftwire.cli.tables import show
     from kraftwire.spark.report.words import text
     from kraftwire.spark.run.pipeline import Outcome

@@ -63,7 +63,7 @@ MUTANTS = (
             "if role.leader_id >= 0 or not is_up_to_date:",
             "if not is_up_to_date:",
         ),
-        "tests/unit/test_raft_votes_kept.py",
+        "tests/unit/raft/test_votes_kept.py",
     ),
     Mutant(
         "another directory of this node gets its vote",
@@ -73,7 +73,7 @@ MUTANTS = (
             "if partition.replica_id == state.config.key.id:",
             "if False:",
         ),
-        "tests/unit/test_raft_votes.py",
+        "tests/unit/raft/test_votes.py",
     ),
     Mutant(
         "a leader grants pre-votes",
@@ -83,7 +83,7 @@ MUTANTS = (
             "return type(role) is not Leader",
             "return True",
         ),
-        "tests/unit/test_raft_pre_votes.py",
+        "tests/unit/raft/test_pre_votes.py",
     ),
     Mutant(
         "a follower that hears its leader grants pre-votes",
@@ -129,7 +129,7 @@ MUTANTS = (
             "voter.key: True if voter.matches(own) else None for voter in voters",
             "voter.key: True if voter.key.id == own.id else None for voter in voters",
         ),
-        "tests/unit/test_raft_votes_kept.py",
+        "tests/unit/raft/test_votes_kept.py",
     ),
     Mutant(
         "a candidate stands in its old epoch",
@@ -148,7 +148,7 @@ MUTANTS = (
             "    if keep:\n        check(",
             "    if not keep:\n        new.voted = old.voted\n    if keep:\n        check(",
         ),
-        "tests/unit/test_raft_votes_kept.py",
+        "tests/unit/raft/test_votes_kept.py",
     ),
     Mutant(
         "a follower keeps its vote on a new epoch",
@@ -158,7 +158,7 @@ MUTANTS = (
             "old.voted if epoch == old.epoch else None,",
             "old.voted,",
         ),
-        "tests/unit/test_raft_votes_kept.py",
+        "tests/unit/raft/test_votes_kept.py",
     ),
     Mutant(
         "a follower forgets its vote of the epoch",
@@ -200,7 +200,7 @@ MUTANTS = (
         "answers to an old role are looked at",
         "R-LOOP-2",
         Edit(f"{_TURNS}:_reset_connections", "state.in_flight.clear()", "pass"),
-        "tests/unit/test_raft_late_answers.py",
+        "tests/unit/raft/test_late_answers.py",
         Edit(
             "kraftwire.raft.core:_take_sent",
             "return sent if state.peers.answered(request_id) else None",
@@ -215,7 +215,7 @@ MUTANTS = (
             "sent = state.in_flight.pop(request_id, None)",
             "sent = state.in_flight.get(request_id)",
         ),
-        "tests/unit/test_raft_late_answers.py",
+        "tests/unit/raft/test_late_answers.py",
         Edit(
             "kraftwire.raft.core:_take_sent",
             "return sent if state.peers.answered(request_id) else None",
@@ -230,7 +230,7 @@ MUTANTS = (
             "if state.log.flushed_offset < state.log.end_offset:",
             "if state.log.flushed_offset < 0:",
         ),
-        "tests/unit/test_raft_standing.py",
+        "tests/unit/raft/test_standing.py",
     ),
     Mutant(
         "an observer stands",
@@ -240,7 +240,7 @@ MUTANTS = (
             "return is_open and self.history.previous.is_voter(self.config.key)",
             "return True",
         ),
-        "tests/unit/test_raft_standing.py",
+        "tests/unit/raft/test_standing.py",
     ),
     Mutant(
         "a replica stands although its removal is committed",
@@ -250,7 +250,7 @@ MUTANTS = (
             "is_open = where is not None and where >= known",
             "is_open = where is not None",
         ),
-        "tests/unit/test_raft_voters_in_force.py",
+        "tests/unit/raft/voters/test_in_force.py",
     ),
     Mutant(
         "a replica whose removal may be lost does not stand",
@@ -260,7 +260,7 @@ MUTANTS = (
             "return is_open and self.history.previous.is_voter(self.config.key)",
             "return False",
         ),
-        "tests/unit/test_raft_voters_in_force.py",
+        "tests/unit/raft/voters/test_in_force.py",
     ),
     Mutant(
         "elections have no jitter",
@@ -270,7 +270,7 @@ MUTANTS = (
             "return self.now + timeout + self.random.randrange(timeout)",
             "return self.now + timeout",
         ),
-        "tests/unit/test_raft_jitter.py",
+        "tests/unit/raft/test_jitter.py",
     ),
     Mutant(
         "a lost election is tried again without jitter",
@@ -280,7 +280,7 @@ MUTANTS = (
             "wait = state.random.randrange(backoff + 1)",
             "wait = backoff",
         ),
-        "tests/unit/test_raft_jitter.py",
+        "tests/unit/raft/test_jitter.py",
     ),
     Mutant(
         "a candidate without pre-votes tries again as early as one that had them",
@@ -290,7 +290,7 @@ MUTANTS = (
             "early_ms if role.has_pre_votes else role.deadline_ms",
             "early_ms",
         ),
-        "tests/unit/test_raft_jitter.py",
+        "tests/unit/raft/test_jitter.py",
     ),
     Mutant(
         "followers of a dead leader stand together",
@@ -300,7 +300,7 @@ MUTANTS = (
             "wait = timers.fetch_timeout_ms + self.random.randrange(fifth + 1)",
             "wait = timers.fetch_timeout_ms",
         ),
-        "tests/unit/test_raft_jitter.py",
+        "tests/unit/raft/test_jitter.py",
     ),
     Mutant(
         "a restarted leader leads its epoch again",
@@ -329,7 +329,7 @@ MUTANTS = (
             "if election.epoch < last_epoch:",
             "if election.epoch < 0:",
         ),
-        "tests/unit/test_raft_votes_kept.py",
+        "tests/unit/raft/test_votes_kept.py",
     ),
     Mutant(
         "a contradicting leader is believed",
@@ -339,6 +339,6 @@ MUTANTS = (
             "return epoch > role.epoch or role.leader_id in (-1, leader_id)",
             "return True",
         ),
-        "tests/unit/test_raft_transitions.py",
+        "tests/unit/raft/test_transitions.py",
     ),
 )

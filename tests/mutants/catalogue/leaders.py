@@ -74,7 +74,7 @@ MUTANTS = (
             "if event.generation != state.flush_generation:",
             "if event.generation > state.flush_generation:",
         ),
-        "tests/unit/test_raft_flushes.py",
+        "tests/unit/raft/test_flushes.py",
     ),
     Mutant(
         "a diverging fetch counts as progress",
@@ -104,7 +104,7 @@ MUTANTS = (
             "return directory_id == ZERO_UUID or directory_id == key.directory_id",
             "return True",
         ),
-        "tests/unit/test_raft_progress.py",
+        "tests/unit/raft/test_progress.py",
     ),
     Mutant(
         "a leader that nobody hears leads on",
@@ -123,7 +123,7 @@ MUTANTS = (
             "self._needed = len(voters) // 2 + (0 if leads_as_voter else 1)",
             "self._needed = max(0, len(voters) // 2 - 1)",
         ),
-        "tests/unit/test_raft_progress.py",
+        "tests/unit/raft/test_progress.py",
     ),
     Mutant(
         "what was heard once is heard for ever",
@@ -133,7 +133,7 @@ MUTANTS = (
             "self._heard.clear()",
             "pass",
         ),
-        "tests/unit/test_raft_progress.py",
+        "tests/unit/raft/test_progress.py",
     ),
     Mutant(
         "the end of a follower's wait keeps a leader",
@@ -143,7 +143,7 @@ MUTANTS = (
             "_answer(state, parked.event, counts=False)",
             "_answer(state, parked.event)",
         ),
-        "tests/unit/test_raft_parked.py",
+        "tests/unit/raft/test_parked.py",
     ),
     Mutant(
         "the only voter resigns when nobody fetches",
@@ -153,7 +153,7 @@ MUTANTS = (
             "if leads_as_voter and len(voters) == 1:",
             "if leads_as_voter and len(voters) == 0:",
         ),
-        "tests/unit/test_raft_progress.py",
+        "tests/unit/raft/test_progress.py",
     ),
     Mutant(
         "nobody is told who leads",
@@ -163,7 +163,7 @@ MUTANTS = (
             "if destination is not None and state.is_ready(destination):",
             "if destination is None:",
         ),
-        "tests/unit/test_raft_announcing.py",
+        "tests/unit/raft/test_announcing.py",
     ),
     Mutant(
         "those who fetch are told again and again",
@@ -173,7 +173,7 @@ MUTANTS = (
             "and (state.last_fetch_ms < 0 or now_ms - state.last_fetch_ms >= self._silence_ms)",
             "and (state.last_fetch_ms < 0 or now_ms >= self._silence_ms)",
         ),
-        "tests/unit/test_raft_announcing.py",
+        "tests/unit/raft/test_announcing.py",
     ),
     Mutant(
         "a leader of an older epoch is believed",
@@ -183,7 +183,7 @@ MUTANTS = (
             "if epoch < state.role.epoch:",
             "if epoch < 0:",
         ),
-        "tests/unit/test_raft_announcing.py",
+        "tests/unit/raft/test_announcing.py",
     ),
     Mutant(
         "successors are told furthest last",
@@ -193,7 +193,7 @@ MUTANTS = (
             "others.sort(key=lambda state: (-state.end_offset, state.key))",
             "others.sort(key=lambda state: (state.end_offset, state.key))",
         ),
-        "tests/unit/test_raft_progress.py",
+        "tests/unit/raft/test_progress.py",
     ),
     Mutant(
         "the first successor waits like the others",
@@ -203,7 +203,7 @@ MUTANTS = (
             "if position == 0:\n        return 0",
             "if position == 0:\n        return longest",
         ),
-        "tests/unit/test_raft_successors.py",
+        "tests/unit/raft/test_successors.py",
     ),
     Mutant(
         "a resigned leader's followers still refuse pre-votes",
@@ -213,7 +213,7 @@ MUTANTS = (
             "role.has_fetched = False",
             "pass",
         ),
-        "tests/unit/test_raft_successors.py",
+        "tests/unit/raft/test_successors.py",
     ),
     Mutant(
         "a state machine hears that it leads too early",
@@ -252,6 +252,6 @@ MUTANTS = (
             "if leader is None or event.epoch < role.epoch:",
             "if leader is None:",
         ),
-        "tests/unit/test_raft_appends.py",
+        "tests/unit/raft/test_appends.py",
     ),
 )

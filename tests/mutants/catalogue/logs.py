@@ -8,7 +8,7 @@ from tests.mutants.mutant import Mutant
 _LOG = "kraftwire.log.metadata_log:MetadataLog"
 _RUNNER = "kraftwire.replica.runner:Runner"
 _LOCKED = "with self._workers.lock:"
-_LOCKS = "tests/unit/test_replica_runner.py"
+_LOCKS = "tests/unit/replica/test_runner.py"
 
 MUTANTS = (
     Mutant(
@@ -19,7 +19,7 @@ MUTANTS = (
             "if crc32c(view[position + CRC_START : end]) != crc:",
             "if crc and crc32c(view[position + CRC_START : end]) != crc:",
         ),
-        "tests/unit/test_log_torn_tail.py",
+        "tests/unit/log/test_torn_tail.py",
     ),
     Mutant(
         "a start does not check checksums",
@@ -29,7 +29,7 @@ MUTANTS = (
             "if crc32c(view[position + CRC_START : end]) != crc:",
             "if crc < 0:",
         ),
-        "tests/unit/test_log_torn_tail.py",
+        "tests/unit/log/test_torn_tail.py",
     ),
     Mutant(
         "a start takes a batch of a lower epoch",
@@ -39,7 +39,7 @@ MUTANTS = (
             "if base != offset or its_epoch < epoch:",
             "if base != offset:",
         ),
-        "tests/unit/test_log_recovery.py",
+        "tests/unit/log/test_recovery.py",
     ),
     Mutant(
         "damage below the flush mark is cut off",
@@ -49,7 +49,7 @@ MUTANTS = (
             "if last.end_offset < flushed and damage:",
             "if last.end_offset < flushed:\n        return\n    if last.end_offset < 0 and damage:",
         ),
-        "tests/unit/test_log_recovery.py tests/unit/test_log_mark.py",
+        "tests/unit/log/test_recovery.py tests/unit/log/test_mark.py",
     ),
     Mutant(
         "an epoch checkpoint is cut at its border",
@@ -59,7 +59,7 @@ MUTANTS = (
             "before = [epoch for epoch, start in entries if start <= start_offset]",
             "before = [epoch for epoch, start in entries if start < start_offset]",
         ),
-        "tests/unit/test_log_epoch_file.py",
+        "tests/unit/log/test_epoch_file.py",
     ),
     Mutant(
         "a cut keeps the epoch that begins at its border",
@@ -69,19 +69,19 @@ MUTANTS = (
             "self._epochs = [entry for entry in self._epochs if entry[1] < end]",
             "self._epochs = [entry for entry in self._epochs if entry[1] <= end]",
         ),
-        "tests/unit/test_log_epoch_file.py",
+        "tests/unit/log/test_epoch_file.py",
     ),
     Mutant(
         "a flush syncs nothing",
         "D2, D3",
         Edit(f"{_LOG}.flush", "segment.sync()", "pass"),
-        "tests/unit/test_log_power.py",
+        "tests/unit/log/test_power.py",
     ),
     Mutant(
         "a new segment's name is not durable",
         "D7",
         Edit(f"{_LOG}._roll", "self._files.fsync_dir(self.directory)", "pass"),
-        "tests/unit/test_log_power.py",
+        "tests/unit/log/test_power.py",
     ),
     Mutant(
         "an empty segment rolls for a large batch",
@@ -91,25 +91,25 @@ MUTANTS = (
             "if not self.size:",
             "if self.size < 0:",
         ),
-        "tests/unit/test_log_start.py",
+        "tests/unit/log/test_start.py",
     ),
     Mutant(
         "a log goes on after its disk has failed",
         "D9",
         Edit(f"{_LOG}.append", "self._ensure_usable()", "pass"),
-        "tests/unit/test_log_power.py",
+        "tests/unit/log/test_power.py",
     ),
     Mutant(
         "the mark is lowered after the cut",
         "D5, D11",
         Edit(f"{_LOG}._truncate", "self._mark.set(self._mark_at(end))", "pass"),
-        "tests/unit/test_log_mark.py tests/unit/test_log_metadata_log.py",
+        "tests/unit/log/test_mark.py tests/unit/log/test_metadata_log.py",
     ),
     Mutant(
         "a replaced file is not synced before it gets its name",
         "D1",
         Edit("kraftwire.log.atomic:replace_file", "fdatasync()", "size()"),
-        "tests/history/test_votes.py tests/unit/test_log_quorum_state.py",
+        "tests/history/test_votes.py tests/unit/log/test_quorum_state.py",
     ),
     Mutant(
         "the flush mark comes before the flush",
@@ -119,7 +119,7 @@ MUTANTS = (
             "file.fdatasync()",
             "pass",
         ),
-        "tests/unit/test_log_mark.py",
+        "tests/unit/log/test_mark.py",
     ),
     Mutant(
         "a lower mark goes into one copy",
@@ -129,7 +129,7 @@ MUTANTS = (
             "self.raise_to(mark)\n        self.raise_to(mark)",
             "self.raise_to(mark)",
         ),
-        "tests/unit/test_log_mark.py",
+        "tests/unit/log/test_mark.py",
     ),
     Mutant(
         "a quorum state of an unknown version is forgotten",
@@ -139,7 +139,7 @@ MUTANTS = (
             "if type(version) is not int or version not in (0, 1):",
             "if type(version) is not int:",
         ),
-        "tests/unit/test_log_quorum_state.py tests/history/test_votes.py",
+        "tests/unit/log/test_quorum_state.py tests/history/test_votes.py",
     ),
     Mutant(
         "a quorum state with one wrong bit is believed",
@@ -149,7 +149,7 @@ MUTANTS = (
             "if rest and rest != checksum_line(line):",
             "if rest and not rest.startswith(b'crc32c'):",
         ),
-        "tests/unit/test_log_quorum_state.py",
+        "tests/unit/log/test_quorum_state.py",
     ),
     Mutant(
         "the directory id of a vote is lost at kraft.version 1",
@@ -159,7 +159,7 @@ MUTANTS = (
             'self._uuid(data, "votedDirectoryId") if version else ZERO_UUID',
             "ZERO_UUID",
         ),
-        "tests/unit/test_log_quorum_state.py",
+        "tests/unit/log/test_quorum_state.py",
     ),
     Mutant(
         "a log starts without the snapshot of what is before",
@@ -169,7 +169,7 @@ MUTANTS = (
             "if not start_offset or (newest is not None and newest.offset >= start_offset):",
             "if start_offset >= 0:",
         ),
-        "tests/unit/test_log_start.py",
+        "tests/unit/log/test_start.py",
     ),
     Mutant(
         "a log is cut during a flush",
@@ -203,6 +203,6 @@ MUTANTS = (
             "self.lock = threading.Lock()",
             "self.lock = threading.Semaphore(2)",
         ),
-        "tests/unit/test_node_driver_flush.py",
+        "tests/unit/node/test_driver_flush.py",
     ),
 )

@@ -17,7 +17,7 @@ MUTANTS = (
             "if batch.is_control:",
             "if batch.is_control and batch.end_offset <= state.high_watermark:",
         ),
-        "tests/unit/test_raft_voters_in_force.py",
+        "tests/unit/raft/voters/test_in_force.py",
     ),
     Mutant(
         "a follower does not observe the voters that it appends",
@@ -27,7 +27,7 @@ MUTANTS = (
             "has_changed |= state.history.observe(offset, batch)",
             "has_changed |= offset < 0",
         ),
-        "tests/unit/test_raft_voters_in_force.py",
+        "tests/unit/raft/voters/test_in_force.py",
     ),
     Mutant(
         "a cut does not take voters back",
@@ -37,7 +37,7 @@ MUTANTS = (
             "if state.history.truncate(end):",
             "if end < 0:",
         ),
-        "tests/unit/test_raft_voters_pending.py",
+        "tests/unit/raft/voters/test_pending.py",
     ),
     Mutant(
         "a cut takes back one record too few",
@@ -47,7 +47,7 @@ MUTANTS = (
             "while self._voters and self._voters[-1][0] >= offset:",
             "while self._voters and self._voters[-1][0] > offset:",
         ),
-        "tests/unit/test_raft_histories.py",
+        "tests/unit/raft/test_histories.py",
     ),
     Mutant(
         "the leader counts by the voters of before",
@@ -66,7 +66,7 @@ MUTANTS = (
             "if where is None or where >= state.high_watermark:",
             "if where is None:",
         ),
-        "tests/unit/test_raft_voters_pending.py tests/unit/test_raft_voters_added.py",
+        "tests/unit/raft/voters/test_pending.py tests/unit/raft/voters/test_added.py",
     ),
     Mutant(
         "a second change begins while one is pending",
@@ -76,7 +76,7 @@ MUTANTS = (
             "if leader is not None and leader.change is not None:",
             "if leader is None:",
         ),
-        "tests/unit/test_raft_voters_pending.py",
+        "tests/unit/raft/voters/test_pending.py",
     ),
     Mutant(
         "a change begins before the epoch has committed",
@@ -86,7 +86,7 @@ MUTANTS = (
             "if state.high_watermark < 0:",
             "if state.high_watermark < -1:",
         ),
-        "tests/unit/test_raft_voters_pending.py",
+        "tests/unit/raft/voters/test_pending.py",
     ),
     Mutant(
         "voters change at kraft.version 0",
@@ -96,7 +96,7 @@ MUTANTS = (
             "if history.kraft_version == 0:",
             "if history.kraft_version < 0:",
         ),
-        "tests/unit/test_raft_voters_added.py tests/unit/test_raft_voters_removed.py",
+        "tests/unit/raft/voters/test_added.py tests/unit/raft/voters/test_removed.py",
     ),
     Mutant(
         "an id is added twice",
@@ -106,7 +106,7 @@ MUTANTS = (
             "if present is not None:",
             "if present is not None and present.key == voter.key:",
         ),
-        "tests/unit/test_raft_voters_added.py",
+        "tests/unit/raft/voters/test_added.py",
     ),
     Mutant(
         "a voter is added that lags",
@@ -116,7 +116,7 @@ MUTANTS = (
             "if not leader.progress.is_caught_up(key, state.now, within):",
             "if within < 0:",
         ),
-        "tests/unit/test_raft_voters_added.py",
+        "tests/unit/raft/voters/test_added.py",
     ),
     Mutant(
         "a voter is added that does not answer",
@@ -126,7 +126,7 @@ MUTANTS = (
             "if response.error_code != ErrorCode.NONE:",
             "if response.error_code == -2:",
         ),
-        "tests/unit/test_raft_voters_added.py",
+        "tests/unit/raft/voters/test_added.py",
     ),
     Mutant(
         "a voter is added that does not support the version",
@@ -136,7 +136,7 @@ MUTANTS = (
             "if feature is None or not voter.supports(version):",
             "if feature is None:",
         ),
-        "tests/unit/test_raft_voters_added.py",
+        "tests/unit/raft/voters/test_added.py",
     ),
     Mutant(
         "a voter is removed by its id alone",
@@ -146,7 +146,7 @@ MUTANTS = (
             "if voter is None or voter.key != key:",
             "if voter is None:",
         ),
-        "tests/unit/test_raft_voters_removed.py",
+        "tests/unit/raft/voters/test_removed.py",
     ),
     Mutant(
         "the last voter is removed",
@@ -165,8 +165,8 @@ MUTANTS = (
             "if change is not None and 0 <= change.offset < mark:",
             "if change is not None and 0 <= change.offset:",
         ),
-        "tests/unit/test_raft_voters_added.py tests/unit/test_raft_voters_removed.py "
-        "tests/unit/test_raft_voters_pending.py",
+        "tests/unit/raft/voters/test_added.py tests/unit/raft/voters/test_removed.py "
+        "tests/unit/raft/voters/test_pending.py",
     ),
     Mutant(
         "a removed leader leads on",
@@ -176,7 +176,7 @@ MUTANTS = (
             "if not state.is_voter and where is not None and where < mark:",
             "if where is None:",
         ),
-        "tests/unit/test_raft_voters_removed.py",
+        "tests/unit/raft/voters/test_removed.py",
     ),
     Mutant(
         "a removed leader resigns too early",
@@ -186,7 +186,7 @@ MUTANTS = (
             "if not state.is_voter and where is not None and where < mark:",
             "if not state.is_voter:",
         ),
-        "tests/unit/test_raft_voters_removed.py",
+        "tests/unit/raft/voters/test_removed.py",
     ),
     Mutant(
         "a change never times out",
@@ -196,7 +196,7 @@ MUTANTS = (
             "if change is not None and state.now >= change.deadline_ms:",
             "if change is None:",
         ),
-        "tests/unit/test_raft_voters_pending.py",
+        "tests/unit/raft/voters/test_pending.py",
     ),
     Mutant(
         "a lost leadership leaves a change unanswered",
@@ -206,7 +206,7 @@ MUTANTS = (
             "if leader.change is not None:",
             "if leader.change is None:",
         ),
-        "tests/unit/test_raft_voters_pending.py",
+        "tests/unit/raft/voters/test_pending.py",
     ),
     Mutant(
         "a leader refuses UpdateRaftVoter",
@@ -216,7 +216,7 @@ MUTANTS = (
             "if not voter.supports(version):",
             "if voter.supports(version):",
         ),
-        "tests/unit/test_raft_voters_updated.py",
+        "tests/unit/raft/voters/test_updated.py",
     ),
     Mutant(
         "an update of a stranger is taken",
@@ -226,7 +226,7 @@ MUTANTS = (
             "if entry is None or not entry.matches(voter.key):",
             "if entry is None:",
         ),
-        "tests/unit/test_raft_voters_updated.py",
+        "tests/unit/raft/voters/test_updated.py",
     ),
     Mutant(
         "an update does not wait for a pending change",
@@ -237,7 +237,7 @@ MUTANTS = (
             "refused[0] == ErrorCode.UNSUPPORTED_VERSION):",
             "if refused is None and version < 0:",
         ),
-        "tests/unit/test_raft_voters_updated.py",
+        "tests/unit/raft/voters/test_updated.py",
     ),
     Mutant(
         "the first leader leaves its voters out of the log",
@@ -247,7 +247,7 @@ MUTANTS = (
             "if history.last_voters_offset == -1 or voters is not state.voters:",
             "if voters is not state.voters:",
         ),
-        "tests/unit/test_raft_first_batch.py",
+        "tests/unit/raft/test_first_batch.py",
     ),
     Mutant(
         "records come before the first voters are committed",
@@ -257,7 +257,7 @@ MUTANTS = (
             "if state.high_watermark < 0 and leader.opens_with_voters:",
             "if leader is None:",
         ),
-        "tests/unit/test_raft_first_batch.py",
+        "tests/unit/raft/test_first_batch.py",
     ),
     Mutant(
         "a newcomer's progress is forgotten",
@@ -267,7 +267,7 @@ MUTANTS = (
             "state = self.observers.pop(key)",
             "state = ReplicaProgress(key)",
         ),
-        "tests/unit/test_raft_progress.py",
+        "tests/unit/raft/test_progress.py",
     ),
     Mutant(
         "a voter that comes back under its id brings old progress",
@@ -278,7 +278,7 @@ MUTANTS = (
             "_matches(state.key, voter.key)):",
             "if state is not None:",
         ),
-        "tests/unit/test_raft_progress.py",
+        "tests/unit/raft/test_progress.py",
     ),
     Mutant(
         "a removed voter is still heard",
@@ -289,7 +289,7 @@ MUTANTS = (
             "self.voters.get(state.key.id) is state}",
             "self._heard = set(self._heard)",
         ),
-        "tests/unit/test_raft_progress.py",
+        "tests/unit/raft/test_progress.py",
     ),
     Mutant(
         "an upgrade does not wait for all voters",
@@ -299,7 +299,7 @@ MUTANTS = (
             "if reported is None:",
             "if reported is None:\n            continue\n        if voter is None:",
         ),
-        "tests/unit/test_raft_upgrading.py",
+        "tests/unit/raft/test_upgrading.py",
     ),
     Mutant(
         "directory ids repeat",
@@ -309,6 +309,6 @@ MUTANTS = (
             "value = bytearray(os.urandom(16))",
             "value = bytearray(range(16))",
         ),
-        "tests/unit/test_log_directory_ids.py",
+        "tests/unit/log/test_directory_ids.py",
     ),
 )

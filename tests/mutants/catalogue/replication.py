@@ -36,7 +36,7 @@ MUTANTS = (
             "if state.high_watermark < mark >= state.log.start_offset:",
             "if state.high_watermark != mark >= state.log.start_offset:",
         ),
-        "tests/unit/test_raft_appends.py",
+        "tests/unit/raft/test_appends.py",
     ),
     Mutant(
         "what is committed is cut",
@@ -56,7 +56,7 @@ MUTANTS = (
             "state.flush_generation += 1",
             "pass",
         ),
-        "tests/unit/test_raft_flushes.py",
+        "tests/unit/raft/test_flushes.py",
     ),
     Mutant(
         "a diverging follower asks again at once",
@@ -78,7 +78,7 @@ MUTANTS = (
             "elif own.epoch == diverging.epoch:",
             "elif own.epoch >= 0:",
         ),
-        "tests/unit/test_raft_log_picture.py",
+        "tests/unit/raft/test_log_picture.py",
     ),
     Mutant(
         "a position is not checked for its epoch",
@@ -106,7 +106,7 @@ MUTANTS = (
             "keep = bisect_left(starts, end)",
             "keep = bisect_right(starts, end)",
         ),
-        "tests/unit/test_raft_log_picture.py",
+        "tests/unit/raft/test_log_picture.py",
     ),
     Mutant(
         "a new epoch does not replace those after its start",
@@ -116,7 +116,7 @@ MUTANTS = (
             "while epochs and (epochs[-1] >= epoch or starts[-1] >= offset):",
             "while epochs and epochs[-1] >= epoch:",
         ),
-        "tests/unit/test_raft_log_picture.py",
+        "tests/unit/raft/test_log_picture.py",
     ),
     Mutant(
         "an epoch ends one record too late",
@@ -135,7 +135,7 @@ MUTANTS = (
             "if base != next_offset:",
             "if base < next_offset:",
         ),
-        "tests/unit/test_raft_batches.py",
+        "tests/unit/raft/test_batches.py",
     ),
     Mutant(
         "fetched batches may overlap the log",
@@ -145,7 +145,7 @@ MUTANTS = (
             "if base != next_offset:",
             "if base > next_offset:",
         ),
-        "tests/unit/test_raft_batches.py",
+        "tests/unit/raft/test_batches.py",
     ),
     Mutant(
         "a batch of a later epoch is taken",
@@ -155,7 +155,7 @@ MUTANTS = (
             "if not last_epoch <= batch_epoch <= epoch:",
             "if not last_epoch <= batch_epoch:",
         ),
-        "tests/unit/test_raft_batches.py",
+        "tests/unit/raft/test_batches.py",
     ),
     Mutant(
         "a wrong checksum is taken",
@@ -165,7 +165,7 @@ MUTANTS = (
             "if problem is None and crc32c(view[position + CRC_START : end]) != crc:",
             "if problem is None and crc32c(view[position + CRC_START : end]) == -1:",
         ),
-        "tests/unit/test_raft_batches.py",
+        "tests/unit/raft/test_batches.py",
     ),
     Mutant(
         "an answer of an old epoch is believed",
@@ -175,7 +175,7 @@ MUTANTS = (
             "if epoch < role.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:",
             "if error == ErrorCode.UNKNOWN_LEADER_EPOCH:",
         ),
-        "tests/unit/test_raft_late_answers.py",
+        "tests/unit/raft/test_late_answers.py",
     ),
     Mutant(
         "an answer without error of somebody else is believed",
@@ -185,7 +185,7 @@ MUTANTS = (
             "if type(role) is not Follower or leader_id != role.leader_id:",
             "if type(role) is not Follower:",
         ),
-        "tests/unit/test_raft_late_answers.py",
+        "tests/unit/raft/test_late_answers.py",
     ),
     Mutant(
         "a failed peer is asked again at once",
@@ -195,7 +195,7 @@ MUTANTS = (
             "self._backing_off[key] = now_ms + wait",
             "self._backing_off[key] = now_ms",
         ),
-        "tests/unit/test_raft_peers.py",
+        "tests/unit/raft/test_peers.py",
     ),
     Mutant(
         "a waiting fetch is not answered when there is more",
@@ -205,7 +205,7 @@ MUTANTS = (
             "one.offset <= end_offset",
             "one.offset > end_offset",
         ),
-        "tests/unit/test_raft_parked.py",
+        "tests/unit/raft/test_parked.py",
     ),
     Mutant(
         "a leader's step down leaves fetches waiting",
@@ -235,7 +235,7 @@ MUTANTS = (
             "if error == ErrorCode.NONE and replica.id == state.config.key.id:",
             "if replica.id == -2:",
         ),
-        "tests/unit/test_raft_fetches_served.py",
+        "tests/unit/raft/test_fetches_served.py",
     ),
     Mutant(
         "a fetch inside a batch acknowledges a part of it",
@@ -245,7 +245,7 @@ MUTANTS = (
             "_count(state, role, replica, log.batch_base(offset))",
             "_count(state, role, replica, offset)",
         ),
-        "tests/unit/test_raft_fetches_served.py",
+        "tests/unit/raft/test_fetches_served.py",
     ),
     Mutant(
         "who does not know the high watermark waits for it",
@@ -255,6 +255,6 @@ MUTANTS = (
             "partition.high_watermark >= mark",
             "mark >= 0",
         ),
-        "tests/unit/test_raft_fetches_served.py",
+        "tests/unit/raft/test_fetches_served.py",
     ),
 )

@@ -14,7 +14,7 @@ MUTANTS = (
         "a snapshot may end above what is committed",
         "R-SNAP-2, S14",
         Edit(f"{_OWN}:_refusal", "if end > state.committed:", "if end > log.end_offset:"),
-        "tests/unit/test_raft_snapshots.py",
+        "tests/unit/raft/test_snapshots.py",
     ),
     Mutant(
         "a snapshot may end where the state machine is not",
@@ -24,13 +24,13 @@ MUTANTS = (
             "if not state.listeners.may_be_at(event.listener_id, end):",
             "if end < 0:",
         ),
-        "tests/unit/test_raft_snapshots.py",
+        "tests/unit/raft/test_snapshots.py",
     ),
     Mutant(
         "a snapshot may end inside a batch",
         "R-SNAP-2",
         Edit(f"{_OWN}:_refusal", "if log.batch_base(end) != end:", "if end < 0:"),
-        "tests/unit/test_raft_snapshots.py",
+        "tests/unit/raft/test_snapshots.py",
     ),
     Mutant(
         "a snapshot's id has the epoch after it",
@@ -49,7 +49,7 @@ MUTANTS = (
             "control = state.history.control_at(end - 1)",
             "control = state.history.control_at(state.log.end_offset)",
         ),
-        "tests/unit/test_raft_snapshots.py",
+        "tests/unit/raft/test_snapshots.py",
     ),
     Mutant(
         "a snapshot has the voters one record early",
@@ -59,7 +59,7 @@ MUTANTS = (
             "control = state.history.control_at(end - 1)",
             "control = state.history.control_at(end - 2)",
         ),
-        "tests/unit/test_raft_snapshots.py",
+        "tests/unit/raft/test_snapshots.py",
     ),
     Mutant(
         "a snapshot has no voters",
@@ -78,7 +78,7 @@ MUTANTS = (
             "del entries[: max(contained - 1, 0)]",
             "del entries[:contained]",
         ),
-        "tests/unit/test_raft_histories.py",
+        "tests/unit/raft/test_histories.py",
     ),
     Mutant(
         "a loaded snapshot leaves the old voters",
@@ -88,7 +88,7 @@ MUTANTS = (
             "if state.history.reset(snapshot.offset, event.control):",
             "if snapshot.offset < 0:",
         ),
-        "tests/unit/test_raft_downloading.py tests/unit/test_raft_log_reset.py",
+        "tests/unit/raft/test_downloading.py tests/unit/raft/test_log_reset.py",
     ),
     Mutant(
         "the log starts above what is committed",
@@ -99,7 +99,7 @@ MUTANTS = (
             "start.offset > state.listeners.lowest_offset():",
             "if start.offset > state.listeners.lowest_offset():",
         ),
-        "tests/unit/test_raft_snapshots.py",
+        "tests/unit/raft/test_snapshots.py",
     ),
     Mutant(
         "the log starts above what a state machine has",
@@ -110,7 +110,7 @@ MUTANTS = (
             "start.offset > state.listeners.lowest_offset():",
             "if start.offset > state.committed:",
         ),
-        "tests/unit/test_raft_snapshots.py",
+        "tests/unit/raft/test_snapshots.py",
     ),
     Mutant(
         "the log starts where there is no snapshot",
@@ -120,7 +120,7 @@ MUTANTS = (
             "if log.snapshot_size(start) is None or not log.start_offset < start.offset:",
             "if not log.start_offset < start.offset:",
         ),
-        "tests/unit/test_raft_snapshots.py",
+        "tests/unit/raft/test_snapshots.py",
     ),
     Mutant(
         "a follower below the log's start gets records",
@@ -130,7 +130,7 @@ MUTANTS = (
             "if offset < start or epoch < oldest.epoch:",
             "if epoch < oldest.epoch:",
         ),
-        "tests/unit/test_raft_log_picture.py",
+        "tests/unit/raft/test_log_picture.py",
     ),
     Mutant(
         "an empty follower is not sent to the snapshot",
@@ -140,7 +140,7 @@ MUTANTS = (
             "if newest is not None and (not offset or self._needs_snapshot(offset, epoch)):",
             "if newest is not None and offset and self._needs_snapshot(offset, epoch):",
         ),
-        "tests/unit/test_raft_log_picture.py",
+        "tests/unit/raft/test_log_picture.py",
     ),
     Mutant(
         "parts of a snapshot are taken from any position",
@@ -150,7 +150,7 @@ MUTANTS = (
             "if named != current.id or part.position != current.position or not is_known:",
             "if named != current.id or not is_known:",
         ),
-        "tests/unit/test_raft_downloading_wrong.py",
+        "tests/unit/raft/test_downloading_wrong.py",
     ),
     Mutant(
         "parts of another snapshot are taken",
@@ -160,7 +160,7 @@ MUTANTS = (
             "if named != current.id or part.position != current.position or not is_known:",
             "if part.position != current.position or not is_known:",
         ),
-        "tests/unit/test_raft_downloading_wrong.py",
+        "tests/unit/raft/test_downloading_wrong.py",
     ),
     Mutant(
         "a download goes on under another leader",
@@ -170,7 +170,7 @@ MUTANTS = (
             "return (self.leader_id, self.epoch) == (leader_id, epoch)",
             "return True",
         ),
-        "tests/unit/test_raft_downloading.py tests/unit/test_raft_downloading_wrong.py",
+        "tests/unit/raft/test_downloading.py tests/unit/raft/test_downloading_wrong.py",
     ),
     Mutant(
         "a snapshot that the leader deleted is asked for again",
@@ -180,7 +180,7 @@ MUTANTS = (
             "    if is_gone:\n        text",
             "    if not part:\n        text",
         ),
-        "tests/unit/test_raft_downloading.py tests/unit/test_raft_downloading_wrong.py",
+        "tests/unit/raft/test_downloading.py tests/unit/raft/test_downloading_wrong.py",
     ),
     Mutant(
         "a damaged snapshot is waited for",
@@ -190,7 +190,7 @@ MUTANTS = (
             "state.download is not None and state.download.id == event.id",
             "state.download is None",
         ),
-        "tests/unit/test_raft_downloading_wrong.py",
+        "tests/unit/raft/test_downloading_wrong.py",
     ),
     Mutant(
         "a leader's log is replaced by a snapshot",
@@ -200,8 +200,8 @@ MUTANTS = (
             "is_needless = type(state.role) is Leader or snapshot.offset <= log.start_offset",
             "is_needless = snapshot.offset <= log.start_offset",
         ),
-        "tests/unit/test_raft_downloading.py tests/unit/test_raft_downloading_wrong.py "
-        "tests/unit/test_raft_log_reset.py",
+        "tests/unit/raft/test_downloading.py tests/unit/raft/test_downloading_wrong.py "
+        "tests/unit/raft/test_log_reset.py",
     ),
     Mutant(
         "a snapshot replaces a log that has it",
@@ -211,7 +211,7 @@ MUTANTS = (
             "is_committed = snapshot.offset <= state.committed",
             "is_committed = snapshot.offset < 0",
         ),
-        "tests/unit/test_raft_downloading.py tests/unit/test_raft_log_reset.py",
+        "tests/unit/raft/test_downloading.py tests/unit/raft/test_log_reset.py",
     ),
     Mutant(
         "a flush from before a snapshot counts",
@@ -221,7 +221,7 @@ MUTANTS = (
             "state.flush_generation += 1",
             "pass",
         ),
-        "tests/unit/test_raft_flushes.py",
+        "tests/unit/raft/test_flushes.py",
     ),
     Mutant(
         "an old leader's snapshot is served to anybody",
@@ -231,6 +231,6 @@ MUTANTS = (
             "if error != ErrorCode.NONE:",
             "if error == -2:",
         ),
-        "tests/unit/test_raft_snapshots_served.py",
+        "tests/unit/raft/test_snapshots_served.py",
     ),
 )

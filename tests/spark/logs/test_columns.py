@@ -18,9 +18,9 @@ from kraftwire.records import BatchHeader, Record, build_batch, read_batches
 from kraftwire.records.control import ControlType, control_batch
 from kraftwire.spark.columns import cut, read_columns, read_cut, walk
 from tests.spark.logs.columns_cells import cells_by_columns, cells_by_reader
-from tests.unit.test_records_damage import batch_of, body
-from tests.unit.test_records_legacy import message, wrapper
-from tests.unit.test_records_properties import even_rows, mixed_rows
+from tests.unit.records.test_damage import batch_of, body
+from tests.unit.records.test_legacy import message, wrapper
+from tests.unit.records.test_properties import even_rows, mixed_rows
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "logs"
 SEED = 9_17

@@ -1,0 +1,1 @@
+"""The command that decodes captures and log directories."""

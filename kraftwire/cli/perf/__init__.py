@@ -1,0 +1,1 @@
+"""The command that measures a quorum under load."""

@@ -1,0 +1,1 @@
+"""The commands that turn captures and logs into tables and a report."""

@@ -1,0 +1,298 @@
+"""`kraftwire pipeline`: captures and log directories into tables and a report, on Spark.
+
+Owns the arguments and what is said on the way. What is done is the business of `kraftwire.spark`,
+whose libraries are loaded by the commands that need them alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterable
+from glob import glob
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kraftwire import messages
+from kraftwire.cli.output import say
+from kraftwire.cli.pipeline.report import interval, report
+from kraftwire.cli.pipeline.tables import tables
+from kraftwire.cli.tables import heading, show, table
+from kraftwire.errors import UsageError
+from kraftwire.printable import printable
+
+if TYPE_CHECKING:
+    from kraftwire.spark.run import Outcome
+
+__all__ = ["pipeline"]
+
+_CONTEXT = {"help_option_names": ["-h", "--help"]}
+_FAILED = 1
+_API_HELP = "Frames of these APIs; repeatable, or with commas."
+_TAG_HELP = "A word for the column tags of every table; repeatable."
+_TABLES_HELP = "Only these: names, patterns, all; repeatable, or with commas."
+
+# Of local[...]: cores, and how often a task may fail.
+_MASTER = re.compile(r"local(\[(\*|0*[1-9]\d*)(, *0*[1-9]\d*)?\])?|yarn|(spark|k8s)://.+")
+
+# Below this many megabytes a second a rate says only how long Spark takes to start.
+_RATE_MIN = 0.5
+
+
+@click.group(context_settings=_CONTEXT)
+def pipeline() -> None:
+    """Turn captures and log directories into tables and a report, on Spark.
+
+    Needs the extra kraftwire[spark] and Java 17.
+
+    \b
+      kraftwire pipeline run captures/ logs/ --out tables
+      kraftwire pipeline run captures/ --out tables --resume
+      kraftwire pipeline tail /var/lib/kafka --out tables --interval 60
+      kraftwire pipeline report tables
+      kraftwire pipeline run captures/ --out votes --tables 'vote_*'
+      kraftwire pipeline tables
+    """
+
+
+pipeline.add_command(report)
+pipeline.add_command(tables)
+
+
+@pipeline.command(context_settings=_CONTEXT)
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for tables.")
+@click.option("--master", default="local[*]", show_default=True, help="Master URL of Spark.")
+@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="Spark property; repeatable.")
+@click.option("--since", metavar="TIME", help="Frames: ISO 8601 (UTC) or seconds since the epoch.")
+@click.option("--until", metavar="TIME", help="As --since; frames before this time.")
+@click.option("--api", multiple=True, metavar="NAME", help=_API_HELP)
+@click.option("--tables", "wanted", multiple=True, metavar="NAME", help=_TABLES_HELP)
+@click.option("--tag", multiple=True, metavar="KEY=VALUE", help=_TAG_HELP)
+@click.option("--resume", is_flag=True, help="Go on, or add new files to the tables.")
+@click.option("--records", is_flag=True, help="The table records too, of log files.")
+@click.option("--csv", "as_csv", is_flag=True, help="Tables as CSV too, in csv/.")
+@click.option("--jsonl", "as_jsonl", is_flag=True, help="Tables as JSON lines too, in jsonl/.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
+def run(inputs: tuple[str, ...], **options: Any) -> int:
+    """Read captures and log files into the tables of a folder.
+
+    INPUT is a capture, a file of a log directory, a folder of such or a glob. Everything is
+    decoded once; a run that was killed goes on with --resume. Captures in one folder whose names
+    differ in numbers alone, and whose times follow each other, are read as one.
+
+    With --tables only those are written, and what they are made from. Names are those of
+    `kraftwire pipeline tables`, and of each request and response: fetch_request, vote_response.
+
+    \b
+    Exit code: 0 if every byte is accounted for, 1 if not or if the run failed, 2 for wrong usage.
+    """
+    _check_installed()
+    from kraftwire.cli.pipeline.progress import Progress
+    from kraftwire.spark.captures.selection import Selection
+    from kraftwire.spark.class_archive import ClassArchive
+    from kraftwire.spark.run import OnSpark, RunOptions, choose_tables
+    from kraftwire.spark.run import run as run_pipeline
+    from kraftwire.spark.run.failure import told
+    from kraftwire.spark.run.small import is_small
+    from kraftwire.spark.session import local_session
+
+    since, until = interval(options["since"], options["until"])
+    selection = Selection(since, until, _apis(options["api"]))
+    tags = _tags(options["tag"])
+    names = [name for each in options["wanted"] for name in each.split(",")]
+    wanted = choose_tables(names) if names else None
+    chosen = RunOptions(options["out"], selection, options["records"], tags, wanted)
+    if not options["resume"]:
+        _check_inputs(inputs)
+    properties = {"spark.ui.showConsoleProgress": "false"} | dict(map(_property, options["conf"]))
+    is_short, master = is_small(inputs), _master(options["master"])
+    archive = ClassArchive.find() if is_short and master.startswith("local") else None
+    with told("the start of Spark"):
+        spark = local_session(
+            master, properties, is_short=is_short, with_sources=False, archive=archive
+        )
+    try:
+        with Progress(chosen.folder, is_wanted=not options["quiet"]) as progress:
+            outcome = run_pipeline(
+                inputs, chosen, OnSpark(spark),
+                resume=options["resume"], tell=_say, begin=progress.begin,
+            )  # fmt: skip
+    finally:
+        spark.stop()
+    if archive is not None:
+        archive.keep()
+    _export(chosen.folder, options)
+    if not options["quiet"]:
+        show(_summary(chosen.folder, outcome))
+    for wrong in outcome.unbalanced:
+        _say(f"bytes are not accounted for: {wrong}")
+    return _FAILED if outcome.unbalanced else 0
+
+
+@pipeline.command(context_settings=_CONTEXT)
+@click.argument("inputs", nargs=-1, metavar="[INPUT...]")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for tables.")
+@click.option(
+    "--bootstrap-controller", "quorums", multiple=True, metavar="HOST:PORT",
+    help="A live quorum's metadata log too; repeatable, one for each quorum.",
+)
+@click.option(
+    "--interval", default=30.0, show_default=True, metavar="SECONDS",
+    type=click.FloatRange(min=0), help="From one round to the next.",
+)
+@click.option("--once", is_flag=True, help="One round: read what is there, and end.")
+@click.option("--master", default="local[*]", show_default=True, help="Master URL of Spark.")
+@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="Spark property; repeatable.")
+@click.option("--api", multiple=True, metavar="NAME", help=_API_HELP)
+@click.option("--tag", multiple=True, metavar="KEY=VALUE", help="Kept in the manifest.")
+@click.option("--records", is_flag=True, help="The table records too, of log files.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
+def tail(inputs: tuple[str, ...], **options: Any) -> int:
+    """Keep the tables of a folder growing, round after round.
+
+    INPUT is a folder, a file or a glob: log directories that brokers write to, folders of captures
+    in which files grow, appear or are rotated. A round reads what is new and makes the derived
+    tables anew. Ctrl-C ends it after the round. Killed at any moment and started again, it leaves
+    the tables of one run over all that is there.
+
+    \b
+    Exit code: 0 if every byte is accounted for, 1 if not or if a round failed, 2 for wrong usage.
+    """  # fmt: skip
+    if not inputs and not options["quorums"]:
+        raise UsageError("there is nothing to follow: name inputs or --bootstrap-controller")
+    _check_installed()
+    from kraftwire.cli.pipeline.progress import Progress
+    from kraftwire.cli.pipeline.tail import Stop
+    from kraftwire.spark.captures.selection import Selection
+    from kraftwire.spark.run import OnSpark, Rhythm, RunOptions
+    from kraftwire.spark.run import tail as tail_pipeline
+    from kraftwire.spark.run.failure import told
+    from kraftwire.spark.session import local_session
+
+    selection = Selection(apis=_apis(options["api"]))
+    tags = _tags(options["tag"])
+    chosen = RunOptions(options["out"], selection, options["records"], tags)
+    properties = {"spark.ui.showConsoleProgress": "false"} | dict(map(_property, options["conf"]))
+    master = _master(options["master"])
+    with told("the start of Spark"):
+        spark = local_session(master, properties)
+    try:
+        bars = Progress(chosen.folder, is_wanted=not options["quiet"])
+        with bars as progress, Stop(_say) as stop:
+            rhythm = Rhythm(options["interval"], stop.wait, options["once"])
+            outcome = tail_pipeline(
+                inputs, chosen, OnSpark(spark), rhythm,
+                quorums=options["quorums"], tell=_say, begin=progress.begin,
+            )  # fmt: skip
+    finally:
+        spark.stop()
+    if not options["quiet"]:
+        show(_summary(chosen.folder, outcome))
+    for wrong in outcome.unbalanced:
+        _say(f"bytes are not accounted for: {wrong}")
+    is_failed = bool(outcome.unbalanced or (options["once"] and outcome.unreachable))
+    return _FAILED if is_failed else 0
+
+
+def _check_installed() -> None:
+    """Raises: ClickException where Spark cannot be started, with what to do about it."""
+    missing = [name for name in ("pyspark", "pyarrow", "numpy") if find_spec(name) is None]
+    if missing:
+        names = ", ".join(missing)
+        raise click.ClickException(f"{names} not installed: pip install 'kraftwire[spark]'")
+    home = os.environ.get("JAVA_HOME")
+    has_java = (Path(home) / "bin" / "java").exists() if home else shutil.which("java")
+    if not has_java:
+        raise click.ClickException("there is no Java: install Java 17, or set JAVA_HOME")
+
+
+def _check_inputs(names: Iterable[str]) -> None:
+    """Raises: UsageError for a name without a file: half of the inputs would look like all."""
+    for name in names:
+        if not Path(name).exists() and not glob(name, recursive=True):
+            raise UsageError(f"{name}: no such file or folder")
+
+
+def _master(text: str) -> str:
+    """Raises: UsageError for what Spark would answer with a stack of Java's."""
+    if not _MASTER.fullmatch(text):
+        raise UsageError(f"{text!r} is no master of Spark: local[*], spark://HOST:PORT, yarn, ...")
+    return text
+
+
+def _apis(texts: Iterable[str]) -> frozenset[int] | None:
+    return frozenset(_api(name) for each in texts for name in each.split(",")) or None
+
+
+def _api(text: str) -> int:
+    """The key of an API. Raises: UsageError if there is none."""
+    by_name = {name.lower(): key for key, name in messages.API_NAMES.items()}
+    key = int(text) if text.isdecimal() else by_name.get(text.lower())
+    if key not in messages.API_NAMES:
+        raise UsageError(f"there is no API {text!r}")
+    return int(key)
+
+
+def _tags(texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    tags = tuple(map(_tag, texts))
+    for key, count in Counter(key for key, _ in tags).items():
+        if count > 1:
+            raise UsageError(f"the tag {key!r} is given {count} times")
+    return tags
+
+
+def _tag(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not key or not sign:
+        raise UsageError(f"a tag is KEY=VALUE, not {text!r}")
+    return key, value
+
+
+def _property(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not key.startswith("spark.") or not sign:
+        raise UsageError(f"a Spark property is spark.NAME=VALUE, not {text!r}")
+    return key, value
+
+
+def _export(folder: Path, options: dict[str, Any]) -> None:
+    from kraftwire.spark.run.export import export
+
+    for name in ("csv", "jsonl"):
+        if options[f"as_{name}"]:
+            export(folder, name)
+
+
+def _summary(folder: Path, outcome: Outcome) -> list[str]:
+    """What was read, what the tables have, and what to look at first."""
+    from kraftwire.spark.run.attention import attention
+
+    read = f"{_files(outcome.files)}, {outcome.size / 1e6:,.1f} MB in {outcome.seconds:,.1f} s"
+    rate = outcome.size / 1e6 / max(outcome.seconds, 0.001)
+    if rate >= _RATE_MIN:
+        read += f" ({rate:,.1f} MB/s)"
+    if outcome.again:
+        read += f"; {_files(outcome.again)} again, because a recording goes on"
+    if outcome.known:
+        read += f"; {_files(outcome.known)} read before"
+    rows = [(name, f"{count:,}", "") for name, count in outcome.rows.items()]
+    lines = [read, ""]
+    lines += table(("TABLE", "ROWS", ""), rows, right=[1])
+    first = [printable(line) for line in attention(folder)]
+    lines += ["", heading("Look at first"), *(first or ["nothing stands out"])]
+    return lines
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count:,} files"
+
+
+def _say(text: object) -> None:
+    """One line on standard error."""
+    say(f"kraftwire: {text}")

@@ -1,0 +1,1 @@
+"""The commands that describe, watch and change a metadata quorum."""

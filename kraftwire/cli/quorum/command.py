@@ -1,0 +1,188 @@
+"""`kraftwire quorum`: describe and watch the metadata quorum, add and remove voters.
+
+Owns the subcommands; flags, output and exit codes are those of kafka-metadata-quorum.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import click
+
+from kraftwire.cli.output import put, put_columns
+from kraftwire.cli.quorum.controller import read_controller
+from kraftwire.cli.quorum.options import (
+    Connection,
+    TerseError,
+    connection_options,
+    join_options,
+    read_config,
+)
+from kraftwire.cli.quorum.output import (
+    endpoint_text,
+    quorum_json,
+    replication_lines,
+    status_lines,
+)
+from kraftwire.errors import WireError
+from kraftwire.wire.json_form import uuid_from_text
+
+__all__ = ["quorum"]
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group(context_settings=_HELP)
+@connection_options
+@click.pass_context
+def quorum(context: click.Context, /, **options: Any) -> None:
+    """Describe and watch the metadata quorum, add and remove controllers.
+
+    Connection options may stand before or after the subcommand.
+
+    \b
+      kraftwire quorum describe --status --bootstrap-server localhost:9092
+      kraftwire quorum --bootstrap-controller localhost:9093 describe --replication
+      kraftwire quorum watch --bootstrap-controller localhost:9093,localhost:9094
+    """
+    context.obj = options
+
+
+@quorum.command(context_settings=_HELP)
+@click.option("--status", "is_status", is_flag=True, help="A summary in eight lines.")
+@click.option("--replication", "is_replication", is_flag=True, help="A line for each replica.")
+@click.option("--describe", "view", type=click.Choice(["status", "replication"]),
+              help="The same two, as KIP-595 writes them.")
+@click.option("--human-readable", is_flag=True, help="How long ago, instead of timestamps.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
+@connection_options
+@click.pass_context
+def describe(
+    context: click.Context,
+    /,
+    is_status: bool,
+    is_replication: bool,
+    view: str | None,
+    human_readable: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Who leads, how far the log is, and how far each replica is.
+
+    Waits for a leader as long as --timeout allows; the exit code is 0 only if there is one.
+    """
+    is_status = is_status or view == "status"
+    is_replication = is_replication or view == "replication"
+    if is_status and is_replication:
+        raise TerseError(
+            "Only one of --status or --replication should be specified with describe sub-command"
+        )
+    if not (is_status or is_replication or as_json):
+        raise TerseError(
+            "One of --status or --replication must be specified with describe sub-command"
+        )
+    if is_status and human_readable:
+        raise TerseError(
+            "The option --human-readable is only supported along with --replication"
+        )
+    connection = join_options(context.obj, options)
+    if is_replication and not as_json:
+        info = connection.admin().describe_quorum()
+        now_ms = time.time_ns() // 1_000_000 if human_readable else None
+        put_columns(*replication_lines(info, now_ms))
+    else:
+        put(*_described(connection, as_json=as_json))
+
+
+def _described(connection: Connection, *, as_json: bool) -> list[str]:
+    info = connection.admin().describe_quorum()
+    cluster_id = connection.admin().describe_cluster().cluster_id
+    if as_json:
+        return [json.dumps(quorum_json(info, cluster_id))]
+    return status_lines(info, cluster_id)
+
+
+@quorum.command(context_settings=_HELP)
+@click.option("--interval", type=click.FloatRange(min=0.1), default=1.0, show_default=True,
+              metavar="SECONDS", help="Time between two looks.")
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after so many looks.")
+@connection_options
+@click.pass_context
+def watch(
+    context: click.Context, /, interval: float, count: int | None, **options: Any
+) -> None:
+    """Show the quorum live: leader, epoch, high watermark, and how far each replica is.
+
+    Ctrl-C ends it. Without a terminal, a line is printed for each look.
+    """
+    from kraftwire.cli.quorum.watch import watch_quorum
+
+    watch_quorum(join_options(context.obj, options), interval, count)
+
+
+@quorum.command("add-controller", context_settings=_HELP)
+@click.option("--config", "-c", "config_path", metavar="FILE",
+              help="The controller's properties, if --command-config has only the client's.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@connection_options
+@click.pass_context
+def add_controller(
+    context: click.Context, /, config_path: str | None, dry_run: bool, **options: Any
+) -> None:
+    """Make a controller a voter; --command-config is its properties file.
+
+    The controller has to run already, on a formatted log directory of this machine, and to have
+    caught up with the leader.
+    """
+    connection = join_options(context.obj, options)
+    admin = connection.admin()
+    if connection.config_path is None and config_path is None:
+        raise TerseError(
+            "You must supply the configuration file of the controller you are adding when using "
+            "add-controller."
+        )
+    added = read_controller(read_config(config_path) if config_path else connection.config)
+    if not dry_run:
+        admin.add_raft_voter(added.id, added.directory_id, added.endpoints)
+    done = "DRY RUN of adding" if dry_run else "Added"
+    endpoints = ", ".join(map(endpoint_text, added.endpoints))
+    put(
+        f"{done} controller {added.id} with directory id {added.directory_id} "
+        f"and endpoints: {endpoints}"
+    )
+
+
+@quorum.command("remove-controller", context_settings=_HELP)
+@click.option("-i", "--controller-id", type=int, required=True, help="Its node id.")
+@click.option("-d", "--controller-directory-id", required=True, help="Its directory id.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@connection_options
+@click.pass_context
+def remove_controller(
+    context: click.Context,
+    /,
+    controller_id: int,
+    controller_directory_id: str,
+    dry_run: bool,
+    **options: Any,
+) -> None:
+    """Make a voter an observer, which may then be stopped for good."""
+    admin = join_options(context.obj, options).admin()
+    if controller_id < 0:
+        raise TerseError(f"Invalid negative --controller-id: {controller_id}")
+    try:
+        uuid_from_text(controller_directory_id)
+    except WireError as error:
+        raise TerseError(
+            f"Failed to parse --controller-directory-id: {controller_directory_id} is no uuid of "
+            "22 characters"
+        ) from error
+    if not dry_run:
+        admin.remove_raft_voter(controller_id, controller_directory_id)
+    done = "DRY RUN of removing" if dry_run else "Removed"
+    # Two blanks, as Kafka's tool prints it.
+    put(
+        f"{done}  KRaft controller {controller_id} with directory id {controller_directory_id}"
+    )

@@ -1,0 +1,94 @@
+"""The controller that `add-controller` adds: read from its properties file and its log directory.
+
+Source: Kafka's `MetadataQuorumCommand`, whose requirements these are.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from kraftwire.cli.quorum.options import TerseError, read_config
+from kraftwire.client import Endpoint
+from kraftwire.errors import WireError
+from kraftwire.wire.json_form import uuid_from_text
+
+__all__ = ["Controller", "read_controller"]
+
+_VALID = "Is this a valid controller configuration file?"
+_LISTENER = re.compile(r"([\w.-]+)://(?:\[([0-9a-fA-F:.%\w]+)\]|([^:/\[\]]*)):(\d{1,5})")
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """What a voter set holds of a controller."""
+
+    id: int
+    directory_id: str
+    endpoints: tuple[Endpoint, ...]
+
+
+def read_controller(config: dict[str, str]) -> Controller:
+    """The controller that a properties file describes.
+
+    Raises: TerseError that says what is missing.
+    """
+    return Controller(_node_id(config), _directory_id(config), _endpoints(config))
+
+
+def _node_id(config: dict[str, str]) -> int:
+    text = config.get("node.id")
+    if text is None:
+        raise TerseError(f"node.id not found in configuration file. {_VALID}")
+    if re.fullmatch(r"-?\d{1,10}", text) is None:
+        raise TerseError(f"node.id is no number in configuration file: {text!r}. {_VALID}")
+    if int(text) < 0:
+        raise TerseError(f"node.id was negative in configuration file. {_VALID}")
+    if "controller" not in config.get("process.roles", ""):
+        raise TerseError(
+            f"process.roles did not contain 'controller' in configuration file. {_VALID}"
+        )
+    return int(text)
+
+
+def _directory_id(config: dict[str, str]) -> str:
+    folder = config.get("metadata.log.dir") or config.get("log.dirs", "").split(",")[0].strip()
+    if not folder:
+        raise TerseError(f"Neither metadata.log.dir nor log.dirs were found. {_VALID}")
+    path = os.path.join(folder, "meta.properties")
+    if not os.path.exists(path):
+        raise TerseError(f"Unable to read meta.properties from {folder}")
+    directory_id = read_config(path).get("directory.id")
+    if not directory_id:
+        raise TerseError(f"No directory id found in {folder}")
+    try:
+        uuid_from_text(directory_id)
+    except WireError as error:
+        raise TerseError(
+            f"Unable to read meta.properties from {folder}: expected a uuid for directory.id, "
+            f"found {directory_id!r}"
+        ) from error
+    return directory_id
+
+
+def _endpoints(config: dict[str, str]) -> tuple[Endpoint, ...]:
+    """Where the controller is reached: advertised if it says so, else where it listens."""
+    found: dict[str, Endpoint] = {}
+    for key in ("listeners", "advertised.listeners"):
+        for text in filter(None, map(str.strip, config.get(key, "").split(","))):
+            match = _LISTENER.fullmatch(text)
+            if match is None:
+                raise TerseError(f"{key}: expected NAME://host:port, found {text!r}")
+            host = match[2] or match[3] or "localhost"
+            name = match[1].upper()
+            found[name] = Endpoint(name, host, int(match[4]))
+    if "controller.listener.names" not in config:
+        raise TerseError(f"controller.listener.names was not found. {_VALID}")
+    names = [name.strip().upper() for name in config["controller.listener.names"].split(",")]
+    for name in names:
+        if name not in found:
+            raise TerseError(
+                f"Cannot find information about controller listener name: {name}"
+            )
+    return tuple(dict.fromkeys(found[name] for name in names))

@@ -1,0 +1,222 @@
+"""`kraftwire quorum watch`: the quorum as a table that changes in place, and what is new.
+
+Owns the view and its rhythm. A look that fails is shown and followed by the next: elections are
+what one watches for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from kraftwire.cli.output import put
+from kraftwire.cli.quorum.news import news
+from kraftwire.cli.quorum.options import Connection
+from kraftwire.cli.quorum.output import replicas_with_status
+from kraftwire.client import Admin, LogInfo, QuorumInfo, ReplicaInfo
+from kraftwire.client.cluster import error_detail
+from kraftwire.errors import ApiError, UsageError
+from kraftwire.printable import printable
+
+__all__ = ["Look", "quorum_line", "quorum_view", "watch_quorum"]
+
+# A look waits this long for a leader before the view says that there is none.
+_LOOK_SECONDS_MIN = 2.0
+_UNKNOWN = "?"
+
+# Below the table, the latest news.
+_NEWS_LINES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was found at a moment: the quorum, or why it was not.
+
+    `log` is None where the leader does not tell: through brokers, or just after it has changed.
+    """
+
+    time_ms: int
+    info: QuorumInfo | None = None
+    log: LogInfo | None = None
+    problem: str = ""
+
+
+def watch_quorum(connection: Connection, interval_s: float, count: int | None) -> None:
+    """Look at the quorum again and again until Ctrl-C or `count` looks."""
+    admin = connection.admin(timeout_s=max(_LOOK_SECONDS_MIN, interval_s))
+    has_log = connection.bootstrap_controller is not None
+    console = Console()
+    looks = _looks(admin, interval_s, count, has_log=has_log)
+    try:
+        if console.is_terminal:
+            _watch_live(console, looks)
+        else:
+            _watch_lines(looks)
+    except KeyboardInterrupt:
+        return
+
+
+def _watch_lines(looks: Iterator[Look]) -> None:
+    for look, found in _with_news(looks):
+        for text in found:
+            put(f"{_moment(look.time_ms)}  {text}")
+        put(quorum_line(look))
+
+
+def _watch_live(console: Console, looks: Iterator[Look]) -> None:
+    last: Look | None = None
+    lines: deque[str] = deque(maxlen=_NEWS_LINES)
+    with Live(console=console, auto_refresh=False) as live:
+        for look, found in _with_news(looks):
+            lines.extend(f"{_moment(look.time_ms)}  {text}" for text in found)
+            if look.info is not None:
+                last = look
+            shown = Look(look.time_ms) if last is None else last
+            view = quorum_view(shown, look.problem, lines, now_ms=look.time_ms)
+            live.update(view, refresh=True)
+
+
+def _with_news(looks: Iterator[Look]) -> Iterator[tuple[Look, list[str]]]:
+    """Each look with what is new since the last one that found the quorum."""
+    before: Look | None = None
+    for look in looks:
+        found: list[str] = []
+        if look.info is not None:
+            if before is not None and before.info is not None:
+                found = news((before.info, before.log), (look.info, look.log))
+            # A leader that did not tell of its log this time is no news.
+            log = look.log or (before.log if before is not None else None)
+            before = Look(look.time_ms, look.info, log)
+        yield look, found
+
+
+def _looks(
+    admin: Admin, interval_s: float, count: int | None, *, has_log: bool
+) -> Iterator[Look]:
+    """What each look finds, or why it finds nothing, one per interval."""
+    done = 0
+    while count is None or done < count:
+        started = time.monotonic()
+        try:
+            info = admin.describe_quorum()
+            log = _log_of(admin, info) if has_log else None
+            look = Look(_now_ms(), info, log)
+        except ApiError as error:
+            look = Look(_now_ms(), problem=error_detail(error))
+        yield look
+        done += 1
+        if done != count:
+            time.sleep(max(0.0, started + interval_s - time.monotonic()))
+
+
+def _log_of(admin: Admin, info: QuorumInfo) -> LogInfo | None:
+    try:
+        return admin.describe_log(info)
+    except (ApiError, UsageError):
+        return None  # the leader has changed, or is not known by its address yet
+
+
+def quorum_line(look: Look) -> str:
+    """A look in one line, for output that is not a terminal."""
+    moment, info = _moment(look.time_ms), look.info
+    if info is None:
+        return f"{moment}  no answer of a leader: {look.problem}"
+    lags = ", ".join(
+        f"{replica.id} {status.lower()} {_text(info.lag(replica))}"
+        for replica, status in replicas_with_status(info)
+    )
+    head = f"leader {info.leader_id} epoch {info.leader_epoch}"
+    line = f"{moment}  {head} high watermark {info.high_watermark}; lag: {lags}"
+    return f"{line}; {_log_text(look.log)}" if look.log else line
+
+
+def quorum_view(
+    look: Look, problem: str, lines: Sequence[str], *, now_ms: int
+) -> RenderableType:
+    """A look as a table with the latest news; with a problem, the last good look and what is
+    wrong."""
+    parts: list[RenderableType] = []
+    if look.info is not None:
+        info = look.info
+        head = Text(f"leader {info.leader_id}", style="bold")
+        head.append(f"   epoch {info.leader_epoch}   high watermark {info.high_watermark}", "")
+        if look.log is not None:
+            head.append(printable(f"   {_log_text(look.log)}"), "")
+        parts += [head, _table(info, now_ms)]
+    if problem:
+        parts.append(Text(printable(f"no answer of a leader: {problem}"), style="red"))
+    parts += [Text(printable(line)) for line in lines]
+    return Group(*parts)
+
+
+def _log_text(log: LogInfo) -> str:
+    text = f"log from {log.start_offset}"
+    if log.snapshot is not None:
+        text += f", snapshot {log.snapshot.offset}-{log.snapshot.epoch}"
+    return text
+
+
+def _table(info: QuorumInfo, now_ms: int) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="underline")
+    table.add_column("node", justify="right")
+    table.add_column("role")
+    table.add_column("log end", justify="right")
+    table.add_column("lag", justify="right")
+    table.add_column("last fetch", justify="right")
+    table.add_column("caught up", justify="right")
+    table.add_column("directory id")
+    for replica, status in replicas_with_status(info):
+        table.add_row(*_cells(info, replica, status, now_ms), style=_style(info, replica, status))
+    return table
+
+
+def _cells(info: QuorumInfo, replica: ReplicaInfo, status: str, now_ms: int) -> tuple[str, ...]:
+    return (
+        str(replica.id),
+        status.lower(),
+        str(replica.log_end_offset),
+        _text(info.lag(replica)),
+        _ago(replica.last_fetch_ms, now_ms),
+        _ago(replica.last_caught_up_ms, now_ms),
+        printable(replica.directory_id),
+    )
+
+
+def _style(info: QuorumInfo, replica: ReplicaInfo, status: str) -> str:
+    if status == "Leader":
+        return "bold green"
+    # A follower fetches at least every half second; one that is seconds behind is in trouble.
+    lag_ms = info.lag_ms(replica)
+    return "yellow" if lag_ms is None or lag_ms > _LAG_MS_NORMAL else ""
+
+
+_LAG_MS_NORMAL = 2000
+
+
+def _ago(time_ms: int | None, now_ms: int) -> str:
+    """How long ago, short; clocks of two machines may differ, so it is never below zero."""
+    if time_ms is None:
+        return _UNKNOWN
+    seconds = max(0, now_ms - time_ms) / 1000
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"
+
+
+def _text(value: int | None) -> str:
+    return _UNKNOWN if value is None else str(value)
+
+
+def _moment(time_ms: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time_ms / 1000))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

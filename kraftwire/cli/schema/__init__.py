@@ -1,0 +1,1 @@
+"""The command that shows messages, their layout and their history."""

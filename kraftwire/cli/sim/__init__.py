@@ -1,0 +1,1 @@
+"""The commands that simulate clusters on virtual time."""

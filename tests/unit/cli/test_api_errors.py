@@ -1,0 +1,52 @@
+"""Refusals on the command line: their names, and what to do about them."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from kraftwire.cli.api_errors import api_error_text
+from kraftwire.cli.quorum.options import Connection
+from kraftwire.errors import ApiError
+from kraftwire.protocol.error_codes import ErrorCode
+
+
+@pytest.mark.parametrize(
+    ("code", "detail", "text"),
+    [
+        (
+            ErrorCode.UNSUPPORTED_VERSION,
+            "The node does not support METADATA",
+            "error 35: UNSUPPORTED_VERSION: The node does not support METADATA; "
+            "try --bootstrap-controller",
+        ),
+        (
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            "MISMATCHED_ENDPOINT_TYPE: this listener tells of brokers only, not of controllers",
+            "error 114: MISMATCHED_ENDPOINT_TYPE: this listener tells of brokers only, "
+            "not of controllers; try --bootstrap-server",
+        ),
+        (ErrorCode.DUPLICATE_VOTER, "DUPLICATE_VOTER: x", "error 126: DUPLICATE_VOTER: x"),
+        (12345, "strange", "error 12345: UNKNOWN(12345): strange"),
+    ],
+)
+def test_an_error_has_its_name_and_what_may_help(code: int, detail: str, text: str) -> None:
+    """A number sends the reader to a table, and the name alone to a search."""
+    assert api_error_text(ApiError(code, detail)) == text
+
+
+def test_a_program_hears_that_it_is_tried_again_after_a_while(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A minute without a word looks like a hang; a word at once would be noise in a log."""
+    soon = Connection(bootstrap_server="a:1")
+    soon._say_retry()("a:1: Connection refused")
+    assert capsys.readouterr().err == ""
+    late = Connection(bootstrap_server="a:1", _started=time.monotonic() - 6)
+    tell = late._say_retry()
+    for _ in range(3):
+        tell("a:1: Connection refused")
+    assert capsys.readouterr().err == (
+        "kraftwire quorum: a:1: Connection refused; trying again for at most 60 s\n"
+    )

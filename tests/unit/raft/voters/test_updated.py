@@ -1,0 +1,214 @@
+"""UpdateRaftVoter: the checks in Kafka's order, with voters in the log and with static ones."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kraftwire.raft import effects
+from kraftwire.raft.voters import Endpoint, ReplicaKey
+from tests.support.raft_lone import Lone
+from tests.support.raft_nodes import LISTENER, directory_id
+from tests.support.raft_quorums import fetches, leading
+from tests.support.raft_talk import fetched, remove_voter, update_voter, updated
+from tests.unit.raft.voters.test_added import follower, pending, uncommitted_leader, unsettled
+
+_FAULTS: dict[str, tuple[int, dict[str, Any]]] = {
+    "cluster": (104, {"cluster_id": "foreign"}),
+    "older epoch": (74, {"ahead": -1}),
+    "newer epoch": (75, {"ahead": 1}),
+    "directory": (42, {"directory": bytes(16)}),
+    "listener": (42, {"listeners": ("OTHER",)}),
+    "range": (42, {"versions": (1, 0)}),
+    "negative": (42, {"versions": (-1, 1)}),
+    "excluded": (42, {"versions": (2, 3)}),
+    "stranger": (127, {"node_id": 9}),
+}
+_STATES: dict[str, tuple[int, Callable[[], Lone]]] = {
+    "not the leader": (6, follower),
+    "pending": (7, pending),
+    "no high watermark": (7, uncommitted_leader),
+    "no high watermark, static": (7, lambda: uncommitted_leader(is_dynamic=False)),
+    "unsettled": (7, unsettled),
+    "static": (0, lambda: leading(is_dynamic=False)),
+    "dynamic": (0, leading),
+}
+# As Kafka looks at them.
+_ORDER = ["cluster", "older epoch", "newer epoch", "not the leader", "directory", "listener"]
+_ORDER += ["range", "negative", "pending", "no high watermark", "unsettled", "excluded", "stranger"]
+
+
+@pytest.mark.parametrize("state", _STATES)
+def test_the_first_of_several_faults_is_told(state: str) -> None:
+    """R-UPD-3: two faults at once, in every pair, with every state of the leader."""
+    error, make = _STATES[state]
+    name = state.removesuffix(", static")
+    codes = {**{one: code for one, (code, _) in _FAULTS.items()}, name: error}
+    for pair in itertools.combinations_with_replacement(_FAULTS, 2):
+        lone = make()
+        fields: dict[str, Any] = {"node_id": 2, "ahead": 0}
+        for one in reversed(pair):
+            fields |= _FAULTS[one][1]
+        named = [one for one in (*pair, name) if one in _ORDER]
+        wanted = codes[min(named, key=_ORDER.index)]
+        epoch = lone.core.epoch + fields.pop("ahead")
+        answer = lone.request(update_voter(fields.pop("node_id"), epoch, **fields))
+        assert answer.error_code == wanted, pair
+
+
+@pytest.mark.parametrize("is_dynamic", [True, False])
+def test_the_leaders_own_id_is_refused(is_dynamic: bool) -> None:
+    """R-CQ-3: a Java leader ends."""
+    lone = leading(is_dynamic=is_dynamic)
+    assert lone.request(update_voter(1, lone.core.epoch)).error_code == 42
+    assert lone.core.role == "leader"
+
+
+def test_an_update_is_a_change_of_the_set_at_version_1() -> None:
+    """R-UPD-3: in force at once, and the commit is not awaited."""
+    lone = leading()
+    end = lone.core.end_offset
+    answer = lone.request(
+        update_voter(2, lone.core.epoch, listeners=(LISTENER, "OTHER"), versions=(0, 2))
+    )
+    assert answer.error_code == 0
+    entry = lone.core.voters.get(2)
+    assert entry is not None
+    assert [one.listener for one in entry.endpoints] == [LISTENER, "OTHER"]
+    assert (entry.kraft_version_min, entry.kraft_version_max) == (0, 2)
+    assert lone.core.voters_offset == end
+
+
+def test_another_change_waits_for_the_commit_of_an_update() -> None:
+    """R-VC-1: one after the other, and its commit is answered to nobody."""
+    lone = leading()
+    lone.request(update_voter(2, lone.core.epoch))
+    assert "update voter 2" in lone.request(remove_voter(3)).error_message
+    assert lone.request(update_voter(3, lone.core.epoch)).error_code == 7
+    fetches(lone, 2)
+    assert lone.request(update_voter(3, lone.core.epoch)).error_code == 0
+
+
+def test_another_directory_of_a_voter_is_not_found() -> None:
+    """R-UPD-3: at version 1 the key has to match, or a new disk would take over the vote."""
+    lone = leading()
+    request = update_voter(2, lone.core.epoch, directory=b"another one dir.")
+    assert lone.request(request).error_code == 127
+    assert lone.core.voters.get(2) == leading().core.voters.get(2)
+
+
+def test_an_update_at_version_0_changes_nothing_in_the_log() -> None:
+    """R-UPD-6: it is kept for an upgrade, whatever its directory id; see the upgrade's tests."""
+    lone = leading(is_dynamic=False)
+    end = lone.core.end_offset
+    request = update_voter(2, lone.core.epoch, directory=b"another one dir.")
+    assert lone.request(request).error_code == 0
+    assert lone.core.end_offset == end
+    assert lone.core.voters.get(2) == leading(is_dynamic=False).core.voters.get(2)
+
+
+@pytest.mark.parametrize("is_dynamic", [True, False])
+def test_updates_keep_a_leader_that_nobody_fetches_from(is_dynamic: bool) -> None:
+    """R-CQ-2: an accepted one is a sign of life, a refused one is none."""
+    lone = leading(is_dynamic=is_dynamic)
+    start = lone.now
+    lone.wait(2000)
+    assert lone.request(update_voter(2, lone.core.epoch)).error_code == 0
+    lone.wait(start + 3500 - lone.now)
+    assert lone.core.role == "leader"
+    assert lone.request(update_voter(3, lone.core.epoch, versions=(2, 3))).error_code != 0
+    lone.wait(1600)
+    assert lone.core.role == "resigned"
+
+
+def test_every_answer_says_who_leads_and_where() -> None:
+    """R-UPD-4: but for that to another cluster."""
+    lone = follower()
+    leader = lone.request(update_voter(3, 1)).current_leader
+    assert (leader.leader_id, leader.leader_epoch) == (2, 1)
+    assert (leader.host, leader.port) == ("node2", 9002)
+    answer = lone.request(update_voter(3, 1, cluster_id="foreign"))
+    assert answer.current_leader is None or answer.current_leader.leader_id == -1
+
+
+# ---- asking --------------------------------------------------------------------------------------
+
+
+def following(**fields: Any) -> Lone:
+    """Node 1 follows node 2, and its fetches are answered for two seconds."""
+    lone = Lone(**fields)
+    lone.follow(2, 1)
+    for _ in range(4):
+        lone.wait(500)
+        lone.fetch_gets(fetched(2, 1))
+    return lone
+
+
+def updates(lone: Lone) -> list[effects.SendRequest]:
+    """The UpdateRaftVoter requests so far."""
+    return [one for one in lone.asked if one.message.NAME == "UpdateRaftVoterRequest"]
+
+
+def test_a_static_voter_tells_each_leader_once() -> None:
+    """R-UPD-1: after a fetch timeout as follower; with an accepted answer it is done."""
+    lone = following()
+    [sent] = updates(lone)
+    message: Any = sent.message
+    assert (message.voter_id, message.voter_directory_id) == (1, directory_id(1))
+    feature = message.kraft_version_feature
+    assert (feature.min_supported_version, feature.max_supported_version) == (0, 1)
+    lone.answer(sent, updated(2, 1))
+    for _ in range(20):
+        lone.wait(500)
+        lone.fetch_gets(fetched(2, 1))
+    assert len(updates(lone)) == 1
+
+
+def test_a_refused_update_is_told_again_after_the_fetch_timeout() -> None:
+    """R-UPD-5, KAFKA-17751: not in a loop, and fetching goes on meanwhile."""
+    lone = following()
+    lone.answer(updates(lone)[0], updated(2, 1, error=7))
+    for _ in range(8):
+        lone.wait(500)
+        sent = lone.last_asked
+        if sent.message.NAME == "UpdateRaftVoterRequest":
+            lone.answer(sent, updated(2, 1, error=7))
+            lone.wait(20)
+        lone.fetch_gets(fetched(2, 1))
+    assert len(updates(lone)) == 3
+
+
+def test_a_leader_too_old_for_updates_is_told_once() -> None:
+    """R-UPD-5: UNSUPPORTED_VERSION will stay so."""
+    lone = following()
+    lone.answer(updates(lone)[0], updated(2, 1, error=35))
+    for _ in range(8):
+        lone.wait(500)
+        lone.fetch_gets(fetched(2, 1))
+    assert len(updates(lone)) == 1
+
+
+def test_an_update_that_gets_no_answer_does_not_stop_the_fetches() -> None:
+    """KAFKA-17751: the connection is left alone for the back-off, then the log matters more."""
+    lone = following()
+    lone.fail(updates(lone)[0])
+    lone.wait(20)
+    assert lone.last_asked.message.NAME == "FetchRequest"
+
+
+@pytest.mark.parametrize(("own", "count"), [((LISTENER,), 0), ((LISTENER, "OTHER"), 1)])
+def test_a_voter_in_the_log_tells_only_what_the_log_does_not_say(
+    own: tuple[str, ...], count: int
+) -> None:
+    """R-UPD-1: its listeners may have changed with its configuration."""
+    endpoints = tuple(Endpoint(name, "node1", 9001) for name in own)
+    assert len(updates(following(is_dynamic=True, endpoints=endpoints))) == count
+
+
+def test_a_node_of_another_directory_tells_nothing() -> None:
+    """It is no voter: the leader would refuse it."""
+    key = ReplicaKey(1, b"another one dir.")
+    assert not updates(following(is_dynamic=True, key=key))

@@ -1,0 +1,399 @@
+"""Statistics: counts, quantiles within their error, the wait of a Fetch apart from its service."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kraftwire.decode.body.frame import FrameDecoder
+from kraftwire.decode.body.records import Settings
+from kraftwire.decode.exchange.wait import wait_ms
+from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
+from kraftwire.decode.framing.frames import Frame
+from kraftwire.decode.render.stats import Collector, StatsJsonWriter, StatsWriter
+from kraftwire.decode.render.stats.exchanges import Row, RowKey
+from kraftwire.decode.render.stats.histogram import ERROR, Histogram
+from kraftwire.decode.render.stats.order import Sort, in_order
+from kraftwire.decode.render.stats.sizes import Sizes
+from kraftwire.messages.api_versions_request import ApiVersionsRequest
+from kraftwire.messages.api_versions_response import ApiVersionsResponse
+from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraftwire.messages.fetch_response import (
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
+from kraftwire.messages.heartbeat_request import HeartbeatRequest
+from kraftwire.messages.heartbeat_response import HeartbeatResponse
+from kraftwire.messages.join_group_request import JoinGroupRequest
+from kraftwire.messages.join_group_response import JoinGroupResponse
+from kraftwire.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from kraftwire.messages.sync_group_response import SyncGroupResponse
+from kraftwire.messages.topic_record import TopicRecord
+from kraftwire.protocol.error_codes import ErrorCode
+from tests.support.frames_made import FrameMaker
+from tests.support.quorum_talk import batch
+
+LOGS = Path(__file__).resolve().parents[2] / "golden" / "logs"
+MS = 1_000_000
+
+
+def _collected(frames: list[Frame], *, is_quick: bool = False) -> Collector:
+    found, decoder = Collector(), FrameDecoder(Settings())
+    for frame in frames:
+        if not (is_quick and found.quick(frame)):
+            found.frame(decoder.decode(frame))
+    found.finish()
+    return found
+
+
+def _row(found: Collector, api: str = "Fetch") -> Row:
+    (row,) = [row for key, row in found.exchanges.rows.items() if key.api == api]
+    return row
+
+
+def _fetch(
+    maker: FrameMaker, latency_ms: int, records: bytes = b"", error: int = 0
+) -> list[Frame]:
+    topic = FetchTopic(topic="t", partitions=[FetchPartition()])
+    told = PartitionData(records=memoryview(records), error_code=error)
+    answer = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[told])])
+    request = maker.request(FetchRequest(max_wait_ms=500, topics=[topic]), 12)
+    return [request, maker.response(answer, latency_ms * MS)]
+
+
+@given(st.lists(st.floats(min_value=1e-3, max_value=1e7), min_size=1, max_size=200))
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_quantiles_are_within_the_error_that_is_stated(values: list[float]) -> None:
+    """A histogram saves memory; what it costs in exactness is promised."""
+    histogram = Histogram()
+    for value in values:
+        histogram.add(value)
+    ordered = sorted(values)
+    for share in (0.5, 0.99, 1.0):
+        rank = max(1, -(-int(share * len(ordered) * 1000) // 1000))
+        exact = ordered[min(len(ordered), rank) - 1]
+        found = histogram.quantile(share)
+        assert found is not None
+        assert exact * (1 - ERROR) * 0.999 <= found <= exact * (1 + ERROR) * 1.001
+    assert histogram.largest == max(values)
+
+
+def test_a_histogram_stays_small() -> None:
+    """A million latencies between a microsecond and an hour take some hundred buckets."""
+    source = random.Random(5)
+    histogram = Histogram()
+    for _ in range(20_000):
+        histogram.add(10 ** source.uniform(-3, 6.5))
+    assert len(histogram._buckets) < 500
+
+
+def test_merged_histograms_equal_one_that_saw_everything() -> None:
+    """Rows are added up for the tables."""
+    one, two, both = Histogram(), Histogram(), Histogram()
+    for value in range(1, 100):
+        (one if value % 2 else two).add(value)
+        both.add(value)
+    one.merge(two)
+    assert one.to_json() == both.to_json()
+
+
+def test_an_empty_fetch_has_waited_all_its_time() -> None:
+    """Half a second of long poll is not half a second of slowness."""
+    row = _row(_collected(_fetch(FrameMaker(), 503)))
+    assert row.wait.quantile(0.5) == pytest.approx(500)
+    assert row.service.count == 0
+    assert row.latency.largest == pytest.approx(503)
+
+
+def test_a_fetch_whose_records_were_there_has_not_waited() -> None:
+    """Old records, long latency: that is the server's time."""
+    old = batch(0, 1, [TopicRecord(name="t", topic_id=bytes(16))], time=900)
+    row = _row(_collected(_fetch(FrameMaker(), 80, records=old)))
+    assert (row.wait.count, row.service.largest) == (0, pytest.approx(80))
+
+
+def test_a_fetch_that_waited_for_a_record_was_served_from_then_on() -> None:
+    """The batch says when it was made: 300 ms after the request, 20 ms before the answer."""
+    new = batch(0, 1, [TopicRecord(name="t", topic_id=bytes(16))], time=1000.3)
+    row = _row(_collected(_fetch(FrameMaker(), 320, records=new)))
+    assert row.wait.largest == pytest.approx(300)
+    assert row.service.largest == pytest.approx(20)
+
+
+def test_a_refused_fetch_has_not_waited() -> None:
+    """Errors are answered at once."""
+    refused = _fetch(FrameMaker(), 7, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    row = _row(_collected(refused))
+    assert (row.wait.count, row.service.largest) == (0, pytest.approx(7))
+    assert row.errors == {"NOT_LEADER_OR_FOLLOWER": 1}
+
+
+def test_a_wait_is_never_longer_than_the_latency_or_the_limit() -> None:
+    """A producer's clock may be wrong by hours; the split must not be."""
+    late = batch(0, 1, [TopicRecord(name="t", topic_id=bytes(16))], time=99_999)
+    told = FetchResponse(
+        responses=[
+            FetchableTopicResponse(
+                topic="t", partitions=[PartitionData(records=memoryview(late))]
+            )
+        ]
+    )
+    asked = FetchRequest(max_wait_ms=500)
+    assert wait_ms(asked, told, asked_ms=1_000_000, latency_ms=40)[0] == 40
+    assert wait_ms(asked, told, asked_ms=1_000_000, latency_ms=900)[0] == 500
+
+
+def test_counts_sizes_and_missing_answers_add_up() -> None:
+    """The numbers that everything else is judged by."""
+    maker = FrameMaker()
+    frames = []
+    for error in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
+        frames.append(maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3))
+        frames.append(maker.response(HeartbeatResponse(error_code=error)))
+    frames.append(maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3))
+    row = _row(_collected(frames), "Heartbeat")
+    assert (row.requests, row.responses, row.without_response) == (3, 2, 1)
+    assert row.request_bytes == sum(f.size for f in frames if f.is_request)
+    assert row.errors == {"REBALANCE_IN_PROGRESS": 1}
+    quick = _row(_collected(frames, is_quick=True), "Heartbeat")
+    assert (quick.requests, quick.responses, quick.errors) == (3, 2, row.errors)
+
+
+def test_clients_are_known_by_their_software() -> None:
+    """Which library is the odd one out is found by name and version."""
+    maker = FrameMaker()
+    hello = ApiVersionsRequest(client_software_name="lib", client_software_version="1.2")
+    frames = [maker.request(hello, 3, "app"), maker.response(ApiVersionsResponse())]
+    client = _collected(frames).exchanges.clients["app"]
+    assert client.software == {"lib 1.2"}
+    assert client.connections == {maker.connection}
+
+
+def test_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that takes a new id for each connection must not fill the memory."""
+    monkeypatch.setattr("kraftwire.decode.render.stats.exchanges.STATS_ROWS_MAX", 3)
+    maker = FrameMaker()
+    frames = [
+        maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3, f"client-{n}")
+        for n in range(20)
+    ]
+    found = _collected(frames)
+    assert len(found.exchanges.rows) == 4
+    assert found.exchanges.rows[RowKey("Heartbeat", 3, "(others)")].requests == 17
+    assert len(found.exchanges.clients) == 4
+
+
+def _written(
+    frames: list[Frame], *, as_json: bool = False, sort: Sort = "p99", top: int | None = None
+) -> str:
+    stream = io.StringIO()
+    writer = StatsJsonWriter(stream) if as_json else StatsWriter(stream, sort=sort, top=top)
+    decoder = FrameDecoder(Settings())
+    for frame in frames:
+        writer.frame(decoder.decode(frame))
+    writer.finish()
+    return stream.getvalue()
+
+
+def test_the_tables_are_plain_text_without_a_terminal() -> None:
+    """Output that goes into a file or a pipe is aligned and uncoloured."""
+    text = _written(_fetch(FrameMaker(), 503))
+    assert "\x1b" not in text
+    assert "1 request in 503 ms from 1970-01-01T00:16:40.000Z" in text
+    head = next(line for line in text.splitlines() if line.startswith("API "))
+    row = next(line for line in text.splitlines() if line.startswith("Fetch v12 "))
+    assert row.split()[-1] == "500.0"
+    assert head.split()[-1] == "waited"
+    assert "By client" in text
+    assert "tester" in text
+
+
+def _joined(error: int = 0) -> list[Frame]:
+    maker = FrameMaker()
+    leader = SyncGroupRequestAssignment(member_id="m", assignment=b"")
+    frames = []
+    for request, version, answer in (
+        (JoinGroupRequest(group_id="g"), 5, JoinGroupResponse(error_code=error)),
+        (SyncGroupRequest(group_id="g"), 3, SyncGroupResponse(error_code=error)),
+        (
+            SyncGroupRequest(group_id="h", assignments=[leader]),
+            3,
+            SyncGroupResponse(error_code=error),
+        ),
+    ):
+        frames += [maker.request(request, version), maker.response(answer, 900 * MS)]
+    return frames
+
+
+@pytest.mark.parametrize("is_quick", [False, True])
+def test_waiting_for_other_members_is_no_service(is_quick: bool) -> None:
+    """A coordinator answers a JoinGroup when all have joined, and that is not its slowness."""
+    found = _collected(_joined(), is_quick=is_quick)
+    join, sync = _row(found, "JoinGroup"), _row(found, "SyncGroup")
+    assert (join.wait.count, join.service.count) == (1, 0)
+    # The leader of the group brings the assignments and waits for nobody.
+    assert (sync.wait.count, sync.service.count) == (1, 1)
+    refused = _collected(_joined(ErrorCode.UNKNOWN_MEMBER_ID), is_quick=is_quick)
+    assert (_row(refused, "JoinGroup").wait.count, _row(refused, "SyncGroup").wait.count) == (0, 0)
+
+
+def test_a_request_behind_a_parked_one_is_not_slow() -> None:
+    """A broker serves a connection's requests in turn, and a parked Fetch blocks those after it."""
+    fetch, beat = FrameMaker(), FrameMaker()
+    asked, answered = _fetch(fetch, 500)
+    beat.wait(0.1)
+    request = beat.request(HeartbeatRequest(group_id="g", member_id="m"), 3)
+    response = beat.response(HeartbeatResponse(), 404 * MS)
+    row = _row(_collected([asked, request, answered, response]), "Heartbeat")
+    assert row.service.largest == pytest.approx(4)
+    assert row.wait.largest == pytest.approx(400)
+    assert row.latency.largest == pytest.approx(404)
+
+
+def test_a_fetch_that_stood_in_line_was_parked_less() -> None:
+    """Of 900 ms it could wait for records only in the 500 that maxWaitMs allows, after its turn."""
+    first, second = FrameMaker(), FrameMaker()
+    beat = first.request(HeartbeatRequest(group_id="g", member_id="m"), 3)
+    told = first.response(HeartbeatResponse(), 300 * MS)
+    asked, answered = _fetch(second, 900)
+    row = _row(_collected([beat, asked, told, answered]))
+    assert row.wait.largest == pytest.approx(800)
+
+
+def test_the_slowest_client_is_named() -> None:
+    """That is what people look for in statistics."""
+    frames = []
+    for name, latency in (("fast", 2), ("slow", 700), ("middle", 30)):
+        maker = FrameMaker(f"10.0.0.1:{latency}-10.0.0.2:9092")
+        frames.append(maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3, name))
+        frames.append(maker.response(HeartbeatResponse(), latency * MS))
+    text = " ".join(_written(frames).split())
+    assert "slowest client: slow, p99 700.0 ms; its slowest API is Heartbeat v3, p99" in text
+
+
+@pytest.mark.parametrize(
+    ("sort", "first"),
+    [
+        ("p99", "rare"),
+        ("p50", "rare"),
+        ("max", "rare"),
+        ("requests", "busy"),
+        ("sent", "busy"),
+        ("received", "busy"),
+        ("errors", "busy"),
+        ("name", "busy"),
+    ],
+)
+def test_tables_are_sorted_as_wanted(sort: Sort, first: str) -> None:
+    """Each column may be the one that matters."""
+    frames = []
+    for name, count, latency, error in (("rare", 1, 500, 0), ("busy", 3, 5, 27)):
+        maker = FrameMaker(f"10.0.0.1:{latency}-10.0.0.2:9092")
+        for _ in range(count):
+            frames.append(maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3, name))
+            frames.append(maker.response(HeartbeatResponse(error_code=error), latency * MS))
+    lines = _written(frames, sort=sort).splitlines()
+    head = next(at for at, line in enumerate(lines) if line.startswith("By client,"))
+    assert lines[head + 2].split()[0] == first
+
+
+def test_only_the_first_rows_are_shown_if_so_wanted() -> None:
+    """A cluster may have a thousand clients, and one is wanted."""
+    frames = []
+    for number in range(9):
+        maker = FrameMaker(f"10.0.0.1:{number + 1}-10.0.0.2:9092")
+        request = HeartbeatRequest(group_id="g", member_id="m")
+        frames.append(maker.request(request, 3, f"client-{number}"))
+        frames.append(maker.response(HeartbeatResponse(), (number + 1) * MS))
+    text = _written(frames, top=2)
+    clients = text.split("By client,")[1].split("\n\n")[0].splitlines()
+    assert [line.split()[0] for line in clients[2:]] == ["client-8", "client-7", "and"]
+    assert clients[-1] == "and 7 more, --json has them"
+
+
+def test_waits_are_sorted_by_their_sum() -> None:
+    """One long wait is less than many short ones."""
+    rows = [("one", Row()), ("many", Row()), ("none", Row())]
+    rows[0][1].wait.add(700)
+    for _ in range(3):
+        rows[1][1].wait.add(300)
+    assert [name for name, _ in in_order(rows, "waited")] == ["many", "one", "none"]
+
+
+def test_sizes_have_a_bar_for_each_bound() -> None:
+    """A mean of 5 KB may be all of one size, or of two that are nowhere near."""
+    sizes = Sizes()
+    assert sizes.bars() == ""
+    for size in [64] * 8 + [65] + [2_000_000] * 4:
+        sizes.add(size)
+    assert sizes.bars() == "█▁······▄"
+    assert sizes.to_json()["counts"] == [
+        {"upTo": 64, "count": 8},
+        {"upTo": 256, "count": 1},
+        {"upTo": None, "count": 4},
+    ]
+    both = Sizes()
+    both.merge(sizes)
+    both.merge(sizes)
+    assert (both.total, both.bars()) == (2 * sizes.total, sizes.bars())
+
+
+def test_tables_fit_80_columns_and_cut_nothing() -> None:
+    """Names of clients may be as long as they like."""
+    name = "a-client-with-a-name-that-is-longer-than-a-column-" * 3
+    maker = FrameMaker()
+    frames = [
+        maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3, name),
+        maker.response(HeartbeatResponse(), 3 * MS),
+    ]
+    text = _written(frames)
+    assert max(map(len, text.splitlines())) <= 80
+    first = [line.split("  ")[0] for line in text.split("By client,")[1].splitlines()[2:]]
+    assert "".join(first[: first.index("")]) == name
+    assert "(sizes: how many have up to 64 B" in text
+
+
+def test_the_json_form_has_every_row() -> None:
+    """Scripts want API, version and client crossed, not the tables' sums."""
+    (line,) = _written(_fetch(FrameMaker(), 503), as_json=True).splitlines()
+    data = json.loads(line)
+    (row,) = data["exchanges"]
+    assert (row["api"], row["version"], row["clientId"]) == ("Fetch", 12, "tester")
+    assert row["waitMs"]["count"] == 1
+    assert data["start"] == 1000.0
+
+
+def test_log_directories_are_counted_by_partition() -> None:
+    """How much is in a partition, how it is compressed, and from when to when."""
+    found = Collector()
+    for path in walk([LOGS], print):
+        for line in decode_file(path, FileOptions(records="none"), FileReport()):
+            found.file_line(line)
+    rows = found.logs.rows
+    zstd = rows["broker/comp-zstd-0"]
+    assert zstd.compression.keys() == {"zstd"}
+    assert zstd.records > 0
+    assert zstd.first_timestamp is not None
+    assert zstd.last_timestamp is not None
+    assert zstd.first_timestamp <= zstd.last_timestamp
+    metadata = rows["controller/__cluster_metadata-0"]
+    assert metadata.control_batches > 0
+    assert metadata.wrong_crc == 0
+    stream = io.StringIO()
+    writer = StatsWriter(stream)
+    writer.logs = found.logs
+    writer.finish()
+    assert "By partition" in stream.getvalue()
+    assert "zstd (" in stream.getvalue()
+
+
+def test_nothing_at_all_is_said_in_words() -> None:
+    """An empty table looks like a bug."""
+    assert _written([]) == "nothing to count\n"

@@ -1,0 +1,1 @@
+"""Tests of the stories of groups, transactions and topics."""
