@@ -353,7 +353,7 @@ PEERS_MAX = 100
 # A Fetch is answered with at most this much, however much it asks for, or one whole batch: some
 # milliseconds of work, in which nothing else is done. Kafka's fetch.max.bytes would let a node keep
 # 55 MiB for every client, its replicas ask for 8 MiB, and a peer may ask for 2 GiB.
-FETCH_BYTES_MAX = 4 * 1024 * 1024
+FETCH_BYTES_MAX = 2 * 1024 * 1024
 
 # The committed log is searched by time in reads of this size, with other work done in between.
 SCAN_READ_BYTES = 1024 * 1024
