@@ -7,6 +7,8 @@ Tables and a report come after it, from `tools.demo_report`, which needs Spark.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,9 @@ __all__ = ["KEPT", "NEXT", "WIDTH", "main", "print_title", "show_vote"]
 
 CAPTURE = "tests/golden/captures/kraft_quorum.pcapng.xz"
 WIDTH = 100
+
+# Clients and APIs by their times; what comes after these is sizes.
+STATISTIC_LINES = 22
 
 # Where the traffic of the quorum is kept, for its tables and for a look at it.
 KEPT = Path("build/demo/quorum.pcap")
@@ -74,8 +79,12 @@ def show_vote(capture: Path) -> int:
         "decode", str(answer), "--bytes", "--input", "hex",
         "--response", "--api", "Vote", "--version", str(vote.version),
     ]  # fmt: skip
-    print(f"$ kraftwire {' '.join(arguments)}\n", flush=True)
-    return kraftwire([*arguments, "--quiet"])
+    print(f"$ kraftwire {' '.join(arguments)} | head -n {STATISTIC_LINES}\n", flush=True)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        code = kraftwire([*arguments, "--quiet"])
+    print("\n".join(out.getvalue().splitlines()[:STATISTIC_LINES]))
+    return code
 
 
 def _last_vote(capture: Path) -> _Vote | None:
@@ -106,7 +115,8 @@ def _show_statistic(capture: Path) -> int:
     print_title("3  How fast: the server's own time, and what a Fetch waited for records")
     from kraftwire.cli.main import main as kraftwire
 
-    arguments = ["decode", str(capture), "--stats", "--api", "Fetch,Vote", "--error", "none"]
+    chosen = ("--api", "Fetch,Vote", "--error", "none", "--top", "2")
+    arguments = ["decode", str(capture), "--stats", *chosen]
     print(f"$ kraftwire {' '.join(arguments)}\n", flush=True)
     return kraftwire([*arguments, "--quiet"])
 

@@ -30,8 +30,8 @@ __all__ = ["quick_body", "quick_errors", "quick_payload"]
 # Length, magic and CRC of a batch, whose CRC covers what follows.
 _BATCH = fields("batch_length", "magic", "crc")
 
-# Responses with records that only the long way looks into.
-_LONG_WAY = frozenset({"FetchSnapshotResponse", "ShareFetchResponse"})
+# Responses with records, or another response, that only the long way looks into.
+_LONG_WAY = frozenset({"EnvelopeResponse", "FetchSnapshotResponse", "ShareFetchResponse"})
 
 _CLIENT_ID = 8
 _NULL = 0xFFFF

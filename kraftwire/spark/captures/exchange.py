@@ -141,6 +141,8 @@ def _wait_ns(exchange: Exchange, latency: int | None) -> int | None:
 def _errors(response: Read | None) -> list[int]:
     if response is None or response.body is None:
         return []
+    if response.decoded is not None:
+        return response.decoded.error_codes
     memo = response.memo
     if memo is None:
         return quick_errors(response.body, response.version)

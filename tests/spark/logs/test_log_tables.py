@@ -87,7 +87,8 @@ def test_internal_topics_have_meanings() -> None:
         for row in rows(decode_tables(path)["metadata_records"]):
             topics.setdefault(row["topic"], set()).add(row["type"])
     assert topics.keys() == {
-        "__cluster_metadata", "__consumer_offsets", "__transaction_state", "__share_group_state"
+        "__cluster_metadata", "__consumer_offsets", "__transaction_state", "__share_group_state",
+        "__remote_log_metadata",
     }  # fmt: skip
     assert {"TopicRecord", "LeaderChangeMessage", "SnapshotFooterRecord"} <= topics[
         "__cluster_metadata"

@@ -41,7 +41,7 @@ def test_what_is_not_installed_is_said_in_a_line(
     missing: str, words: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The extra is large, so many will run the command without it once."""
-    from kraftwire.cli import pipeline
+    from kraftwire.cli.pipeline import command as pipeline
 
     find = importlib.util.find_spec
     monkeypatch.setattr(pipeline, "find_spec", lambda name: None if name == missing else find(name))
@@ -87,7 +87,7 @@ def test_wrong_options_are_said_before_anything_starts(
 
 def test_several_apis_with_commas() -> None:
     """As `kraftwire decode` takes them."""
-    from kraftwire.cli import pipeline
+    from kraftwire.cli.pipeline import command as pipeline
 
     assert pipeline._apis(["Vote,fetch", "3"]) == {52, 1, 3}
     assert pipeline._apis([]) is None

@@ -13,9 +13,11 @@ pytest.importorskip("pyspark", reason="the extra spark is not installed")
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from kraftwire.spark.captures import Selection
 from kraftwire.spark.run import InProcess, OnSpark, RunOptions, run
 from kraftwire.spark.run.derive import derive
 from kraftwire.spark.run.failure import JobError
+from kraftwire.spark.run.tasks import Job, Unit
 from kraftwire.spark.stages import Stage, Tables, known
 from tests.spark.run.folders import captures
 
@@ -63,6 +65,10 @@ def test_a_stage_of_a_user_that_fails(
     assert not (out / "broken").exists()
 
 
+def _work(number: int) -> tuple[Job, Unit]:
+    return Job("", Selection(), frozenset()), Unit(f"unit {number}", size=number)
+
+
 def _broken(_work: Any) -> Any:
     raise MemoryError("of which there is none")
 
@@ -70,5 +76,5 @@ def _broken(_work: Any) -> Any:
 def test_a_task_that_fails(spark: Any) -> None:
     """The line has neither Java's stack nor Python's."""
     with pytest.raises(JobError, match="a task of Spark failed: MemoryError: of which") as caught:
-        OnSpark(spark).map(_broken, [1, 2])
+        OnSpark(spark).map(_broken, [_work(1), _work(2)])
     assert len(str(caught.value).splitlines()) == 1

@@ -348,7 +348,7 @@ async def test_a_fault_in_a_handler_ends_only_its_connection(
     (record,) = caplog.records
     fields = record.__dict__["fields"]
     assert fields["request"] == "MetadataRequest"
-    assert fields["at"].startswith("test_node_connection.py:")
+    assert fields["at"].startswith("test_connection.py:")
 
 
 @pytest.mark.trio
