@@ -11,15 +11,13 @@ import contextlib
 import io
 import sys
 from dataclasses import dataclass
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 __all__ = ["KEPT", "NEXT", "WIDTH", "main", "print_title", "show_vote"]
 
 CAPTURE = "tests/golden/captures/kraft_quorum.pcapng.xz"
 WIDTH = 100
-
-# Clients and APIs by their times; what comes after these is sizes.
-STATISTIC_LINES = 22
 
 # Where the traffic of the quorum is kept, for its tables and for a look at it.
 KEPT = Path("build/demo/quorum.pcap")
@@ -79,12 +77,8 @@ def show_vote(capture: Path) -> int:
         "decode", str(answer), "--bytes", "--input", "hex",
         "--response", "--api", "Vote", "--version", str(vote.version),
     ]  # fmt: skip
-    print(f"$ kraftwire {' '.join(arguments)} | head -n {STATISTIC_LINES}\n", flush=True)
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        code = kraftwire([*arguments, "--quiet"])
-    print("\n".join(out.getvalue().splitlines()[:STATISTIC_LINES]))
-    return code
+    print(f"$ kraftwire {' '.join(arguments)}\n", flush=True)
+    return kraftwire([*arguments, "--quiet"])
 
 
 def _last_vote(capture: Path) -> _Vote | None:
@@ -115,10 +109,14 @@ def _show_statistic(capture: Path) -> int:
     print_title("3  How fast: the server's own time, and what a Fetch waited for records")
     from kraftwire.cli.main import main as kraftwire
 
-    chosen = ("--api", "Fetch,Vote", "--error", "none", "--top", "2")
-    arguments = ["decode", str(capture), "--stats", *chosen]
-    print(f"$ kraftwire {' '.join(arguments)}\n", flush=True)
-    return kraftwire([*arguments, "--quiet"])
+    arguments = ["decode", str(capture), "--stats", "--api", "Fetch,Vote", "--error", "none"]
+    print(f"$ kraftwire {' '.join(arguments)} | sed -n '/^By API/,/^$/p'\n", flush=True)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        code = kraftwire([*arguments, "--quiet"])
+    after = dropwhile(lambda line: not line.startswith("By API"), out.getvalue().splitlines())
+    print("\n".join(takewhile(bool, after)))
+    return code
 
 
 if __name__ == "__main__":
