@@ -21,7 +21,7 @@ class Lane:
     """Lets long work through. Order: everything in the thread of trio; `done` after each `take`.
 
     By turns it is that of the connection which has been open for longest, those of replicas among
-    them, and of whoever has waited for longest.
+    them, and of the one that has waited for longest.
     """
 
     def __init__(

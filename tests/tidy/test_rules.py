@@ -90,7 +90,7 @@ def test_every_invariant_stands_in_the_list() -> None:
 
 
 def test_every_violation_is_of_an_invariant_that_has_a_sentence() -> None:
-    """Whoever breaks something is told what must hold."""
+    """A violation says what must hold."""
     raised = {
         match.group(1)
         for path, text in _texts().items()

@@ -89,7 +89,7 @@ class Payload:
 
     @property
     def remaining(self) -> int:
-        """Announced bytes behind the last one that was decoded."""
+        """Announced bytes after the last one that was decoded."""
         return self.size - self.end
 
     @property

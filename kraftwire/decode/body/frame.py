@@ -143,7 +143,7 @@ class DecodedFrame:
 
     @property
     def remaining(self) -> int:
-        """Announced bytes behind the last one that was decoded."""
+        """Announced bytes after the last one that was decoded."""
         return 0 if self.is_token else self.payload.remaining
 
     @property

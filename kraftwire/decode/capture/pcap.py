@@ -95,4 +95,4 @@ def not_a_packet(captured: int) -> str:
 
 def cut_off(rest: int) -> str:
     """The problem of a file that has so many bytes after its last whole packet."""
-    return f"the file ends inside a packet, {rest} bytes behind the last one"
+    return f"the file ends inside a packet, {rest} bytes after the last one"

@@ -170,7 +170,7 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
         data += more
         at = 0
     if at < len(data) and not source.problem:
-        source.problem = f"the file ends inside a block, {len(data) - at} bytes behind the last one"
+        source.problem = f"the file ends inside a block, {len(data) - at} bytes after the last one"
 
 
 def _section(data: bytes, at: int, source: CaptureSource) -> _Section | None:

@@ -1,6 +1,6 @@
 """What is known of groups: members, generations, offsets.
 
-Owns plain values only; the modules beside it gather them, `text` and `json_form` show them.
+Owns plain values only; the modules next to it gather them, `text` and `json_form` show them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The finished story of a quorum: events in order, who led when, how the replicas kept up.
 
-Owns plain values only; the modules beside it gather them, `text` and `json_form` show them.
+Owns plain values only; the modules next to it gather them, `text` and `json_form` show them.
 """
 
 from __future__ import annotations
