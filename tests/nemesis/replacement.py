@@ -58,8 +58,13 @@ class Replacement:
 
     def _try(self) -> bool:
         """Go one step further, whatever an earlier attempt has done without saying so."""
-        keys = self._voters()
         node_id, member = self._member.node_id, self._member
+        if member.is_java and member.ended():
+            # Kafka's own ends on an answer that names it as leader of an epoch that its new disk
+            # does not know (IllegalStateException in maybeTransition). Operators start it again.
+            member.kill()
+            member.start()
+        keys = self._voters()
         if (node_id, self._lost) in keys:
             self._call("remove-controller", "-i", str(node_id), "-d", self._lost)
         elif keys and (node_id, member.directory_id) not in keys:
