@@ -46,7 +46,7 @@ class OnSpark:
 
     def map(self, task: Callable[[Work], Any], work: Sequence[Work]) -> list[Any]:
         """What the tasks return; only that comes to the driver."""
-        bundles = list(bundled(work))
+        bundles = list(bundled(work, self.cores))
         with told("a task of Spark"):
             tasks = self._spark.sparkContext.parallelize(bundles, len(bundles))
             return list(tasks.flatMap(ForEach(task)).collect())

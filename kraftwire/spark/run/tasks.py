@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -99,17 +99,20 @@ class Done:
 Work = tuple[Job, Unit]
 
 # Small units that follow each other are one task up to so many bytes; the smallest counts for some.
+# Every core gets a few tasks all the same.
 _BUNDLE_BYTES = 2 * 1024 * 1024
 _UNIT_BYTES_MIN = 32 * 1024
+_TASKS_PER_CORE = 4
 
 
-def bundled(works: Iterable[Work]) -> Iterator[list[Work]]:
+def bundled(works: Sequence[Work], cores: int) -> Iterator[list[Work]]:
     """Work in the tasks that do it, in order; a large unit has a task of its own."""
+    costs = [max(unit.size, _UNIT_BYTES_MIN) for _, unit in works]
+    most = min(_BUNDLE_BYTES, sum(costs) // (_TASKS_PER_CORE * cores))
     bundle: list[Work] = []
     size = 0
-    for work in works:
-        cost = max(work[1].size, _UNIT_BYTES_MIN)
-        if bundle and size + cost > _BUNDLE_BYTES:
+    for work, cost in zip(works, costs, strict=True):
+        if bundle and size + cost > most:
             yield bundle
             bundle, size = [], 0
         bundle.append(work)

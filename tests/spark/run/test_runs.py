@@ -307,10 +307,13 @@ def test_small_units_share_a_task() -> None:
     sizes = [100_000_000, 3_000_000, *[10_000] * 200]
     job: Any = "job"
     works = [(job, Unit(str(at), size)) for at, size in enumerate(sizes)]
-    bundles = list(bundled(works))
+    bundles = list(bundled(works, cores=2))
     assert [work for bundle in bundles for work in bundle] == works
     assert [len(bundle) for bundle in bundles] == [1, 1, 64, 64, 64, 8]
     assert ForEach(lambda work: work[1].size)(works[:2]) == [100_000_000, 3_000_000]
+    # Every core gets work, however little there is.
+    few = list(bundled(works[2:34], cores=2))
+    assert [len(bundle) for bundle in few] == [4] * 8
 
 
 class _Stages(InProcess):
