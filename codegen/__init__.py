@@ -1,1 +1,1 @@
-"""Compile Kafka message schemas into version-specialised Python; imports nothing of kraftwire."""
+"""Compiles Kafka message schemas into version-specialised Python."""

@@ -24,14 +24,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--target", type=Path, default=_ROOT / "kraftwire" / "messages")
     options = parser.parse_args(arguments)
     if not (options.command or options.check or options.explain):
-        parser.error("say generate, --check or --explain MESSAGE")
+        parser.error("expected generate, --check or --explain MESSAGE")
     try:
         return _run(options)
     except SchemaError as error:
         print(error, file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # The reader, such as `head`, has seen enough; what is still buffered goes nowhere.
+        # The reader, such as `head`, has read enough; discard what is still buffered.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 

@@ -1,4 +1,4 @@
-"""The one error of the generator, which always says where to mend."""
+"""The generator's only error, which always names the place to fix."""
 
 from __future__ import annotations
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import fields
 
 from codegen.errors import SchemaError
-from codegen.plan import plan_module
+from codegen.functions import plan_functions
+from codegen.hot import HOT
 from codegen.schema import Message
-from codegen.steps import Function, Step
+from kraftwire.wire.functions.steps import Function, Step
 
 __all__ = ["explain"]
 
@@ -20,11 +20,12 @@ def explain(messages: list[Message], name: str) -> str:
         near = ", ".join(difflib.get_close_matches(name, by_name)) or "none alike"
         raise SchemaError(f"there is no message {name!r} (near: {near})")
     message = by_name[name]
-    plan = plan_module(message)
+    plan = plan_functions(message)
+    place = "generated" if name in HOT else "built at run time"
     lines = [
         f"{message.name}: {message.kind}, API key {message.api_key}, versions {message.versions}, "
         f"flexible {message.flexible}",
-        f"from schemas/{message.file} to kraftwire/messages/{message.module}.py",
+        f"from schemas/{message.file} to kraftwire/messages/{message.module}.py, functions {place}",
         "",
         "decoders",
     ]
@@ -39,11 +40,18 @@ def explain(messages: list[Message], name: str) -> str:
 def _function(function: Function) -> list[str]:
     """A function in words: what it is for, and its steps in order."""
     head = f"  {function.name}: {function.struct} in versions {function.versions}"
-    return [head + function.remarks, *(f"    {_step(step)}" for step in function.inner)]
+    return [head + function.remarks, *_steps(function.inner, "    ")]
+
+
+def _steps(steps: tuple[Step, ...], pad: str) -> list[str]:
+    lines = []
+    for step in steps:
+        lines += [pad + _step(step), *_steps(step.inner, pad + "  ")]
+    return lines
 
 
 def _step(step: Step) -> str:
     """A step's kind and its expressions."""
-    values = (getattr(step, each.name) for each in fields(step))
+    values = (getattr(step, name) for name in step.NAMES)
     texts = (value for value in values if isinstance(value, str) and value)
-    return " ".join([step.macro.replace("_", " "), *texts])
+    return " ".join([step.kind.replace("_", " "), *texts])

@@ -1,4 +1,4 @@
-"""Read schema files into `codegen.schema` objects, forgiving what Kafka's own files do.
+"""Read schema files into `codegen.schema` objects, as leniently as Kafka's own files need.
 
 Accepted: comments, `versions` missing where `taggedVersions` is given, tags written as strings,
 ``validVersions: none`` (the message is left out), `commonStructs` in any order.
@@ -18,7 +18,7 @@ from codegen.types import PRIMITIVES
 
 __all__ = ["load_folder", "load_text", "parse_versions"]
 
-# What each key may hold. A boolean is no number here, though Python thinks so.
+# What each key may hold. Here a boolean is not a number, unlike in Python.
 _MESSAGE_KEYS: dict[str, tuple[type, ...]] = {
     "apiKey": (int,), "type": (str,), "name": (str,), "validVersions": (str,),
     "deprecatedVersions": (str,), "flexibleVersions": (str,), "fields": (list,),
@@ -199,7 +199,7 @@ class _Loader:
         try:
             return int(data.get("tag", -1))
         except ValueError:
-            raise self.fail(f"tag {data['tag']!r} is no number", data, "tag", path) from None
+            raise self.fail(f"tag {data['tag']!r} is not a number", data, "tag", path) from None
 
     def struct(self, name: str, data: LocatedDict, used: Versions, path: str) -> Struct:
         source = data if "fields" in data else self.common.get(name)

@@ -1,7 +1,7 @@
 """JSON with comments, remembering on which line each object and key stands.
 
 Kafka's schema files hold ``//`` comments, which JSON does not have, and an error in a schema must
-name the line to mend, which `json` cannot tell.
+name the line to fix, which `json` does not know.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from codegen.errors import SchemaError
 
 __all__ = ["DEPTH_MAX", "LocatedDict", "parse"]
 
-# Kafka's deepest schema has ten levels; what reads and plans them calls itself for each.
+# Kafka's deepest schema has ten levels; reading and planning recurse for each.
 DEPTH_MAX = 64
 
 _BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -31,7 +31,7 @@ class LocatedDict(dict[str, Any]):
         self.lines: dict[str, int] = {}
 
     def line_of(self, key: str) -> int:
-        """Line of a key, or of the object where the key is missing."""
+        """Line of a key, or of the object if the key is missing."""
         return self.lines.get(key, self.line)
 
 
@@ -111,7 +111,7 @@ class _Parser:
                 raise self.error(f"expected a key in quotes, found {self.peek()!r}")
             key = self.string()
             if key in result:
-                raise self.error(f"key {key!r} stands twice in one object")
+                raise self.error(f"key {key!r} appears twice in one object")
             self.expect(":", f"after key {key!r}")
             result[key] = self.value()
             result.lines[key] = line

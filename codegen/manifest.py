@@ -14,11 +14,11 @@ _FAMILY = {"TransactionLog": "transaction", "ShareSnapshot": "share", "ShareUpda
 
 
 def manifest_values(messages: list[Message]) -> dict[str, Any]:
-    """Values for the manifest template. Raises: SchemaError where two messages claim one key."""
+    """Values for the manifest template. Raises: SchemaError if two messages claim one key."""
     modules = {message.name: message.module for message in messages}
     for message in messages:
         if message.renamed_to and message.renamed_to not in modules:
-            problem = f"renamedTo {message.renamed_to!r} is no message"
+            problem = f"renamedTo {message.renamed_to!r} is not a message"
             raise SchemaError(problem, file=message.file, path=message.name)
     requests = _by_key(messages, "request")
     responses = _by_key(messages, "response")
@@ -31,7 +31,7 @@ def manifest_values(messages: list[Message]) -> dict[str, Any]:
 
 
 def _is_metadata(message: Message) -> bool:
-    # The records of remote log storage number their types on their own, outside this folder.
+    # The records of remote log storage have their own type numbers, outside this folder.
     return message.kind == "metadata" and message.file.startswith("metadata/")
 
 

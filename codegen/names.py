@@ -1,28 +1,12 @@
-"""From Kafka's CamelCase names to Python's: one rule, used everywhere."""
+"""From Kafka's names to those of JSON and Python."""
 
 from __future__ import annotations
 
-import keyword
-import re
+from kraftwire.wire.functions.names import snake
 
-__all__ = ["function_stem", "json_name", "snake"]
-
-_WORD = re.compile(r"([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])")
-
-
-def snake(name: str) -> str:
-    """``LastFetchTimestamp`` -> ``last_fetch_timestamp``; KRaft counts as one word."""
-    parts = _WORD.sub(r"\1\3_\2\4", name.replace("KRaft", "Kraft").replace("kRaft", "kraft"))
-    result = parts.lower()
-    return result + "_" if keyword.iskeyword(result) else result
+__all__ = ["json_name", "snake"]
 
 
 def json_name(name: str) -> str:
     """Key of a field in the JSON of Kafka's converters: the first letter in lower case."""
     return name[:1].lower() + name[1:]
-
-
-def function_stem(struct: str, versions: str) -> str:
-    """Name of a struct's functions: ``TopicData`` of versions ``2-4,7`` -> ``topic_data_2``."""
-    first = versions.split(",")[0].split("-")[0]
-    return f"{snake(struct)}_{first}"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from codegen.plan import ModulePlan
-from codegen.steps import Step
+from kraftwire.wire.functions.steps import lines_of
 
 __all__ = ["Renderer"]
 
@@ -27,10 +26,7 @@ class Renderer:
             lstrip_blocks=True,
             keep_trailing_newline=True,
         )
-        self._environment.filters["lines"] = self._lines
-        self._macros: dict[str, Any] = {}
-        for name in ("decode.j2", "encode.j2"):
-            self._macros |= vars(self._environment.get_template(name).module)
+        self._environment.filters["lines"] = lines_of
 
     def module(self, plan: ModulePlan) -> str:
         """Source of one message module."""
@@ -39,10 +35,3 @@ class Renderer:
     def manifest(self, **values: Any) -> str:
         """Source of the registry's tables."""
         return self._environment.get_template("manifest.py.j2").render(**values)
-
-    def _lines(self, steps: Step | Iterable[Step], level: int) -> list[str]:
-        """The lines of steps, indented by so many levels."""
-        found = [steps] if isinstance(steps, Step) else steps
-        text = "".join(str(self._macros[step.macro](step)) for step in found)
-        pad = "    " * level
-        return [pad + line if line else line for line in text.splitlines()]

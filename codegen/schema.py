@@ -1,4 +1,4 @@
-"""What a schema says, as objects: messages, structs, fields, version ranges."""
+"""A schema as objects: messages, structs, fields, version ranges."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Struct:
 class Message:
     """One schema file; `structs` lists every struct, innermost first, the root last.
 
-    `renamed_to` names the message that took over the API key; this one is for reading old names.
+    `renamed_to` names the message that took over the API key; this one serves the old name.
     """
 
     name: str

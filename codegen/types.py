@@ -1,4 +1,4 @@
-"""The primitive types of the schema language and what each means on the wire and in Python."""
+"""The primitive types of the schema language and what each means in Python."""
 
 from __future__ import annotations
 
@@ -9,27 +9,25 @@ __all__ = ["FIXED", "PRIMITIVES", "VARIABLE", "FixedType"]
 
 @dataclass(frozen=True)
 class FixedType:
-    """A type of constant size: `code` is its letter in a `struct` format."""
+    """A type of constant size; its size is in kraftwire.wire.sizes."""
 
-    code: str
-    size: int
     annotation: str
     default: str
 
 
 FIXED: dict[str, FixedType] = {
-    "bool": FixedType("?", 1, "bool", "False"),
-    "int8": FixedType("b", 1, "int", "0"),
-    "int16": FixedType("h", 2, "int", "0"),
-    "uint16": FixedType("H", 2, "int", "0"),
-    "int32": FixedType("i", 4, "int", "0"),
-    "uint32": FixedType("I", 4, "int", "0"),
-    "int64": FixedType("q", 8, "int", "0"),
-    "float64": FixedType("d", 8, "float", "0.0"),
-    "uuid": FixedType("16s", 16, "bytes", "ZERO_UUID"),
+    "bool": FixedType("bool", "False"),
+    "int8": FixedType("int", "0"),
+    "int16": FixedType("int", "0"),
+    "uint16": FixedType("int", "0"),
+    "int32": FixedType("int", "0"),
+    "uint32": FixedType("int", "0"),
+    "int64": FixedType("int", "0"),
+    "float64": FixedType("float", "0.0"),
+    "uuid": FixedType("bytes", "ZERO_UUID"),
 }
 
-# Annotation and default of the types that carry a length before them.
+# Annotation and default of the types that are preceded by a length.
 VARIABLE: dict[str, tuple[str, str]] = {
     "string": ("str", '""'),
     "bytes": ("bytes", 'b""'),

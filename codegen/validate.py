@@ -1,7 +1,7 @@
-"""Rules that a schema must follow, numbered; a broken one names file, line and field path.
+"""Numbered rules that a schema must follow; an error names file, line and field path.
 
-They are the rules of Kafka's own schema format (its message generator refuses the same) plus what
-our code relies on. `RULES` is the list; `codegen/README.md` explains each.
+They are the rules of Kafka's own schema format (its message generator enforces the same) and those
+that kraftwire's code relies on. `RULES` is the list; `codegen/README.md` explains each.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import math
 import re
 from collections.abc import Callable, Iterator
 
+from codegen.defaults import default_of
 from codegen.errors import SchemaError
-from codegen.layout import default_of
 from codegen.schema import Field, Message, Struct
 from codegen.types import FIXED
+from kraftwire.wire.sizes import FIXED_SIZES
 
 __all__ = ["RULES", "validate"]
 
@@ -54,7 +55,7 @@ MESSAGE_RULES: dict[str, MessageRule] = {
 }
 
 FIELD_RULES: dict[str, FieldRule] = {
-    "F1": lambda m, s, f: "" if _NAME.fullmatch(f.name.capitalize()) else "the name is no word",
+    "F1": lambda m, s, f: "" if _NAME.fullmatch(f.name.capitalize()) else "the name is not a word",
     "F2": lambda m, s, f: (
         "" if f.tagged.within(f.versions) else f"taggedVersions {f.tagged} exceed {f.versions}"
     ),
@@ -129,7 +130,7 @@ def _struct_problems(struct: Struct) -> Iterator[tuple[str, str, int]]:
     tags: dict[int, str] = {}
     for field in struct.fields:
         if field.attribute in names:
-            yield "S1", f"field {field.name} stands twice", field.line
+            yield "S1", f"field {field.name} appears twice", field.line
         names.add(field.attribute)
         if field.tag >= 0 and field.tag in tags:
             other = tags[field.tag]
@@ -157,7 +158,7 @@ def _default_problem(field: Field) -> str:
     try:
         text = default_of(field)
     except ValueError:
-        return f"default {field.default!r} is no value of type {field.type_text}"
+        return f"default {field.default!r} is not a value of type {field.type_text}"
     if text == "None" or field.is_array or field.struct or not field.has_default:
         return ""
     return _fits(field, text)
@@ -168,15 +169,15 @@ def _fits(field: Field, text: str) -> str:
     if field.type == "bool" and given not in (True, False, "true", "false", ""):
         return f"default {given!r} is neither true nor false"
     if field.type == "string" and any("\ud800" <= char <= "\udfff" for char in str(given)):
-        return f"default {given!r} is no text that UTF-8 can say"
+        return f"default {given!r} is not text that UTF-8 can encode"
     if field.type in ("bytes", "records") and given not in (None, ""):
         return f"type {field.type} has no default but empty or null, is {given!r}"
     if field.type == "float64" and not math.isfinite(float(text)):
         return f"default {given!r} is not finite"
     if field.type == "uuid" and given and len(base64.urlsafe_b64decode(f"{given}==")) != 16:
-        return f"default {given!r} is no uuid"
+        return f"default {given!r} is not a uuid"
     if field.type.startswith(("int", "uint")):
-        bits = FIXED[field.type].size * 8
+        bits = FIXED_SIZES[field.type] * 8
         low, high = (0, 2**bits) if field.type[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1))
         if not low <= int(text) < high:
             return f"default {text} does not fit {field.type}"

@@ -374,11 +374,16 @@ def decode_end_quorum_epoch_request_1(buf: bytes, pos: int, left: int) -> tuple[
 def encode_partition_data_0_array(items: Sequence[PartitionData], out: Parts) -> None:
     # Versions 0.
     add = out.append
+    preferred_successors_room = -1
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         preferred_successors = o.preferred_successors
-        add(row_partition_data_0[len(preferred_successors)](o.partition_index, o.leader_id, o.leader_epoch, len(preferred_successors), *preferred_successors))
+        preferred_successors_n = len(preferred_successors)
+        if preferred_successors_n != preferred_successors_room:
+            preferred_successors_room = preferred_successors_n
+            row = row_partition_data_0[preferred_successors_n]
+        add(row(o.partition_index, o.leader_id, o.leader_epoch, preferred_successors_n, *preferred_successors))
 
 
 def encode_topic_data_0_array(items: Sequence[TopicData], out: Parts) -> None:

@@ -746,42 +746,6 @@ def decode_forgotten_topic_13_array(
     return out, pos
 
 
-def decode_fetch_request_13_tags(
-    o: FetchRequest, buf: bytes, pos: int, count: int
-) -> int:
-    unknown: dict[int, bytes] = {}
-    count, pos = tag_count(buf, pos, count)
-    for _ in range(count):
-        tag = buf[pos]
-        pos += 1
-        if tag > 127:
-            tag, pos = read_uvarint(buf, pos - 1)
-        size = buf[pos]
-        pos += 1
-        if size > 127:
-            size, pos = read_uvarint(buf, pos - 1)
-        end = pos + size
-        if end > len(buf):
-            raise ValueError
-        if tag == 0:
-            n = buf[pos]
-            if n > 127:
-                n, pos = long_string(buf, pos, 1, n)
-            if n:
-                o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
-            else:
-                o.cluster_id = None
-                pos += 1
-        else:
-            unknown[tag] = buf[pos:end]
-            pos = end
-        if pos != end:
-            raise ValueError
-    if unknown:
-        o.unknown_tagged_fields = unknown
-    return pos
-
-
 def decode_fetch_request_13(buf: bytes, pos: int, left: int) -> tuple[FetchRequest, int]:
     # Versions 13-14.
     o = next(blank_FetchRequest)
@@ -803,7 +767,7 @@ def decode_fetch_request_13(buf: bytes, pos: int, left: int) -> tuple[FetchReque
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        pos = decode_fetch_request_13_tags(o, buf, pos, n)
+        pos = decode_fetch_request_12_tags(o, buf, pos, n)
     return o, pos
 
 
@@ -993,44 +957,6 @@ def decode_fetch_topic_17_array(
     return out, pos
 
 
-def decode_fetch_request_17_tags(
-    o: FetchRequest, buf: bytes, pos: int, count: int
-) -> int:
-    unknown: dict[int, bytes] = {}
-    count, pos = tag_count(buf, pos, count)
-    for _ in range(count):
-        tag = buf[pos]
-        pos += 1
-        if tag > 127:
-            tag, pos = read_uvarint(buf, pos - 1)
-        size = buf[pos]
-        pos += 1
-        if size > 127:
-            size, pos = read_uvarint(buf, pos - 1)
-        end = pos + size
-        if end > len(buf):
-            raise ValueError
-        if tag == 0:
-            n = buf[pos]
-            if n > 127:
-                n, pos = long_string(buf, pos, 1, n)
-            if n:
-                o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
-            else:
-                o.cluster_id = None
-                pos += 1
-        elif tag == 1:
-            (o.replica_state,), pos = decode_replica_state_15_array(buf, pos, 1)
-        else:
-            unknown[tag] = buf[pos:end]
-            pos = end
-        if pos != end:
-            raise ValueError
-    if unknown:
-        o.unknown_tagged_fields = unknown
-    return pos
-
-
 def decode_fetch_request_17(buf: bytes, pos: int, left: int) -> tuple[FetchRequest, int]:
     # Versions 17.
     o = next(blank_FetchRequest)
@@ -1053,7 +979,7 @@ def decode_fetch_request_17(buf: bytes, pos: int, left: int) -> tuple[FetchReque
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        pos = decode_fetch_request_17_tags(o, buf, pos, n)
+        pos = decode_fetch_request_15_tags(o, buf, pos, n)
     return o, pos
 
 
@@ -1155,44 +1081,6 @@ def decode_fetch_topic_18_array(
     return out, pos
 
 
-def decode_fetch_request_18_tags(
-    o: FetchRequest, buf: bytes, pos: int, count: int
-) -> int:
-    unknown: dict[int, bytes] = {}
-    count, pos = tag_count(buf, pos, count)
-    for _ in range(count):
-        tag = buf[pos]
-        pos += 1
-        if tag > 127:
-            tag, pos = read_uvarint(buf, pos - 1)
-        size = buf[pos]
-        pos += 1
-        if size > 127:
-            size, pos = read_uvarint(buf, pos - 1)
-        end = pos + size
-        if end > len(buf):
-            raise ValueError
-        if tag == 0:
-            n = buf[pos]
-            if n > 127:
-                n, pos = long_string(buf, pos, 1, n)
-            if n:
-                o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
-            else:
-                o.cluster_id = None
-                pos += 1
-        elif tag == 1:
-            (o.replica_state,), pos = decode_replica_state_15_array(buf, pos, 1)
-        else:
-            unknown[tag] = buf[pos:end]
-            pos = end
-        if pos != end:
-            raise ValueError
-    if unknown:
-        o.unknown_tagged_fields = unknown
-    return pos
-
-
 def decode_fetch_request_18(buf: bytes, pos: int, left: int) -> tuple[FetchRequest, int]:
     # Versions 18.
     o = next(blank_FetchRequest)
@@ -1215,7 +1103,7 @@ def decode_fetch_request_18(buf: bytes, pos: int, left: int) -> tuple[FetchReque
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        pos = decode_fetch_request_18_tags(o, buf, pos, n)
+        pos = decode_fetch_request_15_tags(o, buf, pos, n)
     return o, pos
 
 
@@ -1539,10 +1427,15 @@ def encode_fetch_topic_13_array(items: Sequence[FetchTopic], out: Parts) -> None
 def encode_forgotten_topic_13_array(items: Sequence[ForgottenTopic], out: Parts) -> None:
     # Versions 13-18.
     add = out.append
+    partitions_room = -1
     for o in items:
         partitions = o.partitions
-        if len(partitions) < 127:
-            add(row_forgotten_topic_13[len(partitions)](o.topic_id, len(partitions) + 1, *partitions))
+        partitions_n = len(partitions)
+        if partitions_n < 127:
+            if partitions_n != partitions_room:
+                partitions_room = partitions_n
+                row = row_forgotten_topic_13[partitions_n]
+            add(row(o.topic_id, partitions_n + 1, *partitions))
         else:
             if len(o.topic_id) != 16:
                 raise ValueError
@@ -1554,19 +1447,6 @@ def encode_forgotten_topic_13_array(items: Sequence[ForgottenTopic], out: Parts)
             add(b"\0")
         if o.unknown_tagged_fields:
             put_tags(out, {}, o.unknown_tagged_fields)
-
-
-def encode_fetch_request_13_tags(o: FetchRequest, parent: Parts) -> None:
-    tags: dict[int, bytes] = {}
-    if o.cluster_id is not None:
-        out: Parts = []
-        add = out.append
-        s = b"" if o.cluster_id is None else o.cluster_id.encode()
-        n = 0 if o.cluster_id is None else len(s) + 1
-        add(STRING_LENGTH[n])
-        add(s)
-        tags[0] = b"".join(out)
-    put_tags(parent, tags, o.unknown_tagged_fields)
 
 
 def encode_fetch_request_13(o: FetchRequest) -> bytes:
@@ -1591,7 +1471,7 @@ def encode_fetch_request_13(o: FetchRequest) -> bytes:
     add(s)
     add(b"\0")
     if o.unknown_tagged_fields or o.cluster_id is not None:
-        encode_fetch_request_13_tags(o, out)
+        encode_fetch_request_12_tags(o, out)
     return b"".join(out)
 
 
@@ -1697,24 +1577,6 @@ def encode_fetch_topic_17_array(items: Sequence[FetchTopic], out: Parts) -> None
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_request_17_tags(o: FetchRequest, parent: Parts) -> None:
-    tags: dict[int, bytes] = {}
-    if o.cluster_id is not None:
-        out: Parts = []
-        add = out.append
-        s = b"" if o.cluster_id is None else o.cluster_id.encode()
-        n = 0 if o.cluster_id is None else len(s) + 1
-        add(STRING_LENGTH[n])
-        add(s)
-        tags[0] = b"".join(out)
-    if (o.replica_state is not None and o.replica_state != ReplicaState()):
-        out = []
-        add = out.append
-        encode_replica_state_15_array((o.replica_state,), out)
-        tags[1] = b"".join(out)
-    put_tags(parent, tags, o.unknown_tagged_fields)
-
-
 def encode_fetch_request_17(o: FetchRequest) -> bytes:
     # Versions 17.
     if o.replica_id != -1:
@@ -1737,7 +1599,7 @@ def encode_fetch_request_17(o: FetchRequest) -> bytes:
     add(s)
     add(b"\0")
     if o.unknown_tagged_fields or o.cluster_id is not None or (o.replica_state is not None and o.replica_state != ReplicaState()):
-        encode_fetch_request_17_tags(o, out)
+        encode_fetch_request_15_tags(o, out)
     return b"".join(out)
 
 
@@ -1791,24 +1653,6 @@ def encode_fetch_topic_18_array(items: Sequence[FetchTopic], out: Parts) -> None
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_request_18_tags(o: FetchRequest, parent: Parts) -> None:
-    tags: dict[int, bytes] = {}
-    if o.cluster_id is not None:
-        out: Parts = []
-        add = out.append
-        s = b"" if o.cluster_id is None else o.cluster_id.encode()
-        n = 0 if o.cluster_id is None else len(s) + 1
-        add(STRING_LENGTH[n])
-        add(s)
-        tags[0] = b"".join(out)
-    if (o.replica_state is not None and o.replica_state != ReplicaState()):
-        out = []
-        add = out.append
-        encode_replica_state_15_array((o.replica_state,), out)
-        tags[1] = b"".join(out)
-    put_tags(parent, tags, o.unknown_tagged_fields)
-
-
 def encode_fetch_request_18(o: FetchRequest) -> bytes:
     # Versions 18.
     if o.replica_id != -1:
@@ -1831,7 +1675,7 @@ def encode_fetch_request_18(o: FetchRequest) -> bytes:
     add(s)
     add(b"\0")
     if o.unknown_tagged_fields or o.cluster_id is not None or (o.replica_state is not None and o.replica_state != ReplicaState()):
-        encode_fetch_request_18_tags(o, out)
+        encode_fetch_request_15_tags(o, out)
     return b"".join(out)
 
 

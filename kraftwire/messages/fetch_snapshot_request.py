@@ -329,42 +329,6 @@ def decode_topic_snapshot_1_array(
     return out, pos, left
 
 
-def decode_fetch_snapshot_request_1_tags(
-    o: FetchSnapshotRequest, buf: bytes, pos: int, count: int
-) -> int:
-    unknown: dict[int, bytes] = {}
-    count, pos = tag_count(buf, pos, count)
-    for _ in range(count):
-        tag = buf[pos]
-        pos += 1
-        if tag > 127:
-            tag, pos = read_uvarint(buf, pos - 1)
-        size = buf[pos]
-        pos += 1
-        if size > 127:
-            size, pos = read_uvarint(buf, pos - 1)
-        end = pos + size
-        if end > len(buf):
-            raise ValueError
-        if tag == 0:
-            n = buf[pos]
-            if n > 127:
-                n, pos = long_string(buf, pos, 1, n)
-            if n:
-                o.cluster_id = buf[pos + 1 : (pos := pos + n)].decode()
-            else:
-                o.cluster_id = None
-                pos += 1
-        else:
-            unknown[tag] = buf[pos:end]
-            pos = end
-        if pos != end:
-            raise ValueError
-    if unknown:
-        o.unknown_tagged_fields = unknown
-    return pos
-
-
 def decode_fetch_snapshot_request_1(buf: bytes, pos: int, left: int) -> tuple[FetchSnapshotRequest, int]:
     # Versions 1.
     o = next(blank_FetchSnapshotRequest)
@@ -377,7 +341,7 @@ def decode_fetch_snapshot_request_1(buf: bytes, pos: int, left: int) -> tuple[Fe
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        pos = decode_fetch_snapshot_request_1_tags(o, buf, pos, n)
+        pos = decode_fetch_snapshot_request_0_tags(o, buf, pos, n)
     return o, pos
 
 
@@ -492,19 +456,6 @@ def encode_topic_snapshot_1_array(items: Sequence[TopicSnapshot], out: Parts) ->
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_fetch_snapshot_request_1_tags(o: FetchSnapshotRequest, parent: Parts) -> None:
-    tags: dict[int, bytes] = {}
-    if o.cluster_id is not None:
-        out: Parts = []
-        add = out.append
-        s = b"" if o.cluster_id is None else o.cluster_id.encode()
-        n = 0 if o.cluster_id is None else len(s) + 1
-        add(STRING_LENGTH[n])
-        add(s)
-        tags[0] = b"".join(out)
-    put_tags(parent, tags, o.unknown_tagged_fields)
-
-
 def encode_fetch_snapshot_request_1(o: FetchSnapshotRequest) -> bytes:
     # Versions 1.
     out: Parts = []
@@ -516,7 +467,7 @@ def encode_fetch_snapshot_request_1(o: FetchSnapshotRequest) -> bytes:
         encode_topic_snapshot_1_array(topics, out)
     add(b"\0")
     if o.unknown_tagged_fields or o.cluster_id is not None:
-        encode_fetch_snapshot_request_1_tags(o, out)
+        encode_fetch_snapshot_request_0_tags(o, out)
     return b"".join(out)
 
 

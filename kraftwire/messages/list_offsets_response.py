@@ -395,11 +395,16 @@ def decode_list_offsets_response_6(buf: bytes, pos: int, left: int) -> tuple[Lis
 def encode_list_offsets_partition_response_0_array(items: Sequence[ListOffsetsPartitionResponse], out: Parts) -> None:
     # Versions 0.
     add = out.append
+    old_style_offsets_room = -1
     for o in items:
         if o.timestamp != -1 or o.offset != -1 or o.leader_epoch != -1 or o.unknown_tagged_fields:
             raise ValueError
         old_style_offsets = o.old_style_offsets
-        add(row_list_offsets_partition_response_0[len(old_style_offsets)](o.partition_index, o.error_code, len(old_style_offsets), *old_style_offsets))
+        old_style_offsets_n = len(old_style_offsets)
+        if old_style_offsets_n != old_style_offsets_room:
+            old_style_offsets_room = old_style_offsets_n
+            row = row_list_offsets_partition_response_0[old_style_offsets_n]
+        add(row(o.partition_index, o.error_code, old_style_offsets_n, *old_style_offsets))
 
 
 def encode_list_offsets_topic_response_0_array(items: Sequence[ListOffsetsTopicResponse], out: Parts) -> None:

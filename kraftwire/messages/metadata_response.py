@@ -950,12 +950,18 @@ def encode_metadata_response_broker_0_array(items: Sequence[MetadataResponseBrok
 def encode_metadata_response_partition_0_array(items: Sequence[MetadataResponsePartition], out: Parts) -> None:
     # Versions 0-4.
     add = out.append
+    replica_nodes_room = isr_nodes_room = -1
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         replica_nodes = o.replica_nodes
         isr_nodes = o.isr_nodes
-        add(row_metadata_response_partition_0[len(replica_nodes), len(isr_nodes)](o.error_code, o.partition_index, o.leader_id, len(replica_nodes), *replica_nodes, len(isr_nodes), *isr_nodes))
+        replica_nodes_n = len(replica_nodes)
+        isr_nodes_n = len(isr_nodes)
+        if replica_nodes_n != replica_nodes_room or isr_nodes_n != isr_nodes_room:
+            replica_nodes_room, isr_nodes_room = replica_nodes_n, isr_nodes_n
+            row = row_metadata_response_partition_0[replica_nodes_n, isr_nodes_n]
+        add(row(o.error_code, o.partition_index, o.leader_id, replica_nodes_n, *replica_nodes, isr_nodes_n, *isr_nodes))
 
 
 def encode_metadata_response_topic_0_array(items: Sequence[MetadataResponseTopic], out: Parts) -> None:
@@ -1095,13 +1101,20 @@ def encode_metadata_response_3(o: MetadataResponse) -> bytes:
 def encode_metadata_response_partition_5_array(items: Sequence[MetadataResponsePartition], out: Parts) -> None:
     # Versions 5-6.
     add = out.append
+    replica_nodes_room = isr_nodes_room = offline_replicas_room = -1
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         replica_nodes = o.replica_nodes
         isr_nodes = o.isr_nodes
         offline_replicas = o.offline_replicas
-        add(row_metadata_response_partition_5[len(replica_nodes), len(isr_nodes), len(offline_replicas)](o.error_code, o.partition_index, o.leader_id, len(replica_nodes), *replica_nodes, len(isr_nodes), *isr_nodes, len(offline_replicas), *offline_replicas))
+        replica_nodes_n = len(replica_nodes)
+        isr_nodes_n = len(isr_nodes)
+        offline_replicas_n = len(offline_replicas)
+        if replica_nodes_n != replica_nodes_room or isr_nodes_n != isr_nodes_room or offline_replicas_n != offline_replicas_room:
+            replica_nodes_room, isr_nodes_room, offline_replicas_room = replica_nodes_n, isr_nodes_n, offline_replicas_n
+            row = row_metadata_response_partition_5[replica_nodes_n, isr_nodes_n, offline_replicas_n]
+        add(row(o.error_code, o.partition_index, o.leader_id, replica_nodes_n, *replica_nodes, isr_nodes_n, *isr_nodes, offline_replicas_n, *offline_replicas))
 
 
 def encode_metadata_response_topic_5_array(items: Sequence[MetadataResponseTopic], out: Parts) -> None:
@@ -1147,13 +1160,20 @@ def encode_metadata_response_5(o: MetadataResponse) -> bytes:
 def encode_metadata_response_partition_7_array(items: Sequence[MetadataResponsePartition], out: Parts) -> None:
     # Versions 7-8.
     add = out.append
+    replica_nodes_room = isr_nodes_room = offline_replicas_room = -1
     for o in items:
         if o.unknown_tagged_fields:
             raise ValueError
         replica_nodes = o.replica_nodes
         isr_nodes = o.isr_nodes
         offline_replicas = o.offline_replicas
-        add(row_metadata_response_partition_7[len(replica_nodes), len(isr_nodes), len(offline_replicas)](o.error_code, o.partition_index, o.leader_id, o.leader_epoch, len(replica_nodes), *replica_nodes, len(isr_nodes), *isr_nodes, len(offline_replicas), *offline_replicas))
+        replica_nodes_n = len(replica_nodes)
+        isr_nodes_n = len(isr_nodes)
+        offline_replicas_n = len(offline_replicas)
+        if replica_nodes_n != replica_nodes_room or isr_nodes_n != isr_nodes_room or offline_replicas_n != offline_replicas_room:
+            replica_nodes_room, isr_nodes_room, offline_replicas_room = replica_nodes_n, isr_nodes_n, offline_replicas_n
+            row = row_metadata_response_partition_7[replica_nodes_n, isr_nodes_n, offline_replicas_n]
+        add(row(o.error_code, o.partition_index, o.leader_id, o.leader_epoch, replica_nodes_n, *replica_nodes, isr_nodes_n, *isr_nodes, offline_replicas_n, *offline_replicas))
 
 
 def encode_metadata_response_topic_7_array(items: Sequence[MetadataResponseTopic], out: Parts) -> None:
@@ -1258,12 +1278,19 @@ def encode_metadata_response_broker_9_array(items: Sequence[MetadataResponseBrok
 def encode_metadata_response_partition_9_array(items: Sequence[MetadataResponsePartition], out: Parts) -> None:
     # Versions 9-13.
     add = out.append
+    replica_nodes_room = isr_nodes_room = offline_replicas_room = -1
     for o in items:
         replica_nodes = o.replica_nodes
         isr_nodes = o.isr_nodes
         offline_replicas = o.offline_replicas
-        if len(replica_nodes) < 127 and len(isr_nodes) < 127 and len(offline_replicas) < 127:
-            add(row_metadata_response_partition_9[len(replica_nodes), len(isr_nodes), len(offline_replicas)](o.error_code, o.partition_index, o.leader_id, o.leader_epoch, len(replica_nodes) + 1, *replica_nodes, len(isr_nodes) + 1, *isr_nodes, len(offline_replicas) + 1, *offline_replicas))
+        replica_nodes_n = len(replica_nodes)
+        isr_nodes_n = len(isr_nodes)
+        offline_replicas_n = len(offline_replicas)
+        if replica_nodes_n < 127 and isr_nodes_n < 127 and offline_replicas_n < 127:
+            if replica_nodes_n != replica_nodes_room or isr_nodes_n != isr_nodes_room or offline_replicas_n != offline_replicas_room:
+                replica_nodes_room, isr_nodes_room, offline_replicas_room = replica_nodes_n, isr_nodes_n, offline_replicas_n
+                row = row_metadata_response_partition_9[replica_nodes_n, isr_nodes_n, offline_replicas_n]
+            add(row(o.error_code, o.partition_index, o.leader_id, o.leader_epoch, replica_nodes_n + 1, *replica_nodes, isr_nodes_n + 1, *isr_nodes, offline_replicas_n + 1, *offline_replicas))
         else:
             replica_nodes = o.replica_nodes
             n = len(replica_nodes) + 1

@@ -145,36 +145,6 @@ def decode_partition_record_0(buf: bytes, pos: int, left: int) -> tuple[Partitio
     return o, pos
 
 
-def decode_partition_record_1_tags(
-    o: PartitionRecord, buf: bytes, pos: int, count: int
-) -> int:
-    unknown: dict[int, bytes] = {}
-    count, pos = tag_count(buf, pos, count)
-    for _ in range(count):
-        tag = buf[pos]
-        pos += 1
-        if tag > 127:
-            tag, pos = read_uvarint(buf, pos - 1)
-        size = buf[pos]
-        pos += 1
-        if size > 127:
-            size, pos = read_uvarint(buf, pos - 1)
-        end = pos + size
-        if end > len(buf):
-            raise ValueError
-        if tag == 0:
-            o.leader_recovery_state, = get_b(buf, pos)
-            pos += 1
-        else:
-            unknown[tag] = buf[pos:end]
-            pos = end
-        if pos != end:
-            raise ValueError
-    if unknown:
-        o.unknown_tagged_fields = unknown
-    return pos
-
-
 def decode_partition_record_1(buf: bytes, pos: int, left: int) -> tuple[PartitionRecord, int]:
     # Versions 1.
     o = next(blank_PartitionRecord)
@@ -209,7 +179,7 @@ def decode_partition_record_1(buf: bytes, pos: int, left: int) -> tuple[Partitio
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        pos = decode_partition_record_1_tags(o, buf, pos, n)
+        pos = decode_partition_record_0_tags(o, buf, pos, n)
     return o, pos
 
 
@@ -345,16 +315,6 @@ def encode_partition_record_0(o: PartitionRecord) -> bytes:
     return b"".join(out)
 
 
-def encode_partition_record_1_tags(o: PartitionRecord, parent: Parts) -> None:
-    tags: dict[int, bytes] = {}
-    if o.leader_recovery_state:
-        out: Parts = []
-        add = out.append
-        add(put_b(o.leader_recovery_state))
-        tags[0] = b"".join(out)
-    put_tags(parent, tags, o.unknown_tagged_fields)
-
-
 def encode_partition_record_1(o: PartitionRecord) -> bytes:
     # Versions 1.
     if o.eligible_leader_replicas is not None or o.last_known_elr is not None:
@@ -390,7 +350,7 @@ def encode_partition_record_1(o: PartitionRecord) -> bytes:
         put_uuids(directories, out)
     add(b"\0")
     if o.unknown_tagged_fields or o.leader_recovery_state:
-        encode_partition_record_1_tags(o, out)
+        encode_partition_record_0_tags(o, out)
     return b"".join(out)
 
 

@@ -817,38 +817,6 @@ def decode_topic_produce_response_13_array(
     return out, pos, left
 
 
-def decode_produce_response_13_tags(
-    o: ProduceResponse, buf: bytes, pos: int, count: int
-) -> int:
-    unknown: dict[int, bytes] = {}
-    count, pos = tag_count(buf, pos, count)
-    for _ in range(count):
-        tag = buf[pos]
-        pos += 1
-        if tag > 127:
-            tag, pos = read_uvarint(buf, pos - 1)
-        size = buf[pos]
-        pos += 1
-        if size > 127:
-            size, pos = read_uvarint(buf, pos - 1)
-        end = pos + size
-        if end > len(buf):
-            raise ValueError
-        if tag == 0:
-            n = buf[pos]
-            if not 0 < n < 128:
-                n, pos = long_length(buf, pos, 1, n)
-            o.node_endpoints, pos = decode_node_endpoint_10_array(buf, pos + 1, n - 1)
-        else:
-            unknown[tag] = buf[pos:end]
-            pos = end
-        if pos != end:
-            raise ValueError
-    if unknown:
-        o.unknown_tagged_fields = unknown
-    return pos
-
-
 def decode_produce_response_13(buf: bytes, pos: int, left: int) -> tuple[ProduceResponse, int]:
     # Versions 13.
     o = next(blank_ProduceResponse)
@@ -861,7 +829,7 @@ def decode_produce_response_13(buf: bytes, pos: int, left: int) -> tuple[Produce
     pos += 5
     o.unknown_tagged_fields = None
     if n:
-        pos = decode_produce_response_13_tags(o, buf, pos, n)
+        pos = decode_produce_response_10_tags(o, buf, pos, n)
     return o, pos
 
 
@@ -1253,20 +1221,6 @@ def encode_topic_produce_response_13_array(items: Sequence[TopicProduceResponse]
             put_tags(out, {}, o.unknown_tagged_fields)
 
 
-def encode_produce_response_13_tags(o: ProduceResponse, parent: Parts) -> None:
-    tags: dict[int, bytes] = {}
-    if o.node_endpoints:
-        out: Parts = []
-        add = out.append
-        node_endpoints = o.node_endpoints
-        n = len(node_endpoints) + 1
-        add(LENGTH[n])
-        if node_endpoints:
-            encode_node_endpoint_10_array(node_endpoints, out)
-        tags[0] = b"".join(out)
-    put_tags(parent, tags, o.unknown_tagged_fields)
-
-
 def encode_produce_response_13(o: ProduceResponse) -> bytes:
     # Versions 13.
     out: Parts = []
@@ -1278,7 +1232,7 @@ def encode_produce_response_13(o: ProduceResponse) -> bytes:
         encode_topic_produce_response_13_array(responses, out)
     add(put_ix(o.throttle_time_ms))
     if o.unknown_tagged_fields or o.node_endpoints:
-        encode_produce_response_13_tags(o, out)
+        encode_produce_response_10_tags(o, out)
     return b"".join(out)
 
 

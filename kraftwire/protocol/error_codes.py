@@ -8,6 +8,7 @@ RetriableExceptions there.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from kraftwire.errors import UsageError
 
@@ -20,7 +21,7 @@ _BY_CODE: dict[int, ErrorCode] = {}
 
 
 class _Row:
-    """A row of the table below; becomes a member as soon as the class knows its name."""
+    """A row of the table below; replaced by a member once the class knows its name."""
 
     def __init__(self, code: int, is_retriable: bool, about: str) -> None:
         self._facts = (code, is_retriable, about)
@@ -31,14 +32,16 @@ class _Row:
         member.name = name
         member.is_retriable = is_retriable
         member.about = about
-        self._member = _BY_CODE[code] = member
+        _BY_CODE[code] = member
+        setattr(owner, name, member)
 
-    def __get__(self, instance: object, owner: type[ErrorCode]) -> ErrorCode:
-        return self._member
+    if TYPE_CHECKING:
+
+        def __get__(self, instance: object, owner: type[ErrorCode]) -> ErrorCode: ...
 
 
 class _Table(type):
-    """Makes the class something to iterate over, in the order of the codes."""
+    """Makes the class iterable, in the order of the codes."""
 
     def __iter__(cls) -> Iterator[ErrorCode]:
         return iter(_BY_CODE.values())
@@ -57,15 +60,15 @@ class ErrorCode(int, metaclass=_Table):
     is_retriable: bool
     about: str
 
-    UNKNOWN_SERVER_ERROR = _Row(-1, FINAL, "the server failed in a way it has no code for")
+    UNKNOWN_SERVER_ERROR = _Row(-1, FINAL, "the server failed in a way that has no code")
     NONE = _Row(0, FINAL, "success")
     OFFSET_OUT_OF_RANGE = _Row(1, FINAL, "the log has no record at this offset")
-    CORRUPT_MESSAGE = _Row(2, RETRY, "bad checksum, size or shape of a batch")
+    CORRUPT_MESSAGE = _Row(2, RETRY, "bad checksum, size or layout of a batch")
     UNKNOWN_TOPIC_OR_PARTITION = _Row(
         3, RETRY, "not on this node: never made, deleted or elsewhere"
     )
     INVALID_FETCH_SIZE = _Row(4, FINAL, "a byte limit below zero")
-    LEADER_NOT_AVAILABLE = _Row(5, RETRY, "an election is going on")
+    LEADER_NOT_AVAILABLE = _Row(5, RETRY, "an election is in progress")
     NOT_LEADER_OR_FOLLOWER = _Row(6, RETRY, "another node leads, or holds the replicas")
     REQUEST_TIMED_OUT = _Row(7, RETRY, "not done within the time allowed")
     BROKER_NOT_AVAILABLE = _Row(8, FINAL, "the node is shutting down or gone")
@@ -94,8 +97,8 @@ class ErrorCode(int, metaclass=_Table):
     CLUSTER_AUTHORIZATION_FAILED = _Row(31, FINAL, "no right to the cluster")
     INVALID_TIMESTAMP = _Row(32, FINAL, "too far from the broker's clock, or below zero")
     UNSUPPORTED_SASL_MECHANISM = _Row(33, FINAL, "the listener does not offer it")
-    ILLEGAL_SASL_STATE = _Row(34, FINAL, "a request out of turn in the SASL exchange")
-    UNSUPPORTED_VERSION = _Row(35, FINAL, "the API, version or feature is not spoken here")
+    ILLEGAL_SASL_STATE = _Row(34, FINAL, "a request out of order in the SASL exchange")
+    UNSUPPORTED_VERSION = _Row(35, FINAL, "the API, version or feature is not supported")
     TOPIC_ALREADY_EXISTS = _Row(36, FINAL, "the name is taken")
     INVALID_PARTITIONS = _Row(37, FINAL, "a partition count below 1 or below the present one")
     INVALID_REPLICATION_FACTOR = _Row(38, FINAL, "below 1 or above the number of brokers")
@@ -120,7 +123,7 @@ class ErrorCode(int, metaclass=_Table):
     LOG_DIR_NOT_FOUND = _Row(57, FINAL, "the broker has no such log directory")
     SASL_AUTHENTICATION_FAILED = _Row(58, FINAL, "wrong credentials")
     UNKNOWN_PRODUCER_ID = _Row(59, FINAL, "nothing of the producer is left in the log")
-    REASSIGNMENT_IN_PROGRESS = _Row(60, FINAL, "the partition is already on the move")
+    REASSIGNMENT_IN_PROGRESS = _Row(60, FINAL, "the partition is already being reassigned")
     DELEGATION_TOKEN_AUTH_DISABLED = _Row(61, FINAL, "delegation tokens are switched off")
     DELEGATION_TOKEN_NOT_FOUND = _Row(62, FINAL, "no such token")
     DELEGATION_TOKEN_OWNER_MISMATCH = _Row(63, FINAL, "neither its owner nor its renewer")
@@ -137,7 +140,7 @@ class ErrorCode(int, metaclass=_Table):
     FENCED_LEADER_EPOCH = _Row(74, RETRY, "the sender's leader epoch is the older one")
     UNKNOWN_LEADER_EPOCH = _Row(75, RETRY, "the sender's leader epoch is the newer one")
     UNSUPPORTED_COMPRESSION_TYPE = _Row(76, FINAL, "the request's version is too old for the codec")
-    STALE_BROKER_EPOCH = _Row(77, FINAL, "the broker registered anew since")
+    STALE_BROKER_EPOCH = _Row(77, FINAL, "the broker has registered again since")
     OFFSET_NOT_AVAILABLE = _Row(78, RETRY, "a new leader does not know its high watermark")
     MEMBER_ID_REQUIRED = _Row(79, FINAL, "join again with the member id of this answer")
     PREFERRED_LEADER_NOT_AVAILABLE = _Row(80, RETRY, "the preferred replica is down")
@@ -145,7 +148,7 @@ class ErrorCode(int, metaclass=_Table):
     FENCED_INSTANCE_ID = _Row(82, FINAL, "another member took the instance id")
     ELIGIBLE_LEADERS_NOT_AVAILABLE = _Row(83, RETRY, "no replica may lead")
     ELECTION_NOT_NEEDED = _Row(84, RETRY, "the right replica leads already")
-    NO_REASSIGNMENT_IN_PROGRESS = _Row(85, FINAL, "the partition is not on the move")
+    NO_REASSIGNMENT_IN_PROGRESS = _Row(85, FINAL, "the partition is not being reassigned")
     GROUP_SUBSCRIBED_TO_TOPIC = _Row(86, FINAL, "the group still reads the topic")
     INVALID_RECORD = _Row(87, FINAL, "a record the broker refuses, such as one without key")
     UNSTABLE_OFFSET_COMMIT = _Row(88, RETRY, "an open transaction holds the offset")
@@ -154,7 +157,7 @@ class ErrorCode(int, metaclass=_Table):
     RESOURCE_NOT_FOUND = _Row(91, FINAL, "what the request names does not exist")
     DUPLICATE_RESOURCE = _Row(92, FINAL, "the request names something twice")
     UNACCEPTABLE_CREDENTIAL = _Row(93, FINAL, "empty, too short or too few iterations")
-    INCONSISTENT_VOTER_SET = _Row(94, FINAL, "sender or receiver is no voter; of the first KRaft")
+    INCONSISTENT_VOTER_SET = _Row(94, FINAL, "sender or receiver is not a voter; early KRaft")
     INVALID_UPDATE_VERSION = _Row(95, FINAL, "a state that is older than the present one")
     FEATURE_UPDATE_FAILED = _Row(96, FINAL, "features could not be finalized")
     PRINCIPAL_DESERIALIZATION_FAILURE = _Row(
@@ -182,7 +185,7 @@ class ErrorCode(int, metaclass=_Table):
     UNKNOWN_SUBSCRIPTION_ID = _Row(117, FINAL, "the metrics subscription has changed")
     TELEMETRY_TOO_LARGE = _Row(118, FINAL, "more metrics than the broker takes")
     INVALID_REGISTRATION = _Row(119, FINAL, "the controller refuses the registration")
-    TRANSACTION_ABORTABLE = _Row(120, FINAL, "abort the transaction, then go on")
+    TRANSACTION_ABORTABLE = _Row(120, FINAL, "abort the transaction, then continue")
     INVALID_RECORD_STATE = _Row(121, FINAL, "the record is not acquired by this member")
     SHARE_SESSION_NOT_FOUND = _Row(122, RETRY, "the session was dropped, start a new one")
     INVALID_SHARE_SESSION_EPOCH = _Row(123, RETRY, "requests of the session are out of step")
@@ -198,7 +201,7 @@ class ErrorCode(int, metaclass=_Table):
     SHARE_SESSION_LIMIT_REACHED = _Row(133, RETRY, "no more share sessions at this broker")
 
     def __new__(cls, code: int) -> ErrorCode:
-        """The member of this code."""
+        """Return the member with this code."""
         member = _BY_CODE.get(code)
         if member is None:
             raise UsageError(f"error code {code}: expected {min(_BY_CODE)} to {max(_BY_CODE)}")
@@ -207,11 +210,11 @@ class ErrorCode(int, metaclass=_Table):
     def __repr__(self) -> str:
         return f"<ErrorCode.{self.name}: {int(self)}>"
 
-    # Printed as the number that goes over the wire; the name is there to be asked for.
+    # Printed as the number on the wire; use `name` for the name.
     __str__ = int.__repr__
 
 
 def error_name(code: int) -> str:
-    """The name of a code, such as ``NOT_CONTROLLER``; ``UNKNOWN(999)`` for one we do not know."""
+    """Return the name of a code, such as ``NOT_CONTROLLER``; ``UNKNOWN(999)`` if unknown."""
     member = _BY_CODE.get(code)
     return f"UNKNOWN({code})" if member is None else member.name

@@ -1,4 +1,4 @@
-"""Who a Fetch comes from, in whichever field its version says so."""
+"""Which replica sent a Fetch, whichever field of the request carries its id."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["fetching_replica"]
 
 
 def fetching_replica(request: FetchRequest) -> int:
-    """The id of the replica that fetches, -1 for a consumer.
+    """Return the id of the replica that fetches, -1 for a consumer.
 
     Version 15 moved the id into a tagged struct; of the two fields, the one that a version lacks
     holds its default (KIP-903).

@@ -24,9 +24,9 @@ _KEY_AND_VERSION = struct.Struct(">hh")
 
 
 def peek_request(payload: bytes | memoryview) -> tuple[int, int]:
-    """API key and API version of a request, which decide how its header is read.
+    """Return API key and API version of a request, which decide how its header is read.
 
-    Raises: WireError if the payload is shorter than the two.
+    Raises: WireError if the payload is too short for both.
     """
     if len(payload) < _KEY_AND_VERSION.size:
         raise WireError(
@@ -59,7 +59,7 @@ def decode_response_header(
 
 
 def encode_request_header(header: RequestHeader) -> bytes:
-    """Write a header in the version that the request it announces wants.
+    """Write a request's header in the version that its API key and version require.
 
     Raises: WireError on values that do not fit.
     """

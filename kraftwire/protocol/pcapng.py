@@ -1,4 +1,4 @@
-"""A pcapng capture of connections that were never sniffed: bytes sent and received, as packets.
+"""Builds a pcapng capture from the bytes that connections sent and received.
 
 Owns the file format and the synthetic Ethernet, IP and TCP around the bytes: handshake, segments,
 sequence numbers, checksums, FIN. It makes bytes and writes no file. Wireshark and `kraftwire
@@ -34,7 +34,7 @@ _MASK = 0xFFFFFFFF
 _PORT_MAX = 0xFFFF
 # What fits into an Ethernet frame of 1500 bytes after the headers.
 _MSS_IPV4, _MSS_IPV6 = 1460, 1440
-# A gigabyte, so that no reader of the capture takes the receiver for stuck.
+# A gigabyte, so that no reader of the capture concludes that the receiver is blocked.
 _WINDOW, _WINDOW_SHIFT = 0xFFFF, 14
 # A new connection between the same ends starts at another sequence number (RFC 9293, 3.4.1).
 _NS_PER_SEQUENCE_NUMBER = 4000
@@ -49,7 +49,7 @@ _PSEUDO = struct.Struct(">II")
 
 
 def capture_start() -> bytes:
-    """The first blocks of a capture file: one section with one Ethernet interface.
+    """Return the first blocks of a capture file: one section with one Ethernet interface.
 
     Everything that a `TcpConnection` returns may follow, in any order of connections.
     """
@@ -87,7 +87,7 @@ class TcpConnection:
         self._is_open = False
 
     def open(self, time_ns: int) -> bytes:
-        """The three-way handshake."""
+        """Return the three-way handshake."""
         check(not self._is_open, "a connection is opened once")
         self._is_open = True
         first = (time_ns // _NS_PER_SEQUENCE_NUMBER) & _MASK
@@ -101,7 +101,7 @@ class TcpConnection:
         )
 
     def send(self, time_ns: int, data: bytes, *, from_client: bool) -> bytes:
-        """Bytes of one direction, cut into segments that fit an Ethernet frame."""
+        """Return bytes of one direction, cut into segments that fit into an Ethernet frame."""
         check(self._is_open, "bytes come after the handshake")
         side = 0 if from_client else 1
         return b"".join(
@@ -110,7 +110,7 @@ class TcpConnection:
         )
 
     def close(self, time_ns: int, *, from_client: bool) -> bytes:
-        """One end closes the connection, and the other agrees."""
+        """Return the FIN of one end, and the FIN with which the other end answers."""
         check(self._is_open, "a connection is opened first")
         first = 0 if from_client else 1
         return b"".join(
@@ -122,7 +122,7 @@ class TcpConnection:
         )
 
     def reset(self, time_ns: int, *, from_client: bool) -> bytes:
-        """One end breaks the connection."""
+        """Return the RST with which one end breaks the connection."""
         check(self._is_open, "a connection is opened first")
         return self._packet(time_ns, 0 if from_client else 1, _RST | _ACK)
 
@@ -142,7 +142,7 @@ class TcpConnection:
         return _block(_PACKET, head + data)
 
     def _segment(self, side: int, flags: int, payload: bytes) -> bytes:
-        """TCP header and payload with a right checksum."""
+        """Return a packet with this payload and correct checksums."""
         options = b""
         if flags & _SYN:
             options = struct.pack(">BBHBBBB", 2, 4, self._mss, 1, 3, 3, _WINDOW_SHIFT)
@@ -160,11 +160,11 @@ class TcpConnection:
 def _parse(address: Address) -> IPv4Address | IPv6Address:
     host, _, _ = address[0].partition("%")  # a link-local address may name its interface
     if not 0 <= address[1] <= _PORT_MAX:
-        raise UsageError(f"{address[1]} is no port, expected 0 to {_PORT_MAX}")
+        raise UsageError(f"{address[1]} is not a port, expected 0 to {_PORT_MAX}")
     try:
         return ip_address(host)
     except ValueError as error:
-        raise UsageError(f"{address[0]!r} is no numeric address") from error
+        raise UsageError(f"{address[0]!r} is not a numeric address") from error
 
 
 def _mapped(address: IPv4Address | IPv6Address) -> IPv6Address:
@@ -174,7 +174,7 @@ def _mapped(address: IPv4Address | IPv6Address) -> IPv6Address:
 
 
 def _hardware(address: bytes) -> bytes:
-    """A locally administered Ethernet address made of the IP address."""
+    """Return a locally administered Ethernet address made from the IP address."""
     return b"\x02\x00" + address[-4:]
 
 

@@ -1,8 +1,8 @@
 """The client's side of a connection without its socket: negotiation, correlation ids, framing.
 
-Owns which versions a connection speaks and which request an answer belongs to. The owner of the
-socket sends what `open`, `request` and `take_output` return and passes on what it reads; time,
-and what happens after an error, are its business too.
+Owns the negotiated versions, and which request an answer belongs to. The owner of the socket sends
+what `open`, `request` and `take_output` return and passes what it reads to `receive`; it also
+handles timeouts and errors.
 
 Source: KIP-35, KIP-511; Kafka's `NetworkClient` and `NodeApiVersions`; R-NET-2.
 """
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 __all__ = ["SOFTWARE_NAME", "Answer", "ClientSession"]
 
-# By this name a peer that is a kraftwire node or client is known.
+# The client software name of kraftwire's nodes and clients.
 SOFTWARE_NAME = "kraftwire"
 
 # Correlation id, and the response or what is wrong with its bytes.
 Answer = tuple[int, Message | WireError]
 
-# Newer versions of ApiVersions may come; every server answers this one or names what it has.
+# Every server answers this version of ApiVersions, or names the versions that it supports.
 _FIRST_API_VERSIONS_VERSION = 4
 _FETCH = 1
 _FETCH_REPLICA_STATE = 15
@@ -47,11 +47,11 @@ _CORRELATION_ID_MAX = 0x7FFFFFFF
 
 
 class ClientSession:
-    """One connection as its client sees it.
+    """The client's side of one connection.
 
-    `own_versions` narrows what we speak, by API key; other APIs are spoken as far as the
-    schemas go. Order: `open` once; `request` after `is_ready`; after each `receive` send what
-    `take_output` returns.
+    `own_versions` limits the versions used, by API key; of all other APIs every version of the
+    schemas may be used. Order: `open` once; `request` after `is_ready`; after each `receive` send
+    what `take_output` returns.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class ClientSession:
         self._frames = FrameBuffer(limit=frame_size_max)
         self._versions: dict[int, tuple[int, int]] = {}
         self._next_id = 0
-        # Correlation id -> API key and version, or None if nobody waits for the answer any more.
+        # Correlation id -> API key and version, or None once the answer is no longer wanted.
         self._in_flight: dict[int, tuple[int, int] | None] = {}
         self._hello_id = -1
         self._output = b""
@@ -98,7 +98,7 @@ class ClientSession:
         return self._say_hello(_FIRST_API_VERSIONS_VERSION)
 
     def version_of(self, api_key: int) -> int:
-        """The highest version of an API that both ends speak.
+        """Return the highest version of an API that both ends support.
 
         Raises: ApiError UNSUPPORTED_VERSION if there is none.
         """
@@ -110,12 +110,12 @@ class ClientSession:
         own_low, own_high = self._own_versions.get(api_key, (known_low, known_high))
         version = min(high, own_high, known_high)
         if version < max(low, own_low, known_low):
-            detail = f"the node speaks {name} {low}-{high}, this client {own_low}-{own_high}"
+            detail = f"the node supports {name} {low}-{high}, this client {own_low}-{own_high}"
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, detail)
         return version
 
     def request(self, message: Message, *, version: int | None = None) -> tuple[int, bytes]:
-        """Correlation id and frame of a request, by default in the highest common version.
+        """Return correlation id and frame of a request, by default in the highest common version.
 
         Raises: ApiError UNSUPPORTED_VERSION, without any effect, if there is no common version or
         the version cannot carry what the message holds.
@@ -129,14 +129,14 @@ class ClientSession:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
 
     def forget(self, correlation_id: int) -> None:
-        """Nobody waits for this answer any more; it is dropped unread when it comes."""
+        """Note that this answer is no longer wanted; it is dropped unread when it comes."""
         if correlation_id in self._in_flight:
             self._in_flight[correlation_id] = None
 
     def receive(self, data: bytes) -> list[Answer]:
         """Take bytes of the peer; returns the answers that are complete, in order of arrival.
 
-        An answer that cannot be read, or that nobody asked for, is a WireError in its
+        An answer that cannot be read, or that belongs to no request, is a WireError in its
         place; the connection can still be used. The answer to ApiVersions is not among them.
         Raises: WireError if the stream itself is lost (impossible length, no correlation id, bad
         answer to `open`); ApiError if the peer refuses the negotiation. Either ends the session.
@@ -159,15 +159,15 @@ class ClientSession:
         return answers
 
     def take_output(self) -> bytes:
-        """What has to be sent because of what was received; mostly nothing. Taken once."""
+        """Return the bytes to send after `receive`, usually none; each is returned once."""
         output, self._output = self._output, b""
         return output
 
     def _answer(self, correlation_id: int, payload: bytes) -> Message | WireError | None:
-        """The response; None if nobody waits for it."""
+        """Return the response; None if it is no longer wanted."""
         if correlation_id not in self._in_flight:
             return WireError(
-                "an answer that nobody asked for",
+                "an answer to no request",
                 message="ResponseHeader",
                 path="correlation_id",
                 offset=0,
@@ -194,7 +194,7 @@ class ClientSession:
         assert isinstance(response, ApiVersionsResponse)
         offered = {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and asked[1] > 0:
-            # KIP-511: the answer names the versions that the peer has; without a name it is old.
+            # KIP-511: the answer names the supported versions; a peer that names none is old.
             _, high = offered.get(API_VERSIONS_KEY, (0, 0))
             self._output += self._say_hello(max(0, min(high, asked[1] - 1)))
         elif response.error_code != ErrorCode.NONE:
@@ -226,7 +226,7 @@ def _ids_text(in_flight: Mapping[int, object]) -> str:
 
 
 def _fitted(message: Message, version: int) -> Message:
-    """A request as a version says it: up to 14, Fetch has its replica's id in a field of its own.
+    """Return a request in the form of a version: up to 14, Fetch has the replica id in a field.
 
     Source: Kafka's `FetchRequest.SimpleBuilder`.
     """

@@ -1,4 +1,4 @@
-"""Which versions of an API the schemas know, and which header stands before its body.
+"""Which versions of an API the schemas know, and which header precedes its body.
 
 Owns the exceptions to the rules "flexible body, flexible header" and "a response is in the version
 of its request". What a node or a peer offers is decided elsewhere.
@@ -32,8 +32,8 @@ _ANSWER_API_SIZE = 6
 def request_header_version(api_key: int, api_version: int) -> int:
     """Version of the header before a request: 2 if the body is flexible, else 1.
 
-    An API or version that no schema knows counts as flexible from the version on from which
-    the known ones are; an unknown API is taken for a new one and thus for flexible.
+    An unknown version of a known API is flexible if it is not below the first flexible one; an
+    unknown API is assumed to be new and therefore flexible.
     """
     if api_version >= messages.API_FLEXIBLE.get(api_key, 0):
         return 2
@@ -53,7 +53,7 @@ def response_header_version(api_key: int, api_version: int) -> int:
 
 
 def nearest_version(api_key: int, api_version: int) -> int | None:
-    """The version itself if the schemas know it, else the nearest they know; None without API."""
+    """Return the version if the schemas know it, else the nearest one; None for an unknown API."""
     known = messages.API_VERSIONS.get(api_key)
     if known is None:
         return None
@@ -64,7 +64,7 @@ def nearest_version(api_key: int, api_version: int) -> int | None:
 def answered_version(
     payload: bytes | memoryview, position: int, api_key: int, api_version: int
 ) -> int:
-    """Version in which a response is written: the request's, but for one case.
+    """Return the version in which a response is written: the request's, with one exception.
 
     `position` is that of the body. A server that lacks the requested version of ApiVersions
     answers in version 0 with UNSUPPORTED_VERSION (KIP-511). In all later versions the bytes after

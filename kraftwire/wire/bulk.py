@@ -1,7 +1,7 @@
-"""Many elements at once for the slow reader, which otherwise looks at one after the other.
+"""Reads many elements at once for the slow reader, which otherwise reads them one by one.
 
-Each function reads the elements that are sound and stops at the first that is not; the reader
-then reads on from there and says what is wrong with it.
+Each function reads the valid elements and stops at the first invalid one; the reader then continues
+there and reports what is wrong.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["StructPlan", "elements", "tags"]
 
 
 class StructPlan:
-    """What a version has of a struct, worked out once for all the objects of a message.
+    """The fields of a struct in one version, computed once for all objects of a message.
 
     `steps` are fields in wire order, fixed-width neighbours together with the function
     that unpacks them and their size; `missing` are fields that are absent or tagged.
@@ -59,7 +59,7 @@ class StructPlan:
 def elements(
     type_name: str, buf: bytes, position: int, count: int, *, compact: bool
 ) -> tuple[list[Any], int]:
-    """As many of `count` elements of an array as are sound, and the position after them.
+    """Return the valid elements among the first `count` of an array, and the position after them.
 
     Arrays of structs and of bytes, of which Kafka has none, are left to the reader.
     """
@@ -98,16 +98,16 @@ def _strings(buf: bytes, position: int, count: int, compact: bool) -> tuple[list
             out.append(buf[start:end].decode())
             position = end
     except (IndexError, UnicodeDecodeError, WireError):
-        pass  # the element that the reader will stumble over
+        pass  # the reader will report this element
     return out, position
 
 
 def tags(
     buf: bytes, position: int, count: int, known: dict[int, Any], out: dict[int, bytes]
 ) -> tuple[int, int]:
-    """Put unknown tagged fields into `out`, up to one that is known or not whole.
+    """Put unknown tagged fields into `out`, up to one that is known or incomplete.
 
-    Returns how many of `count` were read, and the position after them.
+    Return how many of `count` were read, and the position after them.
     """
     limit = len(buf)
     done = 0
@@ -129,5 +129,5 @@ def tags(
         else:
             done = count
     except (IndexError, WireError):
-        pass  # the tagged field that the reader will stumble over
+        pass  # the reader will report this tagged field
     return done, position

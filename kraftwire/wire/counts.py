@@ -1,11 +1,13 @@
-"""How many elements of small structs a message has, of which decoders take a limited number.
+"""Counts the elements of small structs in a message; decoders accept a limited number.
 
-A decoder allows so many for the bytes of a message, and encoding refuses to write more, so that the
-sender learns of it rather than the peer. A plan has the fields of a struct that are arrays of small
-structs, or lead to some.
+A decoder's limit depends on the size of a message, and encoding refuses to write more, so that the
+sender gets the error rather than the peer. A plan has the fields of a struct that are arrays of
+small structs, or contain some.
 """
 
 from __future__ import annotations
+
+from operator import attrgetter
 
 from kraftwire.limits import ELEMENT_BYTES_MIN, ELEMENT_FREE_COUNT
 from kraftwire.wire.facts import MessageFacts, StructFacts
@@ -13,23 +15,29 @@ from kraftwire.wire.sizes import min_struct_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-__all__ = ["has_too_many"]
+    CountCheck = Callable[[Any, int], bool]
+    Counter = Callable[[Any], int]
+
+__all__ = ["count_check"]
 
 # Attribute, whether it is an array, whether its elements count, and the plan of its struct.
 _Plan = tuple[tuple[str, bool, bool, "_Plan"], ...]
 
-_plans: dict[tuple[str, int], _Plan] = {}
+
+def count_check(facts: MessageFacts, version: int) -> CountCheck:
+    """Return a function of message and size: whether decoders would refuse its elements."""
+    plan = _plan(facts.root, version, version in facts.flexible)
+    if not plan:
+        return _never
+    count = _counter(plan)
+    return lambda message, size: count(message) > ELEMENT_FREE_COUNT + size // ELEMENT_BYTES_MIN
 
 
-def has_too_many(facts: MessageFacts, message: Any, version: int, size: int) -> bool:
-    """Whether decoders refuse the elements of a message that takes so many bytes."""
-    key = facts.name, version
-    plan = _plans.get(key)
-    if plan is None:
-        plan = _plans[key] = _plan(facts.root, version, version in facts.flexible)
-    return _count(plan, message) > ELEMENT_FREE_COUNT + size // ELEMENT_BYTES_MIN
+def _never(message: Any, size: int) -> bool:  # noqa: ARG001
+    return False
 
 
 def _plan(facts: StructFacts, version: int, is_flexible: bool) -> _Plan:
@@ -45,14 +53,22 @@ def _plan(facts: StructFacts, version: int, is_flexible: bool) -> _Plan:
     return tuple(steps)
 
 
-def _count(plan: _Plan, value: Any) -> int:
-    total = 0
-    for attribute, is_array, is_small, inner in plan:
-        held = getattr(value, attribute)
-        if not held:
-            continue
-        if is_small:
-            total += len(held)
-        if inner:
-            total += sum(_count(inner, one) for one in held) if is_array else _count(inner, held)
-    return total
+def _counter(plan: _Plan) -> Counter:
+    """Return a function that counts the elements in a struct."""
+    steps = [_step_counter(*step) for step in plan]
+    return steps[0] if len(steps) == 1 else lambda value: sum(step(value) for step in steps)
+
+
+def _step_counter(attribute: str, is_array: bool, is_small: bool, inner: _Plan) -> Counter:
+    get = attrgetter(attribute)
+    if not inner:
+        return lambda value: len(get(value) or ())
+    count = _counter(inner)
+    if not is_array:
+        return lambda value: count(held) if (held := get(value)) else 0
+
+    def count_array(value: Any) -> int:
+        held = get(value) or ()
+        return (len(held) if is_small else 0) + sum(map(count, held))
+
+    return count_array

@@ -1,4 +1,4 @@
-"""Switches engines while the program runs: for tests and measurements."""
+"""Switches engines at run time, for tests and measurements."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["use"]
 
 
 def use(name: str) -> None:
-    """Switch engines for all messages and records. Raises: UsageError if there is no such one."""
+    """Switch engines for all messages and records. Raises: UsageError for an unknown engine."""
     engine.use(name)
-    # Classes keep the functions of the versions that they have met.
+    # Classes cache the functions of the versions used so far.
     for cls in Message.__subclasses__():
         cls._DECODE.clear()
         cls._ENCODE.clear()

@@ -62,8 +62,13 @@ class FieldFacts(_Facts):
 
     @property
     def type_text(self) -> str:
-        """The type as the schema spells it, such as ``[]int32``."""
+        """The type in the schema's spelling, such as ``[]int32``."""
         return f"[]{self.type}" if self.is_array else self.type
+
+    @property
+    def tells_topic(self) -> bool:
+        """Whether the field names the topic, by name or by id, of the fields around it."""
+        return self.entity_type == "topicName" or self.name == "topicId"
 
 
 class StructFacts(_Facts):

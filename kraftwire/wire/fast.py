@@ -1,7 +1,7 @@
-"""What the generated decoders and encoders call: lengths above 127, small arrays, tagged fields.
+"""Helpers that decoders and encoders call: lengths above 127, small arrays, tagged fields.
 
 Everything here is check-free where a check would cost time: a bad byte raises any of the
-exceptions that `kraftwire.wire.message` catches, and the slow reader then says what is wrong.
+exceptions that `kraftwire.wire.message` catches, and the slow reader then explains what is wrong.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ __all__ = [
 
 ZERO_UUID = bytes(16)
 
-# Stands for "a fresh default" in constructors, so that every object gets a list of its own.
+# Stands for "a fresh default" in constructors, so that every object gets its own list.
 EMPTY: Any = ()
 
-# What an encoder collects; joined once at the end, so that records are copied once.
+# The output of an encoder; joined once at the end, so that records are copied only once.
 Parts = list[bytes | memoryview]
 
 
 def blanks(cls: type[T]) -> Iterator[T]:
-    """Endlessly many objects without any attribute yet, for decoders.
+    """Yield an endless supply of objects without attributes, for decoders.
 
     Taking one from here is a tenth slower than calling a class without `__init__`, and faster than
-    calling ``object.__new__(cls)``; nothing is remembered between two, so threads may share it.
+    calling ``object.__new__(cls)``; the iterator keeps no state, so threads may share it.
     """
     return starmap(object.__new__, repeat((cls,)))
 
@@ -92,7 +92,7 @@ class _Packers(dict):  # type: ignore[type-arg]
 
 
 class _Lengths(dict[int, bytes]):
-    """Compact lengths (actual length plus one) as bytes; those met are kept, up to a number."""
+    """Compact lengths (actual length plus one) as bytes, cached up to a number."""
 
     def __init__(self, limit: int) -> None:
         super().__init__((length, bytes((length,))) for length in range(128))
@@ -115,9 +115,9 @@ PACK = {code: _Packers(code, "pack") for code in "?bhHiIqd"}
 
 
 class _Lists(dict):  # type: ignore[type-arg]
-    """What arrays of numbers that stand together hold, by their bytes; None for other bytes.
+    """The contents of adjacent arrays of numbers, by their bytes; None for other bytes.
 
-    The replicas of partitions repeat, so short ones are kept.
+    The replicas of partitions repeat, so short arrays are cached.
     """
 
     def __init__(self, arrays: tuple[tuple[str, bool, bool], ...]) -> None:
@@ -149,7 +149,7 @@ class _Lists(dict):  # type: ignore[type-arg]
         return numbers
 
     def end(self, buf: bytes, position: int) -> int:
-        """Where the arrays at a position end; -1 if they are for the ordinary loop."""
+        """Return where the arrays at a position end; -1 to leave them to the ordinary loop."""
         for _, size, is_compact, count_min in self._arrays:
             if is_compact:
                 count = buf[position] - 1
@@ -172,7 +172,7 @@ _lists: dict[tuple[tuple[str, bool, bool], ...], _Lists] = {}
 
 
 def lists(*arrays: tuple[str, bool, bool]) -> _Lists:
-    """The arrays of numbers of a struct that stand together, each with its code of `struct`,
+    """Return the reader of a struct's adjacent arrays of numbers, each given by its `struct` code,
     whether its length is compact, and whether it can be null."""
     return _lists.setdefault(arrays, _Lists(arrays))
 
@@ -188,7 +188,7 @@ class Sweep:
     def rows(
         self, buf: bytes, position: int, count: int
     ) -> tuple[Iterator[tuple[Any, ...]], int]:
-        """Rows of up to `count` elements, and their size."""
+        """Return the rows of up to `count` elements, and the size of an element."""
         sizes = []
         at = position
         for gap, group in self._groups:
@@ -211,9 +211,10 @@ class Sweep:
 
 
 def long_length(buf: bytes, position: int, at: int, first: int) -> tuple[int, int]:
-    """A compact length whose first byte, 128 or more, is `first`; a zero (null) stumbles here.
+    """Read a compact length whose first byte, 128 or more, is `first`; a zero (null) is an error.
 
-    The next byte stands at `position + at`; the result is moved so that the data does too.
+    The next byte is at `position + at`. Returns: the length, and the position from which the data
+    is at `at`.
     """
     if first < 128:
         raise ValueError
@@ -228,12 +229,12 @@ def long_length(buf: bytes, position: int, at: int, first: int) -> tuple[int, in
             length, end = read_uvarint(buf, position + at - 1)
             if length > 0:
                 return length, end - at
-    # Longer than need be, which no peer writes; the slow reader sorts it out.
+    # Longer than necessary, which no peer writes; the slow reader handles it.
     raise ValueError
 
 
 def long_string(buf: bytes, position: int, at: int, first: int) -> tuple[int, int]:
-    """As `long_length`, for a string, which Kafka limits to 32767 bytes."""
+    """Read a length like `long_length`, for a string, which Kafka limits to 32767 bytes."""
     length, position = long_length(buf, position, at, first)
     if length > STRING_SIZE_MAX + 1:
         raise ValueError
@@ -241,7 +242,7 @@ def long_string(buf: bytes, position: int, at: int, first: int) -> tuple[int, in
 
 
 def compact_strings(buf: bytes, position: int, count: int) -> tuple[list[str], int]:
-    """An array of compact strings."""
+    """Read an array of compact strings."""
     out = []
     for _ in range(count):
         n = buf[position]
@@ -253,7 +254,7 @@ def compact_strings(buf: bytes, position: int, count: int) -> tuple[list[str], i
 
 
 def plain_strings(buf: bytes, position: int, count: int) -> tuple[list[str], int]:
-    """An array of strings with 16-bit lengths."""
+    """Read an array of strings with 16-bit lengths."""
     out = []
     for _ in range(count):
         n = (buf[position] << 8) + buf[position + 1]
@@ -265,7 +266,7 @@ def plain_strings(buf: bytes, position: int, count: int) -> tuple[list[str], int
 
 
 def compact_blobs(buf: bytes, position: int, count: int) -> tuple[list[bytes], int]:
-    """An array of compact byte strings."""
+    """Read an array of compact byte strings."""
     out = []
     for _ in range(count):
         n = buf[position]
@@ -277,7 +278,7 @@ def compact_blobs(buf: bytes, position: int, count: int) -> tuple[list[bytes], i
 
 
 def plain_blobs(buf: bytes, position: int, count: int) -> tuple[list[bytes], int]:
-    """An array of byte strings with 32-bit lengths."""
+    """Read an array of byte strings with 32-bit lengths."""
     out = []
     for _ in range(count):
         (n,) = UNPACK["i"][1](buf, position)
@@ -289,7 +290,7 @@ def plain_blobs(buf: bytes, position: int, count: int) -> tuple[list[bytes], int
 
 
 def uuids(buf: bytes, position: int, count: int) -> tuple[list[bytes], int]:
-    """An array of uuids."""
+    """Read an array of uuids."""
     end = position + 16 * count
     if end > len(buf):
         raise ValueError
@@ -297,7 +298,7 @@ def uuids(buf: bytes, position: int, count: int) -> tuple[list[bytes], int]:
 
 
 def unknown_tags(buf: bytes, position: int, count: int) -> tuple[dict[int, bytes] | None, int]:
-    """A section of tagged fields of which none is known; `count` is its first byte."""
+    """Read a section of tagged fields of which none is known; `count` is its first byte."""
     count, position = tag_count(buf, position, count)
     tags = {}
     for _ in range(count):
@@ -316,7 +317,7 @@ def unknown_tags(buf: bytes, position: int, count: int) -> tuple[dict[int, bytes
 
 
 def tag_count(buf: bytes, position: int, first: int) -> tuple[int, int]:
-    """Number of tagged fields, whose first byte is `first`, refused if absurd."""
+    """Read the number of tagged fields, whose first byte is `first`; refuse an absurd one."""
     if first < 128:
         return first, position
     count, position = read_uvarint(buf, position - 1)
@@ -340,7 +341,7 @@ class Rows(dict):  # type: ignore[type-arg]
 
 
 def _flat(value: object) -> None:
-    """Stumble over what is neither bytes nor a view whose length counts bytes."""
+    """Raise for a value that is neither bytes nor a view whose length counts bytes."""
     if value.__class__ is memoryview:
         if value.nbytes != len(value):
             raise ValueError
@@ -349,7 +350,7 @@ def _flat(value: object) -> None:
 
 
 def put_strings(values: list[str], out: Parts, compact: bool) -> None:
-    """The elements of an array of strings."""
+    """Write the elements of an array of strings."""
     for value in values:
         data = value.encode()
         if len(data) > STRING_SIZE_MAX:
@@ -359,7 +360,7 @@ def put_strings(values: list[str], out: Parts, compact: bool) -> None:
 
 
 def put_blobs(values: list[bytes], out: Parts, compact: bool) -> None:
-    """The elements of an array of byte strings."""
+    """Write the elements of an array of byte strings."""
     for value in values:
         _flat(value)
         out.append(uvarint(len(value) + 1) if compact else len(value).to_bytes(4, "big"))
@@ -367,7 +368,7 @@ def put_blobs(values: list[bytes], out: Parts, compact: bool) -> None:
 
 
 def put_uuids(values: list[bytes], out: Parts) -> None:
-    """The elements of an array of uuids."""
+    """Write the elements of an array of uuids."""
     for value in values:
         if len(value) != 16:
             raise ValueError
@@ -376,7 +377,7 @@ def put_uuids(values: list[bytes], out: Parts) -> None:
 
 
 def _tags_size(tags: dict[int, bytes]) -> int:
-    """Fewest bytes that tagged fields take."""
+    """Return the least number of bytes that tagged fields take."""
     return sum(map(len, tags.values())) + 2 * len(tags)
 
 
@@ -390,7 +391,7 @@ def put_tags(out: Parts, known: dict[int, bytes], unknown: dict[int, bytes] | No
         _flat(data)
         tags[tag] = data
     if len(tags) > TAGS_FREE_COUNT and len(tags) > TAGS_FREE_COUNT + _tags_size(tags) // 8:
-        # Decoders may refuse as many, unless more bytes follow; the slow writer knows.
+        # Decoders may refuse this many, unless more bytes follow; the slow writer decides.
         raise ValueError
     out.append(uvarint(len(tags)))
     for tag in sorted(tags):

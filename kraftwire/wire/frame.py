@@ -10,7 +10,7 @@ import struct
 from kraftwire.errors import WireError
 from kraftwire.limits import FRAME_SIZE_MAX
 
-__all__ = ["LENGTH_SIZE", "FrameBuffer", "frame", "frame_size"]
+__all__ = ["LENGTH_SIZE", "FrameBuffer", "frame", "frame_size", "length_prefix"]
 
 LENGTH_SIZE = 4
 _LENGTH = struct.Struct(">i")
@@ -21,10 +21,15 @@ def frame(payload: bytes) -> bytes:
     return _LENGTH.pack(len(payload)) + payload
 
 
-def frame_size(prefix: bytes | bytearray | memoryview, *, limit: int = FRAME_SIZE_MAX) -> int:
-    """Payload size that a length prefix announces.
+def length_prefix(size: int) -> bytes:
+    """Return the length that precedes a payload of this size."""
+    return _LENGTH.pack(size)
 
-    Prefix holds at least four bytes. Raises: WireError if negative or above the limit.
+
+def frame_size(prefix: bytes | bytearray | memoryview, *, limit: int = FRAME_SIZE_MAX) -> int:
+    """Return the payload size that a length prefix announces.
+
+    `prefix` has at least four bytes. Raises: WireError if negative or above the limit.
     """
     (size,) = _LENGTH.unpack_from(prefix)
     if not 0 <= size <= limit:
@@ -35,9 +40,9 @@ def frame_size(prefix: bytes | bytearray | memoryview, *, limit: int = FRAME_SIZ
 
 
 class FrameBuffer:
-    """Cut a byte stream into frames; holds at most one unfinished frame.
+    """Cuts a byte stream into frames; holds at most one unfinished frame.
 
-    Order: `feed` bytes as they come, then take `frames` until none is left.
+    Order: `feed` the bytes as they arrive.
     """
 
     def __init__(self, *, limit: int = FRAME_SIZE_MAX) -> None:
@@ -66,5 +71,5 @@ class FrameBuffer:
 
     @property
     def pending_size(self) -> int:
-        """Bytes held of a frame that is not complete yet."""
+        """The number of bytes held of a frame that is not complete yet."""
         return len(self._buffer)

@@ -32,7 +32,7 @@ _INT_BITS = {"int8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32, "i
 
 
 def uuid_to_text(value: bytes) -> str:
-    """A uuid as Kafka prints it: 22 characters of url-safe base64."""
+    """Return a uuid as Kafka prints it: 22 characters of url-safe base64."""
     return base64.urlsafe_b64encode(value)[:22].decode()
 
 
@@ -48,11 +48,11 @@ def uuid_from_text(text: str) -> bytes:
 
 
 def to_json(facts: MessageFacts, message: Any, version: int) -> dict[str, Any]:
-    """A message as JSON. Raises: WireError if the version cannot carry a value."""
+    """Return a message as JSON. Raises: WireError if the version cannot carry a value."""
     try:
         return _printer(facts.root, version)(message)
     except CannotPrintError:
-        # Rare, so the writer, which knows the field's path, finds it again and says it.
+        # Rare, so the slow writer, which knows field paths, finds the value again and raises.
         write_message(facts, message, version)
         raise InvariantError(f"{facts.name} v{version} can be written but not printed") from None
 
@@ -61,7 +61,7 @@ _printers: dict[tuple[Any, int], Printer] = {}
 
 
 def _printer(struct: StructFacts, version: int) -> Printer:
-    """The function that prints a struct in one version, built on first use."""
+    """Return the function that prints a struct in one version, built on first use."""
     printer = _printers.get((struct.cls, version))
     if printer is None:
         printer = _printers[struct.cls, version] = _build_printer(struct, version)
@@ -107,14 +107,14 @@ def _build_printer(struct: StructFacts, version: int) -> Printer:
 
 
 def _getter(attributes: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """A function that takes attributes from an object, always as a tuple."""
+    """Return a function that takes attributes from an object, always as a tuple."""
     if len(attributes) > 1:
         return attrgetter(*attributes)
     return lambda value: tuple(getattr(value, name) for name in attributes)
 
 
 def _converter(each: FieldFacts, version: int) -> Callable[[Any], Any] | None:
-    """How a value that is not None becomes JSON; None where it already is."""
+    """Return the function that converts a value other than None to JSON; None if none is needed."""
     convert = _printer(each.struct, version) if each.struct else _PLAIN.get(each.type)
     if not each.is_array:
         return convert
@@ -139,14 +139,14 @@ def _uuid(value: bytes) -> str:
 
 
 def float_to_json(value: float) -> Any:
-    """A number as Kafka's converters print it."""
+    """Return a number as Kafka's converters print it."""
     # JSON has no infinity; Jackson prints these words in quotes.
     if value != value or value in (float("inf"), float("-inf")):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     return value
 
 
-# How a primitive looks in JSON; those not listed are what they are.
+# How to convert primitives to JSON; those not listed stay unchanged.
 _PLAIN: dict[str, Callable[[Any], Any]] = {
     "bytes": _base64,
     "records": _base64,

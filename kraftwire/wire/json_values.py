@@ -1,7 +1,7 @@
-"""Whether Python values are of their fields' types, asked quickly before they become JSON.
+"""Checks quickly whether values have their fields' types, before they become JSON.
 
-Encoding notices most wrong types by itself. Printing would not: a number in a field of text is as
-good JSON as the text.
+Encoding notices most wrong types by itself. Printing would not: a number in a string field is valid
+JSON too.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 __all__ = ["CannotPrintError", "Values", "elements"]
 
-# Combinations of classes that are remembered for a struct: a few, unless every field may be null.
+# Combinations of classes that are cached for a struct: a few, unless every field is nullable.
 _COMBINATIONS_MAX = 256
 
 
 class CannotPrintError(Exception):
-    """A field holds what the version has no room for, or what is not of its type."""
+    """A field holds a value that the version cannot carry, or that has the wrong type."""
 
 
 class Values:
     """Checks the values of some fields at once.
 
-    `known` holds the classes of values that were right and need not be looked at again.
+    `known` holds the classes of values that were right and need not be checked again.
     """
 
     __slots__ = ("_fields", "_version", "known")
@@ -39,7 +39,7 @@ class Values:
         self.known: set[tuple[type, ...]] = set()
 
     def __call__(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The values, numbers as plain ones. Raises: CannotPrintError for one of a wrong type."""
+        """Return the values, numbers as plain ones. Raises: CannotPrintError for a wrong type."""
         pairs = zip(self._fields, values, strict=True)
         sound = tuple(_sound(each, value, self._version) for each, value in pairs)
         is_plain = all(map(_is_same, values, sound))
@@ -49,7 +49,7 @@ class Values:
 
 
 def elements(field: FieldFacts) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """A function that checks the elements of an array and returns them, numbers as plain ones.
+    """Return a function that checks an array's elements and returns them, numbers as plain ones.
 
     Raises: that function TypeError or CannotPrintError for an element of a wrong type.
     """
@@ -92,12 +92,12 @@ def _element(field: FieldFacts, value: Any) -> Any:
         return value
     if not isinstance(value, _CLASSES.get(field.type, int)):
         raise CannotPrintError
-    # True is written as the number 1, so that is what it is printed as.
+    # True is written as the number 1, so it is printed as 1.
     convert = _PLAIN.get(field.type, int)
     return value if convert is None or type(value) is convert else convert(value)
 
 
-# Methods that take nothing but their own class, and give a plain value of it.
+# Methods that accept only their own class, and return a plain value of it.
 _METHODS: dict[str, Callable[[Any], Any]] = {
     "string": str.__str__,
     **dict.fromkeys(("int8", "int16", "uint16", "int32", "uint32", "int64"), int.__index__),
@@ -112,7 +112,7 @@ _CLASSES: dict[str, type | tuple[type, ...]] = {
     "records": (bytes, bytearray, memoryview),
 }
 
-# What a number is turned into if it is not of that very class; None for what is not a number.
+# Converts a number of another class; None for a field that is not a number.
 _PLAIN: dict[str, type | None] = {
     "bool": None,
     "string": None,

@@ -1,8 +1,8 @@
-"""Base classes of generated code: what every struct and every message can do.
+"""Base classes of generated code: the methods of every struct and every message.
 
-The generated modules supply version-specialised functions; this module supplies their common
-front: dispatch by version, the checks at the boundary, and the hand-over to the slow, explaining
-reader and writer when a fast function stumbles.
+The modules and `kraftwire.wire.functions` supply version-specialised functions; this module
+supplies their common interface: dispatch by version, the checks at the boundary, and the fallback
+to the slow, explaining reader and writer when a fast function fails.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import struct
 from kraftwire.errors import UsageError, WireError, check
 from kraftwire.limits import ELEMENT_BYTES_MIN, ELEMENT_FREE_COUNT
 
-# Loading one message must stay cheap, so what only type checkers need is not imported.
+# Loading one message must stay cheap, so imports for type checkers only are not executed.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, ClassVar, Self
 
+    from kraftwire.wire.counts import CountCheck
     from kraftwire.wire.facts import MessageFacts
     from kraftwire.wire.versions import Versions
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Message", "Struct"]
 
-# What bytes can make a check-free fast decoder raise. MemoryError and OverflowError come from
-# absurd lengths before any memory is taken. Anything else is a mistake of ours and stays as it is.
+# The exceptions that bad bytes cause in a check-free fast decoder. MemoryError and OverflowError
+# come from absurd lengths before any memory is taken. Any other is our bug and propagates.
 _BAD_BYTES = (
     IndexError,
     MemoryError,
@@ -36,7 +37,7 @@ _BAD_BYTES = (
     WireError,
     struct.error,
 )
-# What values of any type can make an encoder raise; the slow writer names the value.
+# The exceptions that bad values cause in an encoder; the slow writer names the value.
 _BAD_VALUES = (*_BAD_BYTES, ArithmeticError, AttributeError, BufferError, LookupError, TypeError)
 
 
@@ -67,7 +68,7 @@ class Struct:
 
 
 def _as_bytes(buf: object) -> bytes:
-    # bytes() would make zeros of a number.
+    # bytes() would turn a number into zeros.
     if not isinstance(buf, bytes | bytearray | memoryview):
         raise UsageError(f"only bytes can be decoded, not {type(buf).__name__}")
     return bytes(buf)
@@ -82,7 +83,7 @@ def _check_offset(offset: Any, length: int) -> int:
 
 
 def _restore(cls: type[Struct], values: tuple[Any, ...]) -> Struct:
-    """What pickle and copy call to make an object again."""
+    """Return what pickle and copy call to restore an object."""
     result = object.__new__(cls)
     for name, value in zip(cls.__slots__, values, strict=True):
         setattr(result, name, value)
@@ -98,26 +99,32 @@ class Message(Struct):
     KIND: ClassVar[str]
     API_KEY: ClassVar[int]
     VERSIONS: ClassVar[Versions]
+    # Python functions: those of the module, or those that were built at run time.
     _DECODERS: ClassVar[dict[int, Decoder]]
     _ENCODERS: ClassVar[dict[int, Encoder]]
-    # Those of the versions met so far, of the engine in use; kraftwire.wire.plans enters them.
+    # The functions of the versions used so far, for the engine in use; set by kraftwire.wire.plans.
     _DECODE: ClassVar[dict[int, Decoder]]
     _ENCODE: ClassVar[dict[int, Encoder]]
+    # Checks for too many small structs, for the versions in which a long message was written.
+    _COUNT_CHECKS: ClassVar[dict[int, CountCheck]]
     _RAW_FACTS: ClassVar[tuple[Any, ...]]
     _NAMESPACE: ClassVar[dict[str, Any]]
     _FACTS: ClassVar[MessageFacts | None] = None
 
     def __init_subclass__(cls) -> None:
-        # A class that somebody derives from a message has the functions of that message.
+        # A class derived from a message has the functions of that message.
         if "NAME" in cls.__dict__:
+            cls._DECODERS = {}
+            cls._ENCODERS = {}
             cls._DECODE = {}
             cls._ENCODE = {}
+            cls._COUNT_CHECKS = {}
 
     @classmethod
     def decode(
         cls, buf: bytes | bytearray | memoryview, version: int, offset: int = 0
     ) -> tuple[Self, int]:
-        """Read a message; returns it and the position after it (bytes may be left there).
+        """Read a message; return it and the position after it (more bytes may follow).
 
         Records fields are memoryviews of the input (of a copy, unless it is `bytes`). The process's
         garbage collector is left as it is; see `kraftwire.collector`. Raises: WireError naming
@@ -129,10 +136,13 @@ class Message(Struct):
         try:
             decoder = cls._DECODE[version]
         except KeyError:
-            cls._choose(version)
+            cls._check_version(version)
+            from kraftwire.wire.plans import choose_decoder
+
+            choose_decoder(cls, version)
             decoder = cls._DECODE[version]
         length = len(data)
-        if offset or offset.__class__ is not int:
+        if offset.__class__ is not int or not 0 <= offset <= length:
             offset = _check_offset(offset, length)
         budget = ELEMENT_FREE_COUNT + (length - offset) // ELEMENT_BYTES_MIN
         try:
@@ -155,29 +165,36 @@ class Message(Struct):
         """Write the message as Kafka's serializer does.
 
         Raises: WireError naming the field whose value does not fit, that the version cannot carry,
-        or that has more elements or tags than decoders take; UsageError for an unknown version.
+        or that has more elements or tags than decoders accept; UsageError for an unknown version.
         """
         if version.__class__ is not int:
             version = self._check_version(version)
         try:
             encoder = self._ENCODE[version]
         except KeyError:
-            self._choose(version)
+            self._check_version(version)
+            from kraftwire.wire.plans import choose_encoder
+
+            choose_encoder(self.__class__, version)
             encoder = self._ENCODE[version]
         try:
             data = encoder(self)
             if len(data) <= ELEMENT_FREE_COUNT or not self._has_too_many(version, len(data)):
                 return data
         except _BAD_VALUES:
-            pass  # what is raised below should not drag this error along
+            pass  # errors raised below should not have this one as their context
         from kraftwire.wire.writer import write_message
 
         return write_message(self.facts(), self, version)
 
     def _has_too_many(self, version: int, size: int) -> bool:
-        from kraftwire.wire.counts import has_too_many
+        try:
+            check_count = self._COUNT_CHECKS[version]
+        except KeyError:
+            from kraftwire.wire.counts import count_check
 
-        return has_too_many(self.facts(), self, version, size)
+            check_count = self._COUNT_CHECKS[version] = count_check(self.facts(), version)
+        return check_count(self, size)
 
     def to_json(self, version: int) -> dict[str, Any]:
         """The message in the form of Kafka's JSON converters; records are base64.
@@ -191,7 +208,7 @@ class Message(Struct):
         try:
             return to_json(self.facts(), self, version)
         except (AttributeError, TypeError, ValueError):
-            self.encode(version)  # says which value is of the wrong type
+            self.encode(version)  # reports which value is of the wrong type
             raise
 
     @classmethod
@@ -214,14 +231,6 @@ class Message(Struct):
 
             cls._FACTS = load(cls._RAW_FACTS, cls._NAMESPACE)
         return cls._FACTS
-
-    @classmethod
-    def _choose(cls, version: int) -> None:
-        if version not in cls._DECODERS:
-            raise cls._unknown_version(version)
-        from kraftwire.wire.plans import choose
-
-        choose(cls, version)
 
     @classmethod
     def _check_version(cls, version: Any) -> int:

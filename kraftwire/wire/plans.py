@@ -1,7 +1,7 @@
-"""Chooses who decodes and encodes a version of a message: the engine's plan or generated code.
+"""Chooses what decodes and encodes a version of a message: the engine's plan or Python functions.
 
-A plan is made from the message's facts when a version is first used. Its description, nested
-tuples, is what the engine in C understands; `kraftwire/engine/plan.c` is the other side.
+A plan is made from the message's facts when a version is first used. The engine in C reads its
+description, nested tuples; `kraftwire/engine/plan.c` is the counterpart.
 """
 
 from __future__ import annotations
@@ -12,27 +12,69 @@ from kraftwire.wire.sizes import is_optional_struct, min_struct_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 
-__all__ = ["choose", "describe"]
+    Decoder = Callable[[bytes, int, int], tuple[Any, int]]
+    Encoder = Callable[[Any], bytes]
+
+__all__ = ["choose_decoder", "choose_encoder", "describe", "python_decoder", "python_encoder"]
 
 
-def choose(cls: Any, version: int) -> None:
-    """Enter the functions of a version, which exists, into the class of a message."""
-    decoder, encoder = cls._DECODERS[version], cls._ENCODERS[version]
-    core = engine.core
-    if core is not None:
-        shapes = describe(cls.facts(), version)
-        plan = core.Plan(shapes, decoder, encoder, STRING_SIZE_MAX)
-        decoder, encoder = plan.decode, plan.encode
-    cls._DECODE[version] = decoder
-    cls._ENCODE[version] = encoder
+def choose_decoder(cls: Any, version: int) -> None:
+    """Add the function that decodes a version, which must exist, to the class of a message."""
+    if engine.core is None:
+        cls._DECODE[version] = python_decoder(cls, version)
+    else:
+        _enter_plan(cls, version)
+
+
+def choose_encoder(cls: Any, version: int) -> None:
+    """Add the function that encodes a version, which must exist, to the class of a message."""
+    if engine.core is None:
+        cls._ENCODE[version] = python_encoder(cls, version)
+    else:
+        _enter_plan(cls, version)
+
+
+def python_decoder(cls: Any, version: int) -> Decoder:
+    """Return the function in Python that decodes a version, built if the module lacks it."""
+    if version not in cls._DECODERS:
+        from kraftwire.wire.functions.build import build_decoder
+
+        build_decoder(cls, version)
+    found: Decoder = cls._DECODERS[version]
+    return found
+
+
+def python_encoder(cls: Any, version: int) -> Encoder:
+    """Return the function in Python that encodes a version, built if the module lacks it."""
+    if version not in cls._ENCODERS:
+        from kraftwire.wire.functions.build import build_encoder
+
+        build_encoder(cls, version)
+    found: Encoder = cls._ENCODERS[version]
+    return found
+
+
+def _enter_plan(cls: Any, version: int) -> None:
+    """Add both functions of the engine's plan; Python takes over where the plan gives up."""
+
+    def decode(buf: bytes, position: int, left: int) -> tuple[Any, int]:
+        return python_decoder(cls, version)(buf, position, left)
+
+    def encode(message: Any) -> bytes:
+        return python_encoder(cls, version)(message)
+
+    plan = engine.core.Plan(describe(cls.facts(), version), decode, encode, STRING_SIZE_MAX)
+    cls._DECODE[version] = plan.decode
+    cls._ENCODE[version] = plan.encode
 
 
 def describe(facts: MessageFacts, version: int) -> tuple[tuple[Any, ...], ...]:
-    """What a version has, in the form of the engine: structs, inner ones first.
+    """Describe a version in the form of the engine: structs, inner ones first.
 
     A struct is its class, whether it has tagged fields, whether its elements are counted, its
     least size, and three groups of fields: in wire order, absent, and tagged in order of tags.

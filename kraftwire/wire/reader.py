@@ -1,6 +1,6 @@
-"""The slow reader: follows a schema's facts byte by byte and can say where it is.
+"""The slow reader: follows a schema's facts byte by byte and knows its position.
 
-It annotates fields with their byte ranges, and finds why and where a generated decoder stumbles.
+It annotates fields with their byte ranges, and finds why and where a decoder fails.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Annotation:
 def read_message(
     facts: MessageFacts, buf: bytes, version: int, offset: int = 0
 ) -> tuple[Any, int]:
-    """Decode slowly; returns the message and the position after it.
+    """Decode slowly; return the message and the position after it.
 
     Raises: WireError naming field path, offset, what was expected and found.
     """
@@ -55,7 +55,7 @@ def read_message(
 
 
 class PartialError(WireError):
-    """A message that breaks off; `partial` is the tree of what was read before that."""
+    """An incomplete message; `partial` is the tree of what was read before the error."""
 
     def __init__(self, error: WireError, partial: Annotation) -> None:
         super().__init__(
@@ -69,7 +69,7 @@ def annotate(
     facts: MessageFacts, buf: bytes | memoryview, version: int, offset: int = 0,
     *, most: int = 1 << 62,
 ) -> tuple[Annotation, int]:  # fmt: skip
-    """Decode into a tree of annotations, `most` of them; returns it and the position after it.
+    """Decode into a tree of at most `most` annotations; return it and the position after it.
 
     Raises: PartialError where `read_message` raises WireError or there are more, with the tree.
     """
@@ -172,7 +172,7 @@ class _Reader:
         return value
 
     def length(self, facts: FieldFacts, *, bits: int) -> int:
-        """The length before a value, -1 for null."""
+        """Read the length before a value, -1 for null."""
         start = self.position
         if self.version in facts.flexible:
             value = self.uvarint("length") - 1
@@ -291,7 +291,7 @@ class _Reader:
 
     def one_struct(self, facts: FieldFacts) -> Any:
         assert facts.struct is not None
-        # A single struct goes through the same budget as an array of one.
+        # A single struct counts against the budget like an array of one.
         self.spend(1, facts)
         return self.struct(facts.struct)
 
@@ -326,7 +326,7 @@ class _Reader:
             return data.decode()
         except UnicodeDecodeError as error:
             raise self.fail(
-                "the string is no UTF-8",
+                "the string is not UTF-8",
                 at=start + error.start,
                 expected="UTF-8",
                 found=f"0x{data[error.start : error.end].hex()}",
@@ -339,7 +339,7 @@ class _Reader:
             return None
         least = self.least(facts)
         left = len(self.buf) - self.position
-        # A count that may be right is followed, and finds the very field at which the bytes end.
+        # A plausible count is followed, which finds the exact field at which the bytes end.
         if count > left:
             raise self.fail(
                 f"an array of {count} elements needs {count * least} bytes at offset "
@@ -367,7 +367,7 @@ class _Reader:
         return value
 
     def least(self, facts: FieldFacts) -> int:
-        """Fewest bytes that one element takes, never 0."""
+        """Return the smallest size of an element, never 0."""
         if facts.struct:
             return max(1, self.struct_size(facts.struct))
         if facts.type in FIXED_SIZES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-# Every generated module needs these two; loading them here leaves it little more than its own.
+# Every generated module needs these two; loading them here keeps its own import short.
 from kraftwire.errors import UsageError
 from kraftwire.wire import fast as fast
 from kraftwire.wire.message import Message
@@ -13,7 +13,7 @@ __all__ = ["Registry"]
 
 
 class Registry:
-    """The look-ups of `kraftwire.messages`; the generated package passes its tables in."""
+    """Finds the messages of `kraftwire.messages`, which passes its tables in."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Registry:
         self._classes: dict[str, type[Message]] = {}
 
     def find(self, name: str) -> type[Message]:
-        """The class of a message. Raises: UsageError, naming the nearest names, if unknown."""
+        """Return the class of a message. Raises: UsageError, with similar names, if unknown."""
         if not isinstance(name, str):
             raise UsageError(f"a message's name is a str, not {type(name).__name__} {name!r:.60}")
         found = self._classes.get(name)
@@ -54,11 +54,11 @@ class Registry:
         return tuple(self._modules)
 
     def request_class(self, api_key: int) -> type[Message]:
-        """The request of an API. Raises: UsageError for an unknown key."""
+        """Return the request class of an API. Raises: UsageError for an unknown key."""
         return self.find(self._by_key(self._requests, api_key))
 
     def response_class(self, api_key: int) -> type[Message]:
-        """The response of an API. Raises: UsageError for an unknown key."""
+        """Return the response class of an API. Raises: UsageError for an unknown key."""
         return self.find(self._by_key(self._responses, api_key))
 
     @staticmethod

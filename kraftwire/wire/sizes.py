@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from kraftwire.wire.facts import FieldFacts, StructFacts
@@ -12,9 +13,11 @@ __all__ = [
     "FIXED_CODES",
     "FIXED_SIZES",
     "fresh_default",
+    "in_runs",
     "is_at_default",
     "is_optional_struct",
     "min_struct_size",
+    "tagged_fields",
 ]
 
 FIXED_CODES = {
@@ -50,7 +53,7 @@ def is_optional_struct(facts: FieldFacts) -> bool:
 
 
 def fresh_default(facts: FieldFacts) -> Any:
-    """The value of a field that is not there; a new object where it can be changed."""
+    """Return the value of an absent field; a new object if it is mutable."""
     if facts.default != ():
         return facts.default
     if facts.is_array:
@@ -60,7 +63,7 @@ def fresh_default(facts: FieldFacts) -> Any:
 
 
 def is_at_default(facts: FieldFacts, value: Any) -> bool:
-    """Whether a value needs no place on the wire when tagged, or can be left out when absent."""
+    """Whether a value need not be written: a tagged field's default, or an absent field's."""
     if value is None and facts.default is None:
         return True
     if is_optional_struct(facts):
@@ -76,7 +79,7 @@ def _sizes_of(type_name: str, compact: bool) -> int:
 
 
 def min_struct_size(facts: StructFacts, version: int, flexible: bool) -> int:
-    """Fewest bytes that a struct can take in a version."""
+    """Return the smallest size of a struct in a version."""
     total = int(flexible)
     for each in facts.fields:
         if version in each.versions and version not in each.tagged:
@@ -94,3 +97,29 @@ def _min_field_size(facts: FieldFacts, version: int, flexible: bool) -> int:
     if facts.type in FIXED_SIZES:
         return FIXED_SIZES[facts.type]
     return _sizes_of(facts.type, version in facts.flexible)
+
+
+def in_runs(
+    facts: StructFacts, version: int, *, apart: str = ""
+) -> Iterator[FieldFacts | list[FieldFacts]]:
+    """The untagged fields of a version, in order: those of fixed size that follow each other
+    together, and every other field alone; so is the field named `apart`.
+    """
+    run: list[FieldFacts] = []
+    for each in facts.fields:
+        if version not in each.versions or version in each.tagged:
+            continue
+        if each.type in FIXED_SIZES and not each.is_array and each.name != apart:
+            run.append(each)
+            continue
+        if run:
+            yield run
+            run = []
+        yield each
+    if run:
+        yield run
+
+
+def tagged_fields(facts: StructFacts, version: int) -> list[FieldFacts]:
+    """The tagged fields of a version, in the order of the schema."""
+    return [each for each in facts.fields if version in each.versions and version in each.tagged]

@@ -81,7 +81,7 @@ def read_uvarint(buf: bytes | memoryview, position: int) -> tuple[int, int]:
             # Kafka's reader drops what does not fit, so the fifth byte may overflow.
             return ((fourth & 0x7F | (fifth & 0x0F) << 7) << 21) + low, position + 5
     except IndexError:
-        pass  # said below
+        pass  # raised below
     return _read(buf, position, _UVARINT_BYTES_MAX, 32)
 
 

@@ -1,4 +1,4 @@
-"""A range of message versions. Kept apart and plain, since every generated module imports it."""
+"""A range of message versions: a small module, since every generated module imports it."""
 
 from __future__ import annotations
 

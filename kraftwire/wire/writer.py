@@ -1,6 +1,6 @@
 """The slow writer: encodes by a schema's facts and says which field does not fit, and why.
 
-A generated encoder that stumbles hands over to it. What both can write is byte for byte the same.
+Encoding falls back to it when a fast encoder fails. What both can write is byte for byte the same.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ import struct
 
 from kraftwire.errors import WireError
 from kraftwire.limits import STRING_SIZE_MAX, TAGS_FREE_COUNT
-from kraftwire.wire.counts import has_too_many
+from kraftwire.wire.counts import count_check
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
-from kraftwire.wire.sizes import FIXED_CODES, is_at_default, is_optional_struct
+from kraftwire.wire.sizes import FIXED_CODES, fresh_default, is_at_default, is_optional_struct
 from kraftwire.wire.varint import uvarint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["write_message"]
+__all__ = ["default_bytes", "write_message"]
 
 _BYTES = (bytes, bytearray, memoryview)
 
@@ -26,25 +26,30 @@ _BYTES = (bytes, bytearray, memoryview)
 def write_message(facts: MessageFacts, message: Any, version: int) -> bytes:
     """Encode slowly. Raises: WireError naming the field path, what was expected and found.
 
-    What decoders would refuse for its mere number, small structs or tagged fields, is refused here.
+    Also refuses more small structs or tagged fields than decoders accept.
     """
     writer = _Writer(facts, version)
     writer.struct(facts.root, message)
     data = bytes(writer.out)
-    if writer.has_many_tags or has_too_many(facts, message, version, len(data)):
+    if writer.has_many_tags or count_check(facts, version)(message, len(data)):
         _check_decodes(facts, data, version)
     return data
 
 
+def default_bytes(facts: MessageFacts, field: FieldFacts, version: int) -> bytes:
+    """Return the bytes of a tagged field at its default, which are never on the wire."""
+    return _Writer(facts, version).apart(field, fresh_default(field))
+
+
 def _check_decodes(facts: MessageFacts, data: bytes, version: int) -> None:
-    """Let the decoder say which limit a message exceeds, if it does: bytes that follow count."""
+    """Decode the bytes again, so that the decoder reports any limit that they exceed."""
     from kraftwire.wire.reader import read_message
 
     try:
         read_message(facts, data, version, 0)
     except WireError as error:
         raise WireError(
-            f"no decoder takes this: {error.problem}",
+            f"decoders refuse this message: {error.problem}",
             message=facts.name,
             version=version,
             path=error.path,
@@ -104,7 +109,7 @@ class _Writer:
             raise self.fail("the attribute was deleted") from None
 
     def apart(self, facts: FieldFacts, value: Any) -> bytes:
-        """Encode one tagged field into a buffer of its own."""
+        """Encode one tagged field into a separate buffer."""
         outer, self.out = self.out, bytearray()
         self.field(facts, value)
         inner, self.out = self.out, outer
@@ -222,7 +227,7 @@ class _Writer:
 
 
 def _described(value: Any) -> str:
-    # Of bytes the length matters, and their text would be four times as long as they are.
+    # For bytes only the length matters; as text they would be four times as long.
     if isinstance(value, _BYTES):
         return f"{type(value).__name__} of length {memoryview(value).nbytes}"
     return f"{type(value).__name__} {value!r:.60}"

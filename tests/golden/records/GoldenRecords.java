@@ -42,7 +42,7 @@ public class GoldenRecords {
         new RecordHeader("\u00e4\u00f6\u00fc-\u20ac", null),
     };
 
-    /** What was handed to the builder, which a batch stamped by the broker does not give back. */
+    /** What was passed to the builder, which a batch stamped by the broker does not keep. */
     static final List<Long> created = new ArrayList<>();
 
     static PrintStream out;
@@ -211,7 +211,7 @@ public class GoldenRecords {
         }
     }
 
-    /** Everything that a builder can be told. */
+    /** All options of a builder. */
     static class Fields {
         byte magic = RecordBatch.MAGIC_VALUE_V2;
         Compression compression = Compression.NONE;

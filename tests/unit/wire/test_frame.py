@@ -26,7 +26,7 @@ def test_an_impossible_length_is_refused_before_anything_is_read(size: int) -> N
 
 
 def test_frames_come_out_whole_however_the_stream_is_cut() -> None:
-    """TCP keeps no boundaries: every way to cut three frames in two pieces must do."""
+    """TCP keeps no boundaries: every way to cut three frames into two pieces must work."""
     payloads = [b"first", b"", b"the third one"]
     stream = b"".join(map(frame, payloads))
     for cut in range(len(stream) + 1):
@@ -43,7 +43,7 @@ def test_frames_come_out_of_single_bytes() -> None:
 
 
 def test_what_is_pending_can_be_seen() -> None:
-    """A connection that stalls inside a frame is told from an idle one by this."""
+    """This distinguishes a connection that stalls inside a frame from an idle one."""
     buffer = FrameBuffer()
     assert buffer.feed(frame(b"whole") + b"\x00\x00\x00\x09half") == [b"whole"]
     assert buffer.pending_size == 8

@@ -96,7 +96,7 @@ def test_bytes_and_records_are_base64() -> None:
 
 
 def test_tagged_fields_at_their_default_are_left_out() -> None:
-    """That is how Kafka prints them; spelled out, they are read all the same."""
+    """That is how Kafka prints them; if spelled out, they are still read."""
     assert "replicaState" not in FetchRequest().to_json(15)
     assert FetchRequest(replica_state=ReplicaState(replica_id=-1, replica_epoch=-1)).to_json(
         15
@@ -121,7 +121,7 @@ def test_floats_come_back(value: float) -> None:
 
 
 def test_what_is_not_a_number_comes_back() -> None:
-    """It equals nothing, itself included, so it has a test of its own."""
+    """It equals nothing, not even itself, so it has a separate test."""
     quotas = DescribeClientQuotasResponse(
         entries=[EntryData(values=[ValueData(key="k", value=math.nan)])]
     )
@@ -157,7 +157,7 @@ def test_an_unknown_key_is_named_with_its_path() -> None:
 
 
 def test_a_key_of_another_version_is_ignored_if_the_schema_says_so() -> None:
-    """In bytes such a field is left out without a word, so JSON is not stricter."""
+    """In bytes such a field is silently left out, so JSON is not stricter."""
     data = {"clusterId": None, "topics": [], "voterId": 3}
     assert VoteRequest.from_json(data, 0) == VoteRequest()
     assert VoteRequest.from_json(data, 1) == VoteRequest(voter_id=3)
@@ -217,7 +217,7 @@ def test_unsigned_numbers_have_their_own_range() -> None:
     assert refusal(DescribeQuorumResponse, printed, 2).expected == "uint16"
 
 
-def test_what_a_version_cannot_carry_is_not_printed_in_silence() -> None:
+def test_what_a_version_cannot_carry_is_not_printed_silently() -> None:
     """JSON of version 1 that lacks a pre-vote would be read as a vote."""
     with pytest.raises(WireError, match=r"preVote: version 1 cannot carry the field"):
         VOTE.to_json(1)
@@ -236,14 +236,14 @@ def test_what_a_version_cannot_carry_is_not_printed_in_silence() -> None:
     ],
 )
 def test_a_value_of_the_wrong_type_is_not_printed(message: Message, path: str) -> None:
-    """The error is the one that encoding has, not one of the insides."""
+    """The error is the same as in encoding, not an internal one."""
     with pytest.raises(WireError) as caught:
         message.to_json(0)
     assert caught.value.path == path
 
 
 def test_numbers_print_as_what_is_written() -> None:
-    """True is written as 1 in a field of numbers, and a whole number as a float."""
+    """True is written as 1 in an integer field, and a whole number as a float."""
     assert VoteRequest(voter_id=True).to_json(1)["voterId"] == 1
     assert VoteRequest(voter_id=True).to_json(1)["voterId"] is not True
     with pytest.raises(WireError, match="preVote"):
@@ -256,7 +256,7 @@ def test_a_tagged_struct_of_none_prints_as_nothing() -> None:
 
 
 def test_a_number_too_large_for_a_float_is_an_error() -> None:
-    """JSON has integers without end, and Python cannot turn them into floats."""
+    """JSON integers are unbounded, and Python cannot convert all of them to floats."""
     data = {
         "entries": [{"entity": [], "ops": [{"key": "k", "value": 10**400, "remove": False}]}],
         "validateOnly": False,

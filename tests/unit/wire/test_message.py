@@ -34,7 +34,7 @@ def test_a_message_is_read_from_any_bytes() -> None:
 
 
 def test_a_message_is_read_from_the_middle_of_a_buffer() -> None:
-    """The body of a frame stands behind its header, and bytes may follow."""
+    """The body of a frame follows its header, and more bytes may follow."""
     data = b"header" + VOTE.encode(1) + b"rest"
     assert VoteRequest.decode(data, 1, 6) == (VOTE, len(data) - 4)
     assert VoteRequest.decode(memoryview(data), 1, offset=6) == (VOTE, len(data) - 4)
@@ -70,27 +70,27 @@ def test_a_version_is_an_int(version: Any) -> None:
 
 @pytest.mark.parametrize("offset", [True, 0.0, 1.0, None, []])
 def test_an_offset_is_an_int(offset: Any) -> None:
-    """What is false was taken for 0 and failed deep inside."""
+    """A false value was taken for 0 and failed deep inside."""
     with pytest.raises(UsageError, match="an offset is an int"):
         VoteRequest.decode(VOTE.encode(1), 1, offset)
 
 
 @pytest.mark.parametrize("offset", [-1, -11, 12, 100])
 def test_an_offset_outside_the_buffer_is_a_usage_error(offset: int) -> None:
-    """Counted from the end, as Python does, it would read a message that is not there."""
+    """Counted from the end, as in Python, it would read a message that does not exist."""
     data = VOTE.encode(1)[:11]
     with pytest.raises(UsageError, match=f"offset {offset} is outside the buffer of 11 bytes"):
         VoteRequest.decode(data, 1, offset)
 
 
 def test_fields_that_a_version_lacks_hold_their_defaults() -> None:
-    """Code that looks at them needs no question of the version."""
+    """Code that reads them need not check the version."""
     decoded, _ = VoteRequest.decode(VoteRequest(cluster_id="kraft").encode(0), 0)
     assert decoded.voter_id == -1
     assert decoded.unknown_tagged_fields is None
 
 
-def test_every_message_has_lists_of_its_own() -> None:
+def test_every_message_has_its_own_lists() -> None:
     """A list shared between two messages would let one change the other."""
     first, second = VoteRequest(), VoteRequest()
     first.topics.append(TopicData())
@@ -118,7 +118,7 @@ def test_a_message_prints_what_it_holds() -> None:
 
 
 def test_misspelled_fields_are_refused() -> None:
-    """A request with a field set beside the one that was meant is hard to see."""
+    """A request with the wrong attribute set is hard to notice."""
     with pytest.raises(TypeError, match="unexpected keyword"):
         VoteRequest(voter=3)  # type: ignore[call-arg]
     with pytest.raises(AttributeError):
@@ -174,7 +174,7 @@ def partition_tags(data: bytes) -> list[tuple[int, bytes]]:
 
 
 def test_a_tagged_struct_may_be_none() -> None:
-    """None stands for all defaults and spares an object for every partition of a fetch."""
+    """None stands for all defaults and saves an object for every partition of a Fetch."""
     with_none, with_defaults = PartitionData(), PartitionData(diverging_epoch=EpochEndOffset())
     assert with_none.diverging_epoch is None
     topics = [[FetchableTopicResponse(partitions=[each])] for each in (with_none, with_defaults)]
@@ -185,7 +185,7 @@ def test_a_tagged_struct_may_be_none() -> None:
 
 
 def test_decoding_leaves_the_collector_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It belongs to the whole process: what one thread switches off stops for all of them."""
+    """It belongs to the whole process: if one thread switches it off, it stops for all."""
     response = ApiVersionsResponse()
     response.unknown_tagged_fields = {9: bytes(10_000)}
     data = response.encode(3)
@@ -211,7 +211,7 @@ def test_decoding_leaves_the_collector_alone(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_decoded_message_is_of_its_own_class() -> None:
-    """`type` is what pickling, dispatch and debuggers go by, and it cannot be deceived for long."""
+    """Pickling, dispatch and debuggers rely on `type`."""
     partition = PartitionData(partition_index=1)
     message = FetchResponse(responses=[FetchableTopicResponse(partitions=[partition] * 6)])
     decoded, _ = FetchResponse.decode(message.encode(12), 12)
@@ -221,8 +221,8 @@ def test_a_decoded_message_is_of_its_own_class() -> None:
     assert FetchResponse.__subclasses__() == []
 
 
-def test_a_mistake_of_ours_is_not_called_bad_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would be looked for in the peer, and the slow reader would hide it."""
+def test_our_own_mistake_is_not_reported_as_bad_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """People would blame the peer, and the slow reader would hide the mistake."""
 
     def broken(*_: object) -> tuple[VoteRequest, int]:
         raise AttributeError("no such attribute")

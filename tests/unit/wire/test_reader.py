@@ -1,4 +1,4 @@
-"""What the slow reader says of bad bytes, and how it annotates good ones."""
+"""What the slow reader reports about bad bytes, and how it annotates good ones."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def failure(message: type[Message], data: bytes, version: int) -> WireError:
 
 
 def test_a_cut_message_names_the_field_the_offset_and_what_is_left() -> None:
-    """This is the line that a person sees who has to find out why a peer was refused."""
+    """A person who has to find out why a peer was refused sees this line."""
     error = failure(VoteRequest, VOTE.encode(1)[:82], 1)
     assert str(error) == (
         "VoteRequest v1 topics[0].partitions[0].lastOffset at offset 79: "
@@ -64,7 +64,7 @@ def test_a_cut_message_names_the_field_the_offset_and_what_is_left() -> None:
 
 
 def test_every_cut_of_a_message_is_an_error_inside_it() -> None:
-    """Whatever is missing, the reader says so, and never points outside the bytes there are."""
+    """Whatever is missing, the reader says so, and never points outside the present bytes."""
     data = VOTE.encode(2)
     for size in range(len(data)):
         error = failure(VoteRequest, data[:size], 2)
@@ -75,7 +75,7 @@ def test_every_cut_of_a_message_is_an_error_inside_it() -> None:
 
 
 def test_an_absurd_count_is_refused_before_anything_is_read() -> None:
-    """Two billion announced elements must not cost two billion objects."""
+    """Two billion claimed elements must not cost two billion objects."""
     error = failure(VoteRequest, bytes.fromhex("00ffffffff0f") + bytes(20), 0)
     assert error.path == "topics"
     assert error.offset == 1
@@ -101,7 +101,7 @@ def test_null_is_refused_where_the_version_has_none() -> None:
     assert MetadataRequest.decode(bytes.fromhex("ffffffff"), 1)[0].topics is None
 
 
-def test_text_that_is_no_utf_8_is_located_to_the_byte() -> None:
+def test_text_that_is_not_utf_8_is_located_to_the_byte() -> None:
     """A wrong length before the string is the usual cause: the offset shows where it drifted."""
     error = failure(VoteRequest, bytes.fromhex("046162ff") + b"\x01\x00", 0)
     assert (error.path, error.offset) == ("clusterId", 3)
@@ -121,7 +121,7 @@ def test_a_tagged_field_must_be_as_long_as_it_says() -> None:
 
 
 def test_a_tagged_field_must_not_reach_beyond_the_message() -> None:
-    """The size of an unknown tag is all there is to check."""
+    """For an unknown tag only the size can be checked."""
     error = failure(VoteRequest, bytes.fromhex("000101090501"), 0)
     assert error.path == "tag 9"
     assert "need 5 bytes for a tagged field" in error.problem
@@ -147,7 +147,7 @@ def leaves(tree: Annotation) -> list[Annotation]:
 
 
 def check_tiling(tree: Annotation) -> None:
-    """Children lie end to end; behind the length of a string or bytes comes its content."""
+    """Children are end to end; after the length of a string or bytes comes its content."""
     position = tree.start
     for child in tree.children:
         assert child.start == position, child
@@ -186,7 +186,7 @@ def test_annotating_bad_bytes_keeps_what_was_read_so_far() -> None:
     assert leaves(partial)[-1].path == "topics[0].partitions[0].lastOffset"
 
 
-def test_annotations_start_where_they_are_told() -> None:
+def test_annotations_start_where_the_caller_says() -> None:
     """Offsets count from the start of the buffer, not of the message."""
     data = b"header" + VOTE.encode(2)
     tree, end = annotate(VoteRequest.facts(), memoryview(data), 2, 6)
@@ -215,7 +215,7 @@ MANY = (
 def test_elements_read_at_once_fail_as_those_read_one_by_one(
     message: Message, versions: tuple[int, ...]
 ) -> None:
-    """Annotating looks at every element; what serves the errors must say the same of each."""
+    """Annotating reads every element; the error path must report the same for each."""
     for version in versions:
         data = message.encode(version)
         damaged = [data[:size] for size in range(len(data))]
@@ -256,7 +256,7 @@ def test_small_elements_are_bounded_by_the_size_of_the_message() -> None:
 
 
 def test_records_are_views_of_the_input() -> None:
-    """A fetch answer of a megabyte is not copied to be looked at."""
+    """A Fetch response of a megabyte is not copied in order to be read."""
     partition = PartitionProduceData(records=b"record batches")
     request = ProduceRequest(topic_data=[TopicProduceData(partition_data=[partition])])
     data = request.encode(9)
@@ -268,5 +268,5 @@ def test_records_are_views_of_the_input() -> None:
 
 
 def test_a_version_without_fields_has_nothing_to_read() -> None:
-    """ApiVersions v0 is empty; what stands behind it is left alone."""
+    """ApiVersions v0 is empty; what follows it is left alone."""
     assert ApiVersionsRequest.decode(b"rest", 0)[1] == 0

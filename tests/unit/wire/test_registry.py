@@ -44,7 +44,7 @@ def test_the_tables_of_apis_describe_the_request_classes() -> None:
 
 
 def test_records_are_listed_by_their_type() -> None:
-    """A record says only a number; the log it stands in decides what the number means."""
+    """A record has only a number; its log decides what the number means."""
     for key, name in messages.METADATA_RECORDS.items():
         found = messages.find(name)
         assert ("metadata", key) == (found.KIND, found.API_KEY)
@@ -87,7 +87,7 @@ def test_a_message_loads_no_other_message() -> None:
 
 
 def test_a_registry_works_for_any_package() -> None:
-    """Messages generated elsewhere register in a package of their own."""
+    """Messages generated elsewhere register in a separate package."""
     registry = Registry(
         "kraftwire.messages", {"FetchRequest": "fetch_request"}, {7: "FetchRequest"}, {}
     )
@@ -99,7 +99,7 @@ def test_a_registry_works_for_any_package() -> None:
 
 @pytest.mark.parametrize("key", [None, [], 5, True, 1.0])
 def test_a_key_of_the_wrong_type_is_a_usage_error(key: Any) -> None:
-    """None often comes from a field that was not there."""
+    """None often comes from a missing field."""
     with pytest.raises(UsageError, match="a message's name is a str, not"):
         messages.find(key)
     if key != 5:

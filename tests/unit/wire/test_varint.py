@@ -53,7 +53,7 @@ def test_zig_zag_varints_hold_64_bits(value: int) -> None:
 
 
 def test_varints_are_read_in_the_middle_of_a_view() -> None:
-    """Records are read out of memoryviews, one behind the other."""
+    """Records are read out of memoryviews, one after the other."""
     view = memoryview(b"\x05\xac\x02\x07")
     assert read_uvarint(view, 1) == (300, 3)
     assert read_varint(view, 1) == (150, 3)
@@ -80,7 +80,7 @@ def test_a_cut_varint_is_an_error_at_its_first_byte(data: str) -> None:
 
 
 def test_a_varint_that_never_ends_is_an_error() -> None:
-    """Five bytes for 32 bits, ten for 64: reading on would accept what no peer writes."""
+    """Five bytes for 32 bits, ten for 64: reading more would accept what no peer writes."""
     with pytest.raises(WireError, match="longer than 5 bytes"):
         read_uvarint(b"\x80" * 8, 0)
     with pytest.raises(WireError, match="longer than 10 bytes"):
@@ -88,7 +88,7 @@ def test_a_varint_that_never_ends_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("value", [-1, 2**32])
-def test_what_is_no_unsigned_32_bit_number_is_not_written(value: int) -> None:
+def test_only_unsigned_32_bit_numbers_are_written(value: int) -> None:
     """A negative length would become a huge one."""
     with pytest.raises(WireError, match="out of range"):
         uvarint(value)

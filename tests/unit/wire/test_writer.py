@@ -59,7 +59,7 @@ def refusal(message: Message, version: int) -> WireError:
 def test_a_value_of_the_wrong_kind_is_refused_with_its_path(
     attribute: str, value: Any, expected: str, found: str
 ) -> None:
-    """Cut or padded in silence, such a value would reach the peer as another one."""
+    """If it were silently cut or padded, the peer would receive another value."""
     error = refusal(vote(**{attribute: value}), 2)
     assert error.path == f"topics[0].partitions[0].{PATHS[attribute]}"
     assert error.expected == expected
@@ -89,8 +89,8 @@ def test_a_string_in_an_old_version_has_the_same_limit() -> None:
     assert refusal(request, 1).problem == "string of 32768 bytes"
 
 
-def test_half_a_surrogate_pair_is_no_text() -> None:
-    """It comes out of broken JSON, and UTF-8 cannot say it."""
+def test_half_a_surrogate_pair_is_not_text() -> None:
+    """It comes from broken JSON, and UTF-8 cannot encode it."""
     error = refusal(VoteRequest(cluster_id="\ud800"), 2)
     assert (error.path, error.expected) == ("clusterId", "UTF-8 text")
 
@@ -120,7 +120,7 @@ def test_null_is_refused_where_the_version_has_none() -> None:
 
 
 def test_a_version_refuses_what_it_cannot_carry() -> None:
-    """A vote that turns into a pre-vote's opposite on the way would elect somebody."""
+    """A pre-vote that turned into a real vote on the way would elect a leader."""
     error = refusal(vote(pre_vote=True), 1)
     assert error.path == "topics[0].partitions[0].preVote"
     assert error.problem == "version 1 cannot carry the field (it has 2+)"
@@ -157,7 +157,7 @@ def test_an_unknown_tagged_field_needs_a_free_tag_and_bytes(tags: Any) -> None:
 
 
 def test_unknown_tagged_fields_are_a_dictionary() -> None:
-    """Whatever else is put there is caught where the mistake can be seen."""
+    """Anything else is refused where the mistake can be seen."""
     request = VoteRequest()
     request.unknown_tagged_fields = [(9, b"x")]  # type: ignore[assignment]
     assert refusal(request, 2).problem == "bad unknown tagged fields"
@@ -172,7 +172,7 @@ def test_a_deleted_attribute_is_named() -> None:
 
 @pytest.mark.parametrize("version", [-1, 3, None, "2", True, 2.0, []])
 def test_an_unknown_version_is_a_usage_error(version: Any) -> None:
-    """Which versions there are is asked from the schema, not found out by trying."""
+    """The schema defines which versions exist; callers need not try."""
     with pytest.raises(UsageError, match="VoteRequest has versions 0-2, not"):
         VoteRequest().encode(version)
 
@@ -181,7 +181,7 @@ def test_an_unknown_version_is_a_usage_error(version: Any) -> None:
     "name", ["DescribeQuorumResponse", "FetchResponse", "MetadataResponse", "ProduceRequest"]
 )
 def test_the_slow_writer_writes_what_the_fast_one_writes(name: str) -> None:
-    """A value that only the fast one stumbles over is written by the slow one after all."""
+    """A value that only the fast one cannot handle is written by the slow one."""
     cls = find(name)
     for vector in vectors()[name]:
         message, _ = cls.decode(vector.data, vector.version)
@@ -244,9 +244,9 @@ def test_what_is_encoded_is_decoded_whatever_the_number_of_tags(count: int) -> N
 
 
 def test_more_small_structs_than_decoders_take_are_refused() -> None:
-    """Decoders allow so many for the bytes of a message."""
+    """Decoders allow a limited number for the bytes of a message."""
     topics = [MetadataRequestTopic(name="") for _ in range(30_000)]
-    with pytest.raises(WireError, match=r"topics: no decoder takes this: too many small elements"):
+    with pytest.raises(WireError, match="topics: decoders refuse this message: too many small"):
         MetadataRequest(topics=topics).encode(8)
     few = MetadataRequest(topics=topics[:10_000])
     assert len(MetadataRequest.decode(few.encode(8), 8)[0].topics or ()) == 10_000

@@ -1,16 +1,19 @@
-"""Plan the decoder of one layout: which reads are fused, which lengths are looked at, in order."""
+"""Plan the decoder of one layout: which reads are fused, which lengths are checked, in order."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from codegen.decode_steps import (
-    Advance,
-    Bytes,
+from kraftwire.wire.functions.decoding.frames import (
     DecodeArray,
     DecodeRoot,
     DecodeTags,
-    ExpectEmpty,
+    Spend,
+    TagBranch,
+    View,
+)
+from kraftwire.wire.functions.decoding.loops import ExpectEmpty, Guess
+from kraftwire.wire.functions.decoding.steps import (
+    Advance,
+    Bytes,
     KnownTags,
     LongLength,
     NoTags,
@@ -22,18 +25,18 @@ from codegen.decode_steps import (
     RecordsLength,
     RefuseNull,
     Structs,
-    TagBranch,
     Text,
     UnknownTags,
     Unpack,
     Values,
 )
-from codegen.layout import Item, Layout
-from codegen.names import function_stem
-from codegen.packers import PackerSet, Run, offset
-from codegen.steps import Default, Function, Step
-from codegen.sweep_plan import empty_value, plan_sweep, surprise
-from codegen.types import FIXED
+from kraftwire.wire.functions.decoding.sweep import empty_value, plan_sweep, surprise
+from kraftwire.wire.functions.layout import Item, Layout
+from kraftwire.wire.functions.names import function_stem, ranges
+from kraftwire.wire.functions.packers import CODES, Run, offset
+from kraftwire.wire.functions.planner import Planner
+from kraftwire.wire.functions.steps import Default, Step
+from kraftwire.wire.sizes import FIXED_SIZES
 
 __all__ = ["DecodePlanner"]
 
@@ -41,60 +44,40 @@ __all__ = ["DecodePlanner"]
 _SMALL_STRUCT_SIZE = 8
 
 
-@dataclass
-class DecodePlanner:
-    """Collects the decode functions of a module; equal layouts share one."""
-
-    packers: PackerSet
-    labels: dict[Layout, str]
-    functions: dict[Layout, DecodeArray | DecodeRoot] = field(default_factory=dict)
-    tags: dict[Layout, DecodeTags] = field(default_factory=dict)
-
-    def plan(self, layout: Layout, *, is_root: bool = False) -> DecodeArray | DecodeRoot:
-        """The function for a layout, planned on first use together with those it calls."""
-        if layout not in self.functions:
-            # Inner functions first: the module reads bottom-up.
-            for child in layout.children:
-                self.plan(child)
-            if layout.tagged:
-                self.tags[layout] = self._tags(layout)
-            self.functions[layout] = self._root(layout) if is_root else self._array(layout)
-        return self.functions[layout]
-
-    def in_order(self) -> list[Function]:
-        """All functions, that of the tags of a struct before that of the struct."""
-        found: list[Function] = []
-        for layout, function in self.functions.items():
-            if layout in self.tags:
-                found.append(self.tags[layout])
-            found.append(function)
-        return found
-
-    def _stem(self, layout: Layout) -> str:
-        return function_stem(layout.name, self.labels[layout])
+class DecodePlanner(Planner):
+    """Plans the decoders of a message."""
 
     def _root(self, layout: Layout) -> DecodeRoot:
         return DecodeRoot(
             name=f"decode_{self._stem(layout)}",
             struct=layout.name,
-            versions=self.labels[layout],
-            has_view=_has_records(layout),
+            versions=self._label(layout),
+            view=_view(layout),
             steps=(*_defaults(layout), *self._steps(layout)),
         )
 
     def _array(self, layout: Layout) -> DecodeArray:
         is_small = layout.min_size < _SMALL_STRUCT_SIZE
+        takes_budget = is_small or any(self._takes_budget(each) for each in layout.children)
+        left = _left(takes_budget)
+        min_size = max(1, layout.min_size)
+        absurd = f"count * {min_size} > len(buf) - pos"
         name = f"{self._stem(layout)}_array"
+        guess = self._guess(layout)
         return DecodeArray(
             name=f"decode_{name}",
             struct=layout.name,
-            versions=self.labels[layout],
-            min_size=max(1, layout.min_size),
-            is_small=is_small,
-            takes_budget=is_small or any(self._takes_budget(each) for each in layout.children),
-            has_view=_has_records(layout),
+            versions=self._label(layout),
+            min_size=min_size,
+            absurd=f"{absurd} or count > left" if is_small else absurd,
+            takes_budget=takes_budget,
+            left=left,
+            parameter=", left: int" if takes_budget else "",
+            result=", int" if takes_budget else "",
+            spend=(Spend(),) if is_small else (),
+            view=_view(layout),
             sweep=plan_sweep(layout, self.packers, f"sweep_{name}", _defaults(layout)),
-            guess=self._guess(layout),
+            guess=(Guess(layout.name, guess, left),) if guess else (),
             steps=(*_defaults(layout), *self._steps(layout)),
         )
 
@@ -102,10 +85,10 @@ class DecodePlanner:
         return layout is not None and self.functions[layout].takes_budget
 
     def _guess(self, layout: Layout) -> tuple[Step, ...]:
-        """Steps for structs whose arrays of structs are empty, before records that are not.
+        """Return steps for structs whose arrays of structs are empty, before records that are not.
 
-        A fetched partition is such a one, unless transactions were aborted: one read then does
-        for all that stands before the records.
+        A fetched partition is like that, unless transactions were aborted: one read then covers
+        all fields before the records.
         """
         if not layout.items or layout.items[-1].kind != "records":
             return ()
@@ -116,7 +99,7 @@ class DecodePlanner:
         run = Run()
         for item in layout.items[:-1]:
             if item.kind == "fixed":
-                run.add(FIXED[item.type].code, f"o.{item.attribute}")
+                run.add(CODES[item.type], f"o.{item.attribute}")
                 continue
             local = f"n{len(steps)}"
             run.add("B" if item.compact else "i", local)
@@ -136,7 +119,7 @@ class DecodePlanner:
         return (*steps, *self._end(layout, run))
 
     def _end(self, layout: Layout, run: Run) -> list[Step]:
-        """What is left in a run, and the tagged fields."""
+        """Return the steps for what is left in a run, and for the tagged fields."""
         steps: list[Step] = []
         if layout.flexible:
             run.add("B", "n")
@@ -146,14 +129,14 @@ class DecodePlanner:
             steps.append(NoTags())
         elif layout in self.tags:
             tags = self.tags[layout]
-            steps.append(KnownTags(tags.name, tags.takes_budget))
+            steps.append(KnownTags(tags.name, _left(tags.takes_budget)))
         else:
             steps.append(UnknownTags())
         return steps
 
     def _item(self, item: Item, steps: list[Step], run: Run) -> None:
         if item.kind == "fixed":
-            run.add(FIXED[item.type].code, f"o.{item.attribute}")
+            run.add(CODES[item.type], f"o.{item.attribute}")
             return
         if item.kind == "struct":
             self._struct(item, steps, run)
@@ -170,8 +153,8 @@ class DecodePlanner:
             # Kafka marks null by an int8 of -1, but within a tag by an unsigned varint of 0.
             run.add("B" if item.is_tagged else "b", "n")
         self._flush(run, steps)
-        start, budget = offset("pos", run.at), function.takes_budget
-        one = OneStruct(f"o.{item.attribute}", function.name, start, budget)
+        start, left = offset("pos", run.at), _left(function.takes_budget)
+        one = OneStruct(f"o.{item.attribute}", function.name, start, left)
         if not item.nullable:
             steps.append(one)
             return
@@ -180,11 +163,12 @@ class DecodePlanner:
         steps.append(NullableStruct("n == 0" if item.is_tagged else "n < 0", one, run.at))
 
     def _variable(self, item: Item, at: int) -> list[Step]:
-        """The steps for a value whose length was read."""
+        """Return the steps for a value whose length was read."""
         target = f"o.{item.attribute}"
         value: Step = self._value(item, target, at)
         if item.nullable:
-            value = OrNone("n" if item.compact else "n >= 0", value, target, at)
+            skip = (Advance(at),) if at else ()
+            value = OrNone("n" if item.compact else "n >= 0", value, target, skip)
         return [*_length(item, at), value]
 
     def _value(self, item: Item, target: str, at: int) -> Step:
@@ -196,11 +180,11 @@ class DecodePlanner:
             return Bytes(target, "view" if item.kind == "records" else "buf", start, stop)
         if item.layout:
             function = self.functions[item.layout]
-            return Structs(target, function.name, start, count, function.takes_budget)
+            return Structs(target, function.name, start, count, _left(function.takes_budget))
         if item.element == "fixed" and item.type != "uuid":
-            size = FIXED[item.type].size
+            size = FIXED_SIZES[item.type]
             length = offset(f"{size} * n" if size > 1 else "n", at - size * item.compact)
-            return Numbers(target, FIXED[item.type].code, count, start, length)
+            return Numbers(target, CODES[item.type], count, start, length)
         return Values(target, _reader(item), start, count)
 
     def _flush(self, run: Run, steps: list[Step]) -> None:
@@ -218,22 +202,36 @@ class DecodePlanner:
             steps.append(Advance(run.at))
         run.at = 0
 
-    def _tags(self, layout: Layout) -> DecodeTags:
-        branches = []
+    def _tags(self, layout: Layout, versions: list[int]) -> DecodeTags:
+        branches: list[TagBranch] = []
         for tag, item in layout.tagged:
             steps: list[Step] = []
             run = Run()
             self._item(item, steps, run)
             self._flush(run, steps)
             self._advance(run, steps)
-            branches.append(TagBranch(tag, tuple(steps)))
+            branches.append(TagBranch("elif" if branches else "if", tag, tuple(steps)))
         budget = any(self._takes_budget(item.layout) for _, item in layout.tagged)
-        name = f"decode_{self._stem(layout)}_tags"
-        return DecodeTags(name, layout.name, self.labels[layout], tuple(branches), budget)
+        return DecodeTags(
+            name=f"decode_{function_stem(layout.name, versions)}_tags",
+            struct=layout.name,
+            versions=ranges(versions),
+            branches=tuple(branches),
+            takes_budget=budget,
+            left=_left(budget),
+            parameter=", left: int" if budget else "",
+            result="tuple[int, int]" if budget else "int",
+        )
 
 
-def _has_records(layout: Layout) -> bool:
-    return any(item.kind == "records" for item in layout.items)
+def _left(takes_budget: bool) -> str:
+    """Return the expression that passes the budget of small structs on and back."""
+    return ", left" if takes_budget else ""
+
+
+def _view(layout: Layout) -> tuple[View, ...]:
+    has_records = any(item.kind == "records" for item in layout.items)
+    return (View(),) if has_records else ()
 
 
 def _defaults(layout: Layout) -> tuple[Default, ...]:
@@ -249,7 +247,7 @@ def _length_code(item: Item) -> str:
 
 
 def _length(item: Item, at: int) -> list[Step]:
-    """The rare forms of a length: of several bytes, or null where that cannot be."""
+    """Return steps for the rare forms of a length: several bytes, or a null that is not allowed."""
     if not item.compact:
         return [] if item.nullable else [RefuseNull()]
     condition = "n > 127" if item.nullable else "not 0 < n < 128"
@@ -260,7 +258,7 @@ def _length(item: Item, at: int) -> list[Step]:
 
 
 def _reader(item: Item) -> str:
-    """The helper that reads an array of strings, bytes or uuids."""
+    """Return the name of the helper that reads an array of strings, bytes or uuids."""
     if item.type == "uuid":
         return "uuids"
     form = "compact" if item.compact else "plain"

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from codegen.encode_steps import (
-    CheckBool,
-    CheckUuid,
+from kraftwire.wire.functions.encoding.frames import (
     EncodeArray,
     EncodeRoot,
     EncodeRows,
     EncodeTags,
+    TagBranch,
+    TryRows,
+)
+from kraftwire.wire.functions.encoding.row import (
+    PlannedRow,
+    ignored,
+    local_name,
+    plan_row,
+    size_of,
+)
+from kraftwire.wire.functions.encoding.steps import (
+    CheckBool,
+    CheckUuid,
     Pack,
     PackLength,
     Pass,
@@ -25,17 +34,15 @@ from codegen.encode_steps import (
     PutUnknownTags,
     PutValues,
     Refuse,
-    TagBranch,
     TakeLength,
     TakeText,
     Zero,
 )
-from codegen.layout import Absent, Item, Layout
-from codegen.names import function_stem
-from codegen.packers import PackerSet, Run
-from codegen.row_plan import PlannedRow, local_name, plan_row, size_of
-from codegen.steps import Function, Step
-from codegen.types import FIXED
+from kraftwire.wire.functions.layout import Absent, Item, Layout
+from kraftwire.wire.functions.names import function_stem, ranges
+from kraftwire.wire.functions.packers import CODES, PackerSet, Run
+from kraftwire.wire.functions.planner import Planner
+from kraftwire.wire.functions.steps import Step
 
 __all__ = ["EncodePlanner"]
 
@@ -44,45 +51,20 @@ _UNKNOWN = "o.unknown_tagged_fields"
 EncodeFunction = EncodeArray | EncodeRoot | EncodeRows
 
 
-@dataclass
-class EncodePlanner:
-    """Collects the encode functions of a module; equal layouts share one."""
+class EncodePlanner(Planner):
+    """Plans the encoders of a message."""
 
-    packers: PackerSet
-    labels: dict[Layout, str]
-    functions: dict[Layout, EncodeFunction] = field(default_factory=dict)
-    tags: dict[Layout, EncodeTags] = field(default_factory=dict)
-    rows: dict[str, str] = field(default_factory=dict)
-
-    def plan(self, layout: Layout, *, is_root: bool = False) -> EncodeFunction:
-        """The function for a layout, planned on first use together with those it calls."""
-        if layout not in self.functions:
-            for child in layout.children:
-                self.plan(child)
-            if layout.tagged:
-                self.tags[layout] = self._tags(layout)
-            self.functions[layout] = self._root(layout) if is_root else self._array(layout)
-        return self.functions[layout]
-
-    def in_order(self) -> list[Function]:
-        """All functions, that of the tags of a struct before that of the struct."""
-        found: list[Function] = []
-        for layout, function in self.functions.items():
-            if layout in self.tags:
-                found.append(self.tags[layout])
-            found.append(function)
-        return found
-
-    def _stem(self, layout: Layout) -> str:
-        return function_stem(layout.name, self.labels[layout])
+    def __init__(self, packers: PackerSet, layouts: dict[int, Layout]) -> None:
+        super().__init__(packers, layouts)
+        self.rows: dict[str, str] = {}
 
     def _root(self, layout: Layout) -> EncodeRoot:
         steps = (*self._steps(layout), *self._tail(layout))
         name = f"encode_{self._stem(layout)}"
-        return EncodeRoot(name, layout.name, self.labels[layout], _refusal(layout), steps)
+        return EncodeRoot(name, layout.name, self._label(layout), _refusal(layout), steps)
 
     def _array(self, layout: Layout) -> EncodeArray | EncodeRows:
-        name, label = f"encode_{self._stem(layout)}_array", self.labels[layout]
+        name, label = f"encode_{self._stem(layout)}_array", self._label(layout)
         row = self._row(layout)
         written = self._steps(layout)
         packed = "" if row else _packed(written)
@@ -90,9 +72,11 @@ class EncodePlanner:
         odd = " or ".join(filter(None, (_refused(layout), _tagged(layout))))
         if packed and not layout.flexible:
             return EncodeRows(name, layout.name, label, packed, odd)
-        steps: tuple[Step, ...] = (row.before(written),) if row else written
+        steps = row.before(written) if row else written
         steps = (*_refusal(layout), *steps, *self._tail(layout)) or (Pass(),)
-        return EncodeArray(name, layout.name, label, packed, odd if packed else "", steps)
+        rows = (TryRows(packed, odd),) if packed else ()
+        start = row.start if row else ()
+        return EncodeArray(name, layout.name, label, rows, start, steps)
 
     def _row(self, layout: Layout) -> PlannedRow | None:
         name = f"row_{self._stem(layout)}"
@@ -124,7 +108,7 @@ class EncodePlanner:
                 steps.append(CheckUuid(source))
             if item.type == "bool" and item.is_tagged:
                 steps.append(CheckBool(source))
-            run.add(FIXED[item.type].code, source)
+            run.add(CODES[item.type], source)
         elif item.kind == "struct":
             self._struct(item, source, steps, run)
         else:
@@ -152,7 +136,7 @@ class EncodePlanner:
         if item.type == "uuid":
             return PutValues(local, "put_uuids", f"{local}, out")
         if item.element == "fixed":
-            return PutNumbers(local, FIXED[item.type].code)
+            return PutNumbers(local, CODES[item.type])
         helper = "put_strings" if item.element == "string" else "put_blobs"
         return PutValues(local, helper, f"{local}, out, {item.compact}")
 
@@ -178,26 +162,28 @@ class EncodePlanner:
             steps.append(Pack(self.packers.name("put", run.codes), run.arguments))
         run.clear()
 
-    def _tags(self, layout: Layout) -> EncodeTags:
-        branches = []
+    def _tags(self, layout: Layout, versions: list[int]) -> EncodeTags:
+        branches: list[TagBranch] = []
         for tag, item in layout.tagged:
             steps: list[Step] = []
             run = Run()
             self._item(item, steps, run)
             self._flush(run, steps)
-            branches.append(TagBranch(tag, _differs(item), tuple(steps)))
-        name = f"encode_{self._stem(layout)}_tags"
-        return EncodeTags(name, layout.name, self.labels[layout], tuple(branches))
+            out = "out" if branches else "out: Parts"
+            branches.append(TagBranch(tag, _differs(item), out, tuple(steps)))
+        name = f"encode_{function_stem(layout.name, versions)}_tags"
+        return EncodeTags(name, layout.name, ranges(versions), tuple(branches))
 
 
 def _take(item: Item, source: str) -> Step:
-    """A value and its length, into local variables."""
+    """Return the step that takes a value and its length into local variables."""
     null, one = ("0", " + 1") if item.compact else ("-1", "")
     is_unchecked = item.may_be_none and not item.nullable
     if item.kind == "string":
         length = f"len(s){one}"
         if not item.nullable:
-            return TakeText(f"{source}.encode()", length, "union-attr" if is_unchecked else "")
+            ignore = ignored("union-attr" if is_unchecked else "")
+            return TakeText(f"{source}.encode()", length, ignore)
         text = f'b"" if {source} is None else {source}.encode()'
         return TakeText(text, f"{null} if {source} is None else {length}", "")
     local = local_name(item.attribute)
@@ -208,11 +194,11 @@ def _take(item: Item, source: str) -> Step:
         length, ignore = f"{size_of(local)}{one}", "union-attr" if can_be_view else "attr-defined"
     if item.nullable:
         length = f"{null} if {local} is None else {length}"
-    return TakeLength(local, source, length, ignore)
+    return TakeLength(local, source, length, ignored(ignore))
 
 
 def _packed(steps: tuple[Step, ...]) -> str:
-    """The call that packs a whole struct of fixed-width fields, empty for other structs."""
+    """Return the call that packs a whole struct of fixed-width fields; empty for other structs."""
     if len(steps) != 1 or not isinstance(steps[0], Pack):
         return ""
     return f"{steps[0].packer}({steps[0].arguments})"
@@ -224,9 +210,9 @@ def _refusal(layout: Layout) -> tuple[Refuse, ...]:
 
 
 def _refused(layout: Layout) -> str:
-    """Python condition: a version has no room for a value, or it is of the wrong type."""
+    """Return the condition that a version has no room for a value, or its type is wrong."""
     refused = [_carries(absent) for absent in layout.absent if absent.refuse]
-    # To `struct` anything is true or false, so these are looked at before.
+    # To `struct` anything is true or false, so these are checked before.
     refused += [f"o.{each.attribute}.__class__ is not bool" for each in _bools(layout)]
     if not layout.flexible:
         refused.append(_UNKNOWN)
@@ -234,7 +220,7 @@ def _refused(layout: Layout) -> str:
 
 
 def _tagged(layout: Layout) -> str:
-    """Python condition: there are tagged fields to write."""
+    """Return the condition that there are tagged fields to write."""
     if not layout.flexible:
         return ""
     return " or ".join([_UNKNOWN, *(_differs(item) for _, item in layout.tagged)])
@@ -245,13 +231,13 @@ def _bools(layout: Layout) -> list[Item]:
 
 
 def _differs(item: Item) -> str:
-    """Python condition: the tagged field is not at its default, so it must be written."""
+    """Return the condition that a tagged field is not at its default, so it must be written."""
     is_optional = item.kind == "struct" and not item.nullable
     return _is_other(item.attribute, item.default, item.type, is_optional, item.nullable)
 
 
 def _carries(absent: Absent) -> str:
-    """Python condition: the field holds something that the version has no room for."""
+    """Return the condition that the field holds something that the version has no room for."""
     is_optional = absent.is_struct and not absent.nullable
     return _is_other(absent.attribute, absent.default, absent.type, is_optional, absent.nullable)
 

@@ -8,45 +8,46 @@ that differs ends the sweep, and the ordinary loop goes on from there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from codegen.decode_steps import PlainSweep, SweepGroup, UnevenSweep
-from codegen.layout import Item, Layout
-from codegen.packers import PackerSet
-from codegen.steps import Default
-from codegen.types import FIXED
+from kraftwire.wire.functions.decoding.loops import Break, PlainSweep, SweepGroup, UnevenSweep
+from kraftwire.wire.functions.layout import Item, Layout
+from kraftwire.wire.functions.packers import CODES, PackerSet
+from kraftwire.wire.functions.steps import Default
+from kraftwire.wire.sizes import FIXED_SIZES
 
 __all__ = ["empty_value", "is_steady", "plan_sweep", "surprise"]
 
 
 def plan_sweep(
     layout: Layout, packers: PackerSet, name: str, defaults: tuple[Default, ...]
-) -> PlainSweep | UnevenSweep | None:
-    """The sweep over a layout, None where its elements rarely have equal sizes."""
+) -> tuple[PlainSweep | UnevenSweep, ...]:
+    """Return the sweep over a layout; empty where its elements rarely have equal sizes."""
     if not layout.items or not all(is_steady(item) for item in layout.items):
-        return None
+        return ()
     cells = _Cells()
     for item in layout.items:
         cells.add(item)
     cells.close_group()
     if len(cells.empty) == len(layout.items):
-        return None
+        return ()
     if layout.flexible:
         cells.codes.append("B")
         cells.targets.append("n")
         cells.surprises.append("n")
     targets = ", ".join(cells.targets) + ("," if len(cells.targets) == 1 else "")
-    condition = " or ".join(cells.surprises)
+    odd = " or ".join(cells.surprises)
+    condition = (Break(odd),) if odd else ()
     values = (*cells.empty, *defaults)
     if not cells.groups:
         packer = packers.name("sweep", cells.codes)
-        return PlainSweep(layout.name, packer, layout.min_size, targets, condition, values)
+        size = layout.min_size
+        return (PlainSweep(layout.name, packer, size, targets, condition, values),)
     text = f">{''.join(cells.codes)}"
-    return UnevenSweep(name, text, layout.name, targets, condition, tuple(cells.groups), values)
+    groups = tuple(cells.groups)
+    return (UnevenSweep(name, text, layout.name, targets, condition, groups, values),)
 
 
 def is_steady(item: Item) -> bool:
-    """Whether elements tend to have this field in equal length: numbers, or mostly empty."""
+    """Whether a field mostly has the same length in all elements: numbers, or mostly empty."""
     if item.kind in ("fixed", "records"):
         return True
     if item.kind != "array":
@@ -55,9 +56,9 @@ def is_steady(item: Item) -> bool:
 
 
 def surprise(item: Item, local: str, *, is_bounded: bool = False) -> str:
-    """Condition: an array or records field with this length is not empty.
+    """Return the condition that an array or records field of this length is not empty.
 
-    With `is_bounded` lengths that cannot be are taken for empty, as the slow reader does.
+    With `is_bounded`, impossible lengths count as empty, as for the slow reader.
     """
     empty = 1 if item.compact else 0
     if item.nullable or is_bounded:
@@ -66,7 +67,7 @@ def surprise(item: Item, local: str, *, is_bounded: bool = False) -> str:
 
 
 def empty_value(item: Item, local: str, *, is_bounded: bool = False) -> str:
-    """What an empty one becomes: nothing or null."""
+    """Return the value of an empty field: an empty one or null."""
     empty = 'b""' if item.kind == "records" else "[]"
     if not item.nullable:
         return empty
@@ -74,18 +75,18 @@ def empty_value(item: Item, local: str, *, is_bounded: bool = False) -> str:
     return f"{empty} if {present} else None"
 
 
-@dataclass
 class _Cells:
-    """What a swept element consists of, collected field by field."""
+    """The parts of a swept element, collected field by field."""
 
-    codes: list[str] = field(default_factory=list)
-    targets: list[str] = field(default_factory=list)
-    surprises: list[str] = field(default_factory=list)
-    empty: list[Default] = field(default_factory=list)
-    groups: list[SweepGroup] = field(default_factory=list)
-    numbers: list[Item] = field(default_factory=list)
-    gap: int = 0
-    count: int = 0
+    def __init__(self) -> None:
+        self.codes: list[str] = []
+        self.targets: list[str] = []
+        self.surprises: list[str] = []
+        self.empty: list[Default] = []
+        self.groups: list[SweepGroup] = []
+        self.numbers: list[Item] = []
+        self.gap = 0
+        self.count = 0
 
     def add(self, item: Item) -> None:
         """Append one field."""
@@ -94,9 +95,9 @@ class _Cells:
             return
         self.close_group()
         if item.kind == "fixed":
-            self.codes.append(FIXED[item.type].code)
+            self.codes.append(CODES[item.type])
             self.targets.append(f"o.{item.attribute}")
-            self.gap += FIXED[item.type].size
+            self.gap += FIXED_SIZES[item.type]
             return
         local = f"n{len(self.empty)}"
         self.codes.append("B" if item.compact else "i")
@@ -106,10 +107,10 @@ class _Cells:
         self.empty.append(Default(f"o.{item.attribute}", empty_value(item, local)))
 
     def close_group(self) -> None:
-        """Make a group of the arrays of numbers that stand together."""
+        """Make a group of the adjacent arrays of numbers that were added last."""
         if not self.numbers:
             return
-        # Their bytes; how many these are is known once there is an element.
+        # The bytes of the arrays; their number is known once an element is read.
         data = f"b{len(self.groups)}"
         self.codes.append("%ds")
         self.targets.append(data)
@@ -134,11 +135,11 @@ def _is_numbers(item: Item) -> bool:
 
 
 def _letters(item: Item) -> str:
-    return FIXED[item.type].code + "c" * item.compact + "n" * item.nullable
+    return CODES[item.type] + "c" * item.compact + "n" * item.nullable
 
 
 def _description(item: Item) -> str:
-    return f'("{FIXED[item.type].code}", {item.compact}, {item.nullable})'
+    return f'("{CODES[item.type]}", {item.compact}, {item.nullable})'
 
 
 def _copy(item: Item, local: str) -> Default:

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from kraftwire.wire.sizes import FIXED_CODES, FIXED_SIZES
 
-from codegen.types import FIXED
+__all__ = ["CODES", "PackerSet", "Run", "offset"]
 
-__all__ = ["PackerSet", "Run", "offset"]
+# The letter of each type of fixed width in a `struct` format.
+CODES = {name: layout.removeprefix(">") for name, layout in FIXED_CODES.items()}
 
-_SIZES = {kind.code: kind.size for kind in FIXED.values()} | {"B": 1, "x": 1}
+_SIZES = {CODES[name]: size for name, size in FIXED_SIZES.items()} | {"B": 1, "x": 1}
 _METHODS = {"get": "unpack_from", "sweep": "iter_unpack", "put": "pack"}
 _LETTERS = {"16s": "U", "?": "o"}
 
 
 def offset(base: str, distance: int, more: str = "") -> str:
-    """Python expression for a sum: ``pos + 4``, ``pos - 1``, ``pos + 4 + n``, ``pos + n - 3``."""
+    """Return the Python expression for a sum: ``pos + 4``, ``pos - 1``, ``pos + 4 + n``."""
     far = f" + {more}" if more else ""
     if distance < 0:
         return f"{base}{far} - {-distance}"
     return f"{base} + {distance}{far}" if distance else f"{base}{far}"
 
 
-@dataclass
 class PackerSet:
     """The `struct` formats that a module uses, each under a readable name."""
 
-    formats: dict[str, str] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.formats: dict[str, str] = {}
 
     def name(self, prefix: str, codes: list[str]) -> str:
         """Global name of the function for these codes; prefix is ``get``, ``sweep`` or ``put``."""
@@ -35,7 +36,6 @@ class PackerSet:
         return name
 
 
-@dataclass
 class Run:
     """Values that stand together: parallel lists of codes and Python expressions or targets.
 
@@ -43,9 +43,10 @@ class Run:
     expression is cheaper than storing a new `pos` after every read.
     """
 
-    codes: list[str] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    at: int = 0
+    def __init__(self) -> None:
+        self.codes: list[str] = []
+        self.names: list[str] = []
+        self.at = 0
 
     def add(self, code: str, name: str) -> None:
         """Append one value."""
@@ -54,12 +55,12 @@ class Run:
 
     @property
     def size(self) -> int:
-        """Bytes of the whole run."""
+        """The size of the whole run in bytes."""
         return sum(_SIZES[code] for code in self.codes)
 
     @property
     def arguments(self) -> str:
-        """The expressions that have one; padding has none."""
+        """Return the expressions of all values but padding."""
         return ", ".join(name for name in self.names if name)
 
     def __bool__(self) -> bool:

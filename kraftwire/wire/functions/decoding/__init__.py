@@ -1,0 +1,1 @@
+"""Decoders: how one version is read."""

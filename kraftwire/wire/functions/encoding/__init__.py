@@ -1,0 +1,1 @@
+"""Encoders: how one version is written."""
