@@ -1,7 +1,7 @@
-"""Builds the optional engine in C with the package; without a compiler or headers it is left out.
+"""Builds the optional engine in C with the package; without a compiler or headers it is omitted.
 
-Hatchling calls the hook for every wheel and every editable installation. Whoever wants to know why
-the engine is missing sets KRAFTWIRE_ENGINE=required, and the build then fails with the reason.
+Hatchling calls the hook for every wheel and every editable installation. To find out why
+the engine is missing, set KRAFTWIRE_ENGINE=required: the build then fails with the reason.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class EngineHook(BuildHookInterface[Any]):
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
         if version == "editable":
-            # Not over the old one, which a running program may have in its memory.
+            # Do not overwrite the old one, which a running program may have mapped.
             fresh = root / PACKAGE / f"{module.name}.new"
             shutil.copy(module, fresh)
             fresh.replace(root / PACKAGE / module.name)

@@ -1,4 +1,4 @@
-"""The garbage collector of a program that decodes much, for the program to choose.
+"""Settings of Python's garbage collector for programs that decode a lot.
 
 The collector belongs to the whole process, so nothing in this library changes it by itself. Decoded
 messages and records have no cycles and are freed by reference counts; but each of their objects
@@ -19,7 +19,7 @@ _THRESHOLDS = (200_000, 20, 100)
 
 
 def collect_rarely(young: int | None = None) -> None:
-    """Raise the thresholds of the process for good: for programs with one thread.
+    """Raise the thresholds of the process for the rest of its life: for programs with one thread.
 
     `young` is how many new objects bring the next collection, unless it is the usual number.
     """

@@ -2,7 +2,7 @@
 
 Every warning is an error. AddressSanitizer ends the search at the first byte read or written
 outside its object, UndefinedBehaviorSanitizer at the first overflow or null pointer that C leaves
-undefined. Python's own allocator is switched off meanwhile: it would hide the objects' bounds.
+undefined. Python's own allocator is disabled, because it would hide the bounds of objects.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FLAGS = (
     "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
 )  # fmt: skip
 
-# Puts the module that was just built in the place of the installed one.
+# Replaces the installed module by the one just built.
 _CHILD = """
 import importlib.util, runpy, sys
 path = sys.argv.pop(1)
@@ -42,10 +42,10 @@ runpy.run_module("tests.engine", run_name="__main__")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Build and search; returns the exit code of the search, or 0 where no compiler is."""
+    """Build and search; returns the exit code of the search, or 0 without a compiler."""
     parser = argparse.ArgumentParser(prog="python -m tools.sanitize", description=__doc__)
-    parser.add_argument("--cases", default="200000", help="at least so many (200000)")
-    parser.add_argument("--within", default="inf", help="seconds at most")
+    parser.add_argument("--cases", default="200000", help="minimum number (200000)")
+    parser.add_argument("--within", default="inf", help="maximum seconds")
     options = parser.parse_args(arguments)
     compiler = shutil.which("gcc")
     if compiler is None:
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _environment(compiler: str) -> dict[str, str]:
-    """The libraries of the sanitizers have to be there before Python is."""
+    """Return an environment that loads the sanitizers' libraries before Python."""
     libraries = [
         subprocess.run(
             [compiler, f"-print-file-name=lib{name}.so"], capture_output=True, text=True, check=True
@@ -69,7 +69,7 @@ def _environment(compiler: str) -> dict[str, str]:
     return {
         **os.environ,
         "LD_PRELOAD": " ".join(libraries),
-        # Python does not give back everything at its end, which is no fault of the engine.
+        # Python does not free everything when it exits, which is not the engine's fault.
         "ASAN_OPTIONS": "detect_leaks=0",
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYTHONMALLOC": "malloc",

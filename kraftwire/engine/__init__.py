@@ -1,7 +1,7 @@
 """The optional engine in C, under the same classes: which one is in use, and its functions.
 
-`core` is the C module, or None where Python does all the work. Whoever uses it looks it up at each
-use, so that `use` can switch.
+`core` is the C module, or None if Python does all the work. Callers look it up at each use, so that
+`use` can switch.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ C = "C"
 PYTHON = "Python"
 
 
-# What `module.c` must say: a module built from older sources would be called in the wrong way.
-_INTERFACE = 3
+# Must equal the number in `module.c`: a module built from older sources would be called wrongly.
+_INTERFACE = 7
 
 
 def _load() -> ModuleType | None:
@@ -53,5 +53,6 @@ def use(engine: str) -> None:
     """Switch engines, for tests and measurements. Raises: UsageError if there is no such engine."""
     global core
     if engine not in available():
-        raise UsageError(f"the engine {engine} is not here; there is {' and '.join(available())}")
+        known = " and ".join(available())
+        raise UsageError(f"the engine {engine} is not available; there is {known}")
     core = _loaded if engine == C else None

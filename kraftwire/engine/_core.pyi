@@ -12,7 +12,7 @@ INTERFACE: int
 class Plan:
     """What one version of a message has, for decoding and encoding.
 
-    Shape: `shapes` as `kraftwire.wire.plans` describes them, inner structs first; `decoder` and
+    `shapes` as `kraftwire.wire.plans` describes them, inner structs first; `decoder` and
     `encoder` are the generated functions, which decide wherever the plan gives up.
     """
 
@@ -27,10 +27,76 @@ class Plan:
     def decode(self, data: bytes, position: int, budget: int, /) -> tuple[Any, int]: ...
     def encode(self, message: Any, /) -> bytes: ...
 
+class JsonPlan:
+    """What one version of a message has, for JSON.
+
+    `shapes` as `kraftwire.wire.json_plans` describes them, inner structs first.
+    """
+
+    def __new__(
+        cls, shapes: tuple[tuple[Any, ...], ...], string_size_max: int, /
+    ) -> JsonPlan: ...
+    def write(
+        self, data: bytes, position: int, budget: int, /
+    ) -> (
+        tuple[bytes, int, list[tuple[int, int, int, str | None, bytes | None]] | None] | None
+    ):
+        """A message as JSON, the position after it, and its records.
+
+        For each field with records where in the text they belong, where they begin and end,
+        and name and id of their topic. `budget` bounds values and elements. None if Python has to
+        decide: what is written comes from exactly the bytes that Kafka would write.
+        """
+
+class Lane:
+    """Packets of a capture that only go on with what their connections are in.
+
+    `flow_class` has slots `fast_seq`, `need`, `parts`, `stamp` and `feed`; `flows` are its
+    objects by the keys of directions; `remember` is called with each packet that is taken;
+    `frames` is the list to which `feed` adds frames.
+    """
+
+    def __new__(
+        cls,
+        flow_class: type,
+        flows: dict[bytes, Any],
+        remember: Callable[[Any], object],
+        frames: list[Any],
+        /,
+    ) -> Lane: ...
+    @property
+    def payload(self) -> int:
+        """Bytes of TCP that were taken in all."""
+
+    def follow(
+        self, data: bytes, at: int, base: int, unit: int, link: int, /
+    ) -> tuple[int, int]:
+        """Take the packets from a position on up to one that is unusual, or until 64 frames wait.
+
+        `data` are records of a classic little-endian capture, whose first byte stands at
+        `base` in it; `unit` are the nanoseconds that the second half of a time stamp counts.
+        Returns the position after the packets that were taken, and how many these were.
+        """
+
+def json_batches(
+    data: bytes, start: int, end: int, head: bytes, /
+) -> tuple[bytes, list[tuple[int, int, int]]] | None:
+    """Whole batches of users' records as a JSON list, without their records.
+
+    Each begins with `head`, up to the position's value. Every CRC is taken to be right;
+    they come with where the bytes begin and end that they cover. None if Python has to decide.
+    """
+
 def check_records(data: bytes, start: int, end: int, count: int, /) -> bool:
     """Whether a section is so many records that can be read; False if Python has to decide."""
 
-# A bitmap of what is no null (None if all are), 32-bit offsets, bytes.
+def count_within(data: bytes, start: int, end: int, count: int, size: int, /) -> int:
+    """How many of `count` records begin within `size` bytes, the first one always.
+
+    The first whose length is unusual is the last one.
+    """
+
+# A bitmap of what is not null (None if nothing is null), 32-bit offsets, bytes.
 _Cells = tuple[bytes | None, bytes, bytes]
 
 def read_columns(
@@ -52,7 +118,7 @@ def read_columns(
 ]:
     """Records of batches as buffers of Arrow's arrays.
 
-    Shape: `positions` (int64) are where batches of magic 2 begin in the buffer, `numbers` (int32)
+    `positions` (int64) are where batches of magic 2 begin in the buffer, `numbers` (int32)
     what the first column calls them; `sections` has the decompressed records of each, None where
     they are in the buffer. `place` is the index of a batch, of a record in it, and where that
     begins among the records; reading ends there when it has come to `rows_max` rows or `bytes_max`
@@ -102,13 +168,13 @@ def write_records(
 def packet_places(data: bytes, at: int, captured_max: int, /) -> bytes:
     """Where the whole records of a classic little-endian capture begin, as native int64.
 
-    Shape: from `at` on, up to one that is cut off or holds more than `captured_max` bytes.
+    From `at` on, up to one that is cut off or holds more than `captured_max` bytes.
     Raises: ValueError if `at` is outside of the data.
     """
 
 def join_ranges(data: bytes, starts: Any, sizes: Any, /) -> bytes:
     """Ranges of the data, one after the other.
 
-    Shape: `starts` and `sizes` are buffers of native int64. Raises: ValueError if a range is not
+    `starts` and `sizes` are buffers of native int64. Raises: ValueError if a range is not
     within the data.
     """

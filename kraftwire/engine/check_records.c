@@ -1,4 +1,5 @@
-/* Sees whether the records of a batch can be read, and makes nothing of them.
+/* Checks whether the records of a batch can be read, or how many of them begin within a range, and
+   creates no objects.
 
    Sums of bases and deltas may wrap around and names of headers may be any bytes: the reader takes
    both. NULL and -1 mean "gave up", as in read_records.c. */
@@ -56,4 +57,28 @@ PyObject *check_records(PyObject *module, PyObject *arguments)
         if (skip_record(&p, limit) < 0)
             Py_RETURN_FALSE;
     return PyBool_FromLong(p == limit);
+}
+
+PyObject *count_within(PyObject *module, PyObject *arguments)
+{
+    (void)module;
+    PyObject *data;
+    Py_ssize_t start, end, count, size;
+    if (!PyArg_ParseTuple(arguments, "O!nnnn", &PyBytes_Type, &data, &start, &end, &count, &size))
+        return NULL;
+    if (start < 0 || start > end || end > PyBytes_GET_SIZE(data) || size < 0) {
+        PyErr_SetString(PyExc_ValueError, "the records are not within the data");
+        return NULL;
+    }
+    const uint8_t *p = (const uint8_t *)PyBytes_AS_STRING(data) + start;
+    const uint8_t *limit = p + (end - start), *stop = p + Py_MIN(end - start, size);
+    for (Py_ssize_t index = 0; index < count; index++) {
+        int64_t length;
+        if (p >= stop)
+            return PyLong_FromSsize_t(Py_MAX(index, 1));
+        if (get_size(&p, limit, &length) < 0 || length < 0)
+            return PyLong_FromSsize_t(index + 1);
+        p += length;
+    }
+    return PyLong_FromSsize_t(count);
 }

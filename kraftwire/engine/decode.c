@@ -1,7 +1,7 @@
 /* Decodes messages by their plan, straight into the slots of new objects.
 
-   NULL and -1 mean "gave up": bytes that are damaged, or sound but unusual. The generated decoder
-   then reads the message again and has the last word. */
+   NULL and -1 mean "gave up": bytes that are damaged, or sound but unusual. The Python decoder
+   then reads the message again and decides. */
 
 #include "plan.h"
 

@@ -1,11 +1,12 @@
 /* Encodes messages by their plan, straight from the slots of the objects.
 
-   -1 means "gave up": a value that does not fit, or one of an unusual type. The generated encoder
-   then begins anew and has the last word.
+   -1 means "gave up": a value that does not fit, or one of an unusual type. The Python encoder
+   then starts again and decides.
 
    Nothing here runs Python code or allocates an object that the collector tracks, so no object
    changes between two looks at it, and borrowed references hold. */
 
+#include "pieces.h"
 #include "plan.h"
 
 /* Of more tagged fields a decoder may not take all, which Python looks at. */
@@ -13,6 +14,7 @@
 
 typedef struct {
     Output bytes;
+    Pieces pieces;
     Py_ssize_t string_size_max;
 } Writer;
 
@@ -31,15 +33,31 @@ static int put_length(Writer *out, const Field *field, Py_ssize_t length, int pl
     return 0;
 }
 
-/* A length and the bytes after it. */
-static int put_block(Writer *out, const Field *field, const void *data, Py_ssize_t size)
+static int put_copy(Writer *out, const void *data, Py_ssize_t size)
 {
-    int plain_size = field->kind == KIND_STRING ? 2 : 4;
-    if (put_length(out, field, size, plain_size) < 0 || output_reserve(&out->bytes, size) < 0)
+    if (output_reserve(&out->bytes, size) < 0)
         return -1;
     copy_bytes(out->bytes.p, data, size);
     out->bytes.p += size;
     return 0;
+}
+
+/* Bytes that the message keeps as they are until it is encoded: long ones are copied at the end. */
+static inline int put_bytes(Writer *out, const void *data, Py_ssize_t size)
+{
+    return size < PIECE_SIZE_MIN ? put_copy(out, data, size)
+                                 : pieces_add(&out->pieces, &out->bytes, data, size);
+}
+
+/* A length and the bytes of a string after it, which may be released at once. */
+static int put_text(Writer *out, const Field *field, const void *data, Py_ssize_t size)
+{
+    return put_length(out, field, size, 2) < 0 ? -1 : put_copy(out, data, size);
+}
+
+static int put_block(Writer *out, const Field *field, const void *data, Py_ssize_t size)
+{
+    return put_length(out, field, size, 4) < 0 ? -1 : put_bytes(out, data, size);
 }
 
 static int put_string(Writer *out, const Field *field, PyObject *value)
@@ -50,7 +68,7 @@ static int put_string(Writer *out, const Field *field, PyObject *value)
         Py_ssize_t size = PyUnicode_GET_LENGTH(value);
         if (size > out->string_size_max)
             return -1;
-        return put_block(out, field, PyUnicode_DATA(value), size);
+        return put_text(out, field, PyUnicode_DATA(value), size);
     }
     /* Not PyUnicode_AsUTF8: that would keep the bytes as long as the string lives. */
     PyObject *encoded = PyUnicode_AsUTF8String(value);
@@ -58,11 +76,12 @@ static int put_string(Writer *out, const Field *field, PyObject *value)
         return -1;
     int result = -1;
     if (PyBytes_GET_SIZE(encoded) <= out->string_size_max)
-        result = put_block(out, field, PyBytes_AS_STRING(encoded), PyBytes_GET_SIZE(encoded));
+        result = put_text(out, field, PyBytes_AS_STRING(encoded), PyBytes_GET_SIZE(encoded));
     Py_DECREF(encoded);
     return result;
 }
 
+/* The value is a memoryview, so its bytes stay in place when the buffer is given back: it holds them. */
 static int put_view(Writer *out, const Field *field, PyObject *value)
 {
     Py_buffer view;
@@ -207,14 +226,17 @@ static int put_tagged(Writer *out, const Field *field, PyObject *value)
         return -1;
     out->bytes.p = put_uvarint(out->bytes.p, field->tag);
     Py_ssize_t before = out->bytes.p - out->bytes.start;
+    Py_ssize_t first = out->pieces.count, total = out->pieces.total;
     if (put_value(out, field, value) < 0 || output_reserve(&out->bytes, UVARINT_BYTES_MAX) < 0)
         return -1;
     uint8_t *start = out->bytes.start + before;
-    Py_ssize_t size = out->bytes.p - start;
+    Py_ssize_t moved = out->bytes.p - start;
+    Py_ssize_t size = moved + out->pieces.total - total;
     if (size > INT32_MAX)
         return -1;
     int width = uvarint_size((uint64_t)size);
-    memmove(start + width, start, (size_t)size);
+    memmove(start + width, start, (size_t)moved);
+    pieces_move(&out->pieces, first, width);
     put_uvarint(start, (uint64_t)size);
     out->bytes.p += width;
     return 0;
@@ -255,13 +277,11 @@ static int sort_unknown(PyObject *tags, Unknown *sorted)
 static int put_unknown(Writer *out, const Unknown *unknown)
 {
     Py_ssize_t size = PyBytes_GET_SIZE(unknown->data);
-    if (size > INT32_MAX || output_reserve(&out->bytes, size + 2 * UVARINT_BYTES_MAX) < 0)
+    if (size > INT32_MAX || output_reserve(&out->bytes, 2 * UVARINT_BYTES_MAX) < 0)
         return -1;
     out->bytes.p = put_uvarint(out->bytes.p, unknown->tag);
     out->bytes.p = put_uvarint(out->bytes.p, (uint64_t)size);
-    copy_bytes(out->bytes.p, PyBytes_AS_STRING(unknown->data), size);
-    out->bytes.p += size;
-    return 0;
+    return put_bytes(out, PyBytes_AS_STRING(unknown->data), size);
 }
 
 /* Known and unknown fields merged by tag. An unknown field with a known tag is left to Python. */
@@ -326,10 +346,12 @@ PyObject *plan_encode(PyObject *self, PyObject *message)
     Writer out;
     out.string_size_max = plan->string_size_max;
     output_start(&out.bytes);
+    pieces_start(&out.pieces);
     PyObject *result = NULL;
     if (encode_struct(&out, plan->shapes + plan->shape_count - 1, message) == 0)
-        result = output_finish(&out.bytes);
+        result = pieces_finish(&out.pieces, &out.bytes);
     output_drop(&out.bytes);
+    pieces_drop(&out.pieces);
     if (result != NULL)
         return result;
     PyErr_Clear();

@@ -1,28 +1,39 @@
-/* The module kraftwire.engine._core; docs/engine.md tells how it works and by which rules. */
+/* The module kraftwire.engine._core; docs/engine.md explains how it works. */
 
+#include "json.h"
+#include "lane.h"
 #include "packets.h"
-#include "plan.h"
 #include "records.h"
 
-/* Goes up with every change of what Python passes in or gets back, so that a module which was built
+/* Raised with every change of what Python passes in or gets back, so that a module that was built
    from older sources is not used; kraftwire/engine/__init__.py has the same number. */
-#define INTERFACE 3
+#define INTERFACE 7
+
+static int add_type(PyObject *module, const char *name, PyType_Spec *spec)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+    if (type == NULL)
+        return -1;
+    int result = PyModule_AddObjectRef(module, name, type);
+    Py_DECREF(type);
+    return result;
+}
 
 static int module_exec(PyObject *module)
 {
     if (PyModule_AddIntConstant(module, "INTERFACE", INTERFACE) < 0)
         return -1;
-    PyObject *plan = PyType_FromModuleAndSpec(module, &plan_spec, NULL);
-    if (plan == NULL)
+    if (add_type(module, "Plan", &plan_spec) < 0 || add_type(module, "Lane", &lane_spec) < 0)
         return -1;
-    int result = PyModule_AddObjectRef(module, "Plan", plan);
-    Py_DECREF(plan);
-    return result;
+    return add_type(module, "JsonPlan", &json_plan_spec);
 }
 
 static PyMethodDef module_methods[] = {
     {"check_records", check_records, METH_VARARGS, "Whether the records of a batch can be read."},
+    {"count_within", count_within, METH_VARARGS, "How many records begin within some bytes."},
     {"join_ranges", join_ranges, METH_VARARGS, "Ranges of bytes, one after the other."},
+    {"json_batches", (PyCFunction)(void (*)(void))json_batches, METH_FASTCALL,
+     "Headers of batches as JSON."},
     {"packet_places", packet_places, METH_VARARGS, "Where the packets of a classic capture begin."},
     {"read_columns", read_columns, METH_VARARGS, "Records of batches as buffers of Arrow's arrays."},
     {"read_records", read_records, METH_VARARGS, "Records of a batch as rows."},

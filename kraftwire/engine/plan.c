@@ -1,31 +1,23 @@
 /* Makes plans from their description; see plan.h, and kraftwire/wire/plans.py for the other side.
 
-   A description is made by our own code, but a wrong one must not crash: everything is looked at
-   before it is believed, and whatever is not as expected raises an exception. */
+   A description is made by our own code, but a wrong one must not crash: everything is checked
+   before it is used, and anything unexpected raises an exception. */
 
 #include "plan.h"
 
-#include <structmember.h>
-
-static const struct {
-    const char *name;
-    Py_ssize_t size;
-} KINDS[] = {
-    [KIND_BOOL] = {"bool", 1},     [KIND_INT8] = {"int8", 1},
-    [KIND_INT16] = {"int16", 2},   [KIND_UINT16] = {"uint16", 2},
-    [KIND_INT32] = {"int32", 4},   [KIND_UINT32] = {"uint32", 4},
-    [KIND_INT64] = {"int64", 8},   [KIND_FLOAT64] = {"float64", 8},
-    [KIND_UUID] = {"uuid", 16},    [KIND_STRING] = {"string", 0},
-    [KIND_BYTES] = {"bytes", 0},   [KIND_RECORDS] = {"records", 0},
-    [KIND_STRUCT] = {"struct", 0},
+static const char *const NAMES[] = {
+    [KIND_BOOL] = "bool",     [KIND_INT8] = "int8",       [KIND_INT16] = "int16",
+    [KIND_UINT16] = "uint16", [KIND_INT32] = "int32",     [KIND_UINT32] = "uint32",
+    [KIND_INT64] = "int64",   [KIND_FLOAT64] = "float64", [KIND_UUID] = "uuid",
+    [KIND_STRING] = "string", [KIND_BYTES] = "bytes",     [KIND_RECORDS] = "records",
+    [KIND_STRUCT] = "struct",
 };
 
-static int kind_of(const char *name, Field *field)
+int kind_named(const char *name, Kind *kind)
 {
-    for (size_t at = 0; at < sizeof KINDS / sizeof KINDS[0]; at++) {
-        if (strcmp(name, KINDS[at].name) == 0) {
-            field->kind = (Kind)at;
-            field->size = KINDS[at].size;
+    for (size_t at = 0; at < sizeof NAMES / sizeof NAMES[0]; at++) {
+        if (strcmp(name, NAMES[at]) == 0) {
+            *kind = (Kind)at;
             return 0;
         }
     }
@@ -33,33 +25,31 @@ static int kind_of(const char *name, Field *field)
     return -1;
 }
 
-/* Where the objects of a class keep an attribute; -1 with an exception if it is no slot. */
-static Py_ssize_t offset_of(PyTypeObject *cls, const char *name)
+Py_ssize_t element_size_min(Kind kind, bool is_compact, Py_ssize_t struct_size_min)
 {
-    PyObject *found = PyObject_GetAttrString((PyObject *)cls, name);
-    if (found == NULL)
-        return -1;
-    Py_ssize_t offset = -1;
-    if (Py_IS_TYPE(found, &PyMemberDescr_Type)) {
-        PyMemberDescrObject *member = (PyMemberDescrObject *)found;
-        if (member->d_member->type == T_OBJECT_EX && PyDescr_TYPE(member) == cls)
-            offset = member->d_member->offset;
-    }
-    Py_DECREF(found);
-    if (offset < 0)
-        PyErr_Format(PyExc_TypeError, "%s.%s is no slot", cls->tp_name, name);
-    return offset;
+    if (kind == KIND_STRUCT)
+        return Py_MAX(1, struct_size_min);
+    if (kind < KIND_STRING)
+        return fixed_size(kind);
+    if (is_compact)
+        return 1;
+    return kind == KIND_STRING ? 2 : 4;
 }
 
-static Py_ssize_t element_size_min(const Field *field)
+int require_inner(int number, Py_ssize_t outer)
 {
-    if (field->kind == KIND_STRUCT)
-        return Py_MAX(1, field->child->size_min);
-    if (field->size > 0)
-        return field->size;
-    if (field->is_compact)
-        return 1;
-    return field->kind == KIND_STRING ? 2 : 4;
+    if (number >= 0 && number < outer)
+        return 0;
+    PyErr_SetString(PyExc_ValueError, "a struct stands before those that hold it");
+    return -1;
+}
+
+int require_depth(int depth)
+{
+    if (depth <= DEPTH_MAX)
+        return 0;
+    PyErr_SetString(PyExc_ValueError, "the structs of a message are nested too deeply");
+    return -1;
 }
 
 /* (attribute, type, is_array, is_compact, is_nullable, is_tagged, is_optional, is_ignorable, tag,
@@ -70,22 +60,19 @@ static int read_field(Plan *plan, Shape *shape, Field *field, PyObject *item)
     int is_array, is_compact, is_nullable, is_tagged, is_optional, is_ignorable, child;
     long long tag;
     PyObject *fallback;
-    if (!PyTuple_Check(item)) {
-        PyErr_SetString(PyExc_TypeError, "a field is described by a tuple");
+    if (require_tuple(item, "a field") < 0)
         return -1;
-    }
     if (!PyArg_ParseTuple(item, "ssppppppLOi", &attribute, &type, &is_array, &is_compact,
                           &is_nullable, &is_tagged, &is_optional, &is_ignorable, &tag, &fallback,
                           &child)
-        || kind_of(type, field) < 0)
+        || kind_named(type, &field->kind) < 0)
         return -1;
-    if ((field->offset = offset_of(shape->cls, attribute)) < 0)
+    field->size = field->kind < KIND_STRING ? fixed_size(field->kind) : 0;
+    if ((field->offset = slot_offset(shape->cls, attribute)) < 0)
         return -1;
     if (field->kind == KIND_STRUCT) {
-        if (child < 0 || plan->shapes + child >= shape) {
-            PyErr_SetString(PyExc_ValueError, "a struct stands before those that hold it");
+        if (require_inner(child, shape - plan->shapes) < 0)
             return -1;
-        }
         field->child = plan->shapes + child;
         shape->depth = Py_MAX(shape->depth, field->child->depth + 1);
     }
@@ -97,8 +84,10 @@ static int read_field(Plan *plan, Shape *shape, Field *field, PyObject *item)
     field->is_ignorable = is_ignorable;
     field->tag = (uint32_t)tag;
     field->fallback = Py_NewRef(fallback);
-    if (is_array)
-        field->size = element_size_min(field);
+    if (is_array) {
+        Py_ssize_t struct_size_min = field->child == NULL ? 0 : field->child->size_min;
+        field->size = element_size_min(field->kind, field->is_compact, struct_size_min);
+    }
     return 0;
 }
 
@@ -131,10 +120,8 @@ static int read_shape(Plan *plan, Shape *shape, PyObject *item)
 {
     PyObject *cls, *groups[3];
     int is_flexible, is_counted;
-    if (!PyTuple_Check(item)) {
-        PyErr_SetString(PyExc_TypeError, "a struct is described by a tuple");
+    if (require_tuple(item, "a struct") < 0)
         return -1;
-    }
     if (!PyArg_ParseTuple(item, "O!ppnO!O!O!", &PyType_Type, &cls, &is_flexible, &is_counted,
                           &shape->size_min, &PyTuple_Type, &groups[0], &PyTuple_Type, &groups[1],
                           &PyTuple_Type, &groups[2]))
@@ -142,14 +129,10 @@ static int read_shape(Plan *plan, Shape *shape, PyObject *item)
     shape->cls = (PyTypeObject *)Py_NewRef(cls);
     shape->is_flexible = is_flexible;
     shape->is_counted = is_counted;
-    shape->unknown_offset = offset_of(shape->cls, "unknown_tagged_fields");
+    shape->unknown_offset = slot_offset(shape->cls, "unknown_tagged_fields");
     if (shape->unknown_offset < 0 || read_fields(plan, shape, groups) < 0)
         return -1;
-    if (shape->depth > DEPTH_MAX) {
-        PyErr_SetString(PyExc_ValueError, "the structs of a message are nested too deeply");
-        return -1;
-    }
-    return 0;
+    return require_depth(shape->depth);
 }
 
 /* Plan(shapes, decoder, encoder, string_size_max) */
@@ -157,18 +140,14 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *arguments, PyObject *key
 {
     PyObject *shapes, *decoder, *encoder;
     Py_ssize_t string_size_max;
-    if (keywords != NULL && PyDict_GET_SIZE(keywords) > 0) {
-        PyErr_SetString(PyExc_TypeError, "a plan takes no keywords");
+    if (refuse_keywords(keywords, "a plan") < 0)
         return NULL;
-    }
     if (!PyArg_ParseTuple(arguments, "O!OOn", &PyTuple_Type, &shapes, &decoder, &encoder,
                           &string_size_max))
         return NULL;
-    Py_ssize_t count = PyTuple_GET_SIZE(shapes);
-    if (count == 0 || count > 1000) {
-        PyErr_SetString(PyExc_ValueError, "a plan has 1 to 1000 structs");
+    int count = count_shapes(shapes);
+    if (count < 0)
         return NULL;
-    }
     Plan *plan = (Plan *)type->tp_alloc(type, 0);
     if (plan == NULL)
         return NULL;
@@ -180,8 +159,8 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *arguments, PyObject *key
         Py_DECREF(plan);
         return PyErr_NoMemory();
     }
-    plan->shape_count = (int)count;
-    for (Py_ssize_t at = 0; at < count; at++) {
+    plan->shape_count = count;
+    for (int at = 0; at < count; at++) {
         if (read_shape(plan, plan->shapes + at, PyTuple_GET_ITEM(shapes, at)) < 0) {
             Py_DECREF(plan);
             return NULL;

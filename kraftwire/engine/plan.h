@@ -7,7 +7,7 @@
 #ifndef KRAFTWIRE_PLAN_H
 #define KRAFTWIRE_PLAN_H
 
-#include "wire.h"
+#include "slots.h"
 
 #define DEPTH_MAX 32
 
@@ -52,7 +52,7 @@ struct Shape {
     Field *fields;
 };
 
-/* The generated functions decide wherever the plan gives up. */
+/* The Python functions decide wherever the plan gives up. */
 typedef struct {
     PyObject_HEAD
     Py_ssize_t string_size_max;
@@ -66,6 +66,18 @@ extern PyType_Spec plan_spec;
 PyObject *plan_decode(PyObject *self, PyObject *const *arguments, Py_ssize_t count);
 PyObject *plan_encode(PyObject *self, PyObject *message);
 
+/* The kind of a type by the schema's name for it; -1 with an exception if there is none. */
+int kind_named(const char *name, Kind *kind);
+
+/* The fewest bytes of an array's element; `struct_size_min` is that of its struct, if it is one. */
+Py_ssize_t element_size_min(Kind kind, bool is_compact, Py_ssize_t struct_size_min);
+
+/* -1 with an exception unless the struct of this number stands before the one that holds it. */
+int require_inner(int number, Py_ssize_t outer);
+
+/* -1 with an exception if structs are nested too deeply. */
+int require_depth(int depth);
+
 /* 1 if the value is the field's default, 0 if not, -1 if only Python can tell. */
 int is_at_default(const Field *field, PyObject *value);
 
@@ -77,11 +89,6 @@ static inline int fixed_size(Kind kind)
 {
     static const uint8_t sizes[] = {1, 1, 2, 2, 4, 4, 8, 8, 16};
     return sizes[kind];
-}
-
-static inline PyObject **slot(PyObject *object, Py_ssize_t offset)
-{
-    return (PyObject **)((char *)object + offset);
 }
 
 /* Objects of another class are rare: said to the compiler, that is worth a few percent of encoding. */

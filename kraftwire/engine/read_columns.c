@@ -1,15 +1,15 @@
 /* Reads the records of magic 2 batches into columns, laid out as the buffers of Arrow's arrays.
 
-   A lane is one batch: its header is in the buffer, its records are behind that or, decompressed, in
-   bytes of their own. The columns are those of all lanes, one after the other. The walk stops after
-   so many rows or bytes, also inside a batch, and tells where it stands, so that the next call goes
-   on there. It also stops at a lane that Python has to read, with nothing of it in the columns
-   but what an earlier call has handed out. */
+   A lane is one batch: its header is in the buffer, its records are after that or, decompressed, in
+   separate bytes. The columns hold all lanes, one after the other. The walk stops after
+   a number of rows or bytes, also inside a batch, and returns its position, so that the next call
+   continues there. It also stops at a lane that Python has to read, with none of it in the columns
+   except what an earlier call has returned. */
 
 #include "columns.h"
 #include "records.h"
 
-/* Where the header of a batch has the fields that are looked at. */
+/* Positions of the fields of a batch header that are read. */
 #define BATCH_LENGTH_AT 8
 #define BATCH_LENGTH_FROM 12
 #define MAGIC_AT 16
@@ -24,11 +24,11 @@
 #define CODEC_MASK 0x07
 #define STAMPED 0x08
 
-/* What a call may be asked for: offsets into the bytes of a column have 32 bits. */
+/* Limits of a call: offsets into the bytes of a column have 32 bits. */
 #define ROWS_MAX (1 << 24)
 #define BYTES_MAX (1 << 28)
 
-/* The records of a lane, and what its header says of them. */
+/* The records of a lane, and the facts in its header. */
 typedef struct {
     const uint8_t *p, *end;
     int64_t base_offset, base_timestamp, append_time;
@@ -46,7 +46,7 @@ typedef struct {
     PyObject *sections;
 } Given;
 
-/* Where a walk stands: record `index` of a lane begins at `at`, counted from its first record. */
+/* The position of a walk: record `index` of a lane begins at `at`, counted from its first record. */
 typedef struct {
     Py_ssize_t lane, index, at;
 } Place;
@@ -62,7 +62,7 @@ static inline int take_cell(
     return 0;
 }
 
-/* Whether some bytes are UTF-8. If they are not, an exception is set, and making that may have run a
+/* Whether some bytes are UTF-8. If not, an exception is set, and creating that may have run a
    collection: nothing that Python gave may be looked at from then on. */
 static bool is_text(const uint8_t *data, int64_t size)
 {
@@ -76,7 +76,7 @@ static bool is_text(const uint8_t *data, int64_t size)
     return text != NULL;
 }
 
-/* The headers of a record. A name that is no UTF-8 is left to Python. */
+/* The headers of a record. A name that is not UTF-8 is left to Python. */
 static int take_headers(
     Columns *columns, const uint8_t **p, const uint8_t *end, const uint8_t *limit)
 {
@@ -179,7 +179,7 @@ static int take_lane(Columns *columns, const Given *given, Place *place, Py_ssiz
         place->at = lane.p - start;
         return 0;
     }
-    /* Without a count nobody looks at the bytes. */
+    /* Without a count, the bytes are not read. */
     if (lane.count && lane.p != lane.end)
         return -1;
     *place = (Place){place->lane + 1, 0, 0};

@@ -1,5 +1,5 @@
-/* Reads the records of a magic 2 batch into rows, which are tuples of a class of Python; or only
-   sees that they can be read.
+/* Reads the records of a magic 2 batch into rows, which are tuples of a Python class; or only
+   checks that they can be read.
 
    NULL and -1 mean "gave up": Python reads the records again and says what is wrong, or copes.
 
@@ -32,7 +32,7 @@ static PyObject *get_bytes(const uint8_t **p, const uint8_t *end)
     return value;
 }
 
-/* One header, (name, value). A name that is no UTF-8 is left to Python. */
+/* One header, (name, value). A name that is not UTF-8 is left to Python. */
 static PyObject *get_header(const uint8_t **p, const uint8_t *end)
 {
     int64_t size;
@@ -137,7 +137,7 @@ static PyObject *get_rows(Batch *batch, Py_ssize_t count)
     PyObject *rows = PyList_New(count);
     if (rows == NULL || count == 0)
         return rows;
-    /* Until every row is there nobody else may find the list. */
+    /* Until every row exists, nobody else may find the list. */
     PyObject_GC_UnTrack(rows);
     for (Py_ssize_t at = 0; at < count; at++) {
         PyObject *row = get_row(batch);

@@ -17,8 +17,12 @@
 /* Two lengths of 0. */
 #define HEADER_SIZE_MIN 2
 
+/* Of more headers in a record Python decides; HEADERS_COUNT_FREE of kraftwire/records/limits.py. */
+#define HEADERS_COUNT_FREE 32768
+
 /* Python's names for what the functions take and return are in _core.pyi. */
 PyObject *check_records(PyObject *module, PyObject *arguments);
+PyObject *count_within(PyObject *module, PyObject *arguments);
 PyObject *read_columns(PyObject *module, PyObject *arguments);
 PyObject *read_records(PyObject *module, PyObject *arguments);
 PyObject *split_records(PyObject *module, PyObject *rows);
@@ -41,7 +45,8 @@ static inline int get_cell_size(const uint8_t **p, const uint8_t *end, int64_t *
 /* How many headers follow, which is compared with the bytes that are left. */
 static inline int get_header_count(const uint8_t **p, const uint8_t *end, int64_t *count)
 {
-    if (get_varint(p, end, 32, count) < 0 || *count < 0 || *count > (end - *p) / HEADER_SIZE_MIN)
+    if (get_varint(p, end, 32, count) < 0 || *count < 0 || *count > (end - *p) / HEADER_SIZE_MIN
+        || *count > HEADERS_COUNT_FREE)
         return -1;
     return 0;
 }

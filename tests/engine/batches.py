@@ -18,7 +18,7 @@ from tests.support.mutations import mutated
 __all__ = ["search_batches"]
 
 _DAMAGED = 40
-# Longer ones take too long to be read by columns in many ways.
+# Longer ones take too long to read by columns in many ways.
 _COLUMNS_BYTES = 20_000
 _ODD_VALUES: tuple[Any, ...] = (
     "text", 1.5, -1, 2**63, True, bytearray(b"x"), memoryview(b"xyz"), [("name", b"")], [],
@@ -30,7 +30,7 @@ _NAMES = ("", "name", "ключ", "x" * 70)
 def search_batches(source: random.Random) -> Counter[str]:
     """Compare the engines on a batch, on damaged copies, on rows with an odd value, and by columns.
 
-    Shape: as `search_messages`. Raises: AssertionError at the first difference.
+    Returns counts as `search_messages` does. Raises: AssertionError at the first difference.
     """
     counts: Counter[str] = Counter()
     rows, header = _rows(source), _header(source)
@@ -66,7 +66,7 @@ def search_batches(source: random.Random) -> Counter[str]:
 
 
 def _neighbours(source: random.Random) -> list[bytes]:
-    """Small batches, so that lanes follow each other."""
+    """Small batches, so that lanes follow one another."""
     return [
         build_batch(
             [_row(source, at, source.choice((0, 70, -5)), source.choice((0, 5))) for at in range(3)]
@@ -76,7 +76,7 @@ def _neighbours(source: random.Random) -> list[bytes]:
 
 
 def _rows(source: random.Random) -> list[Record]:
-    """Deltas, sizes and headers of all lengths; mostly few, so that many batches are seen."""
+    """Deltas, sizes and headers of all lengths; mostly few, so that many batches are tried."""
     offset = source.choice((0, 0, 5, 2**31, 2**62, -(2**40)))
     timestamp = source.choice((0, -1, 1_760_000_000_000, -(2**61)))
     is_alike = source.random() < 0.3
@@ -111,7 +111,7 @@ def _header(source: random.Random) -> BatchHeader:
 
 
 def _same_built(rows: list[Record], header: BatchHeader) -> object:
-    """What both engines make of rows: the bytes, or the class and the text of the error."""
+    """What both engines build from rows: the bytes, or the class and the text of the error."""
     made = []
     before = engine.name()
     try:

@@ -26,7 +26,7 @@ Place = tuple[int, int, int]
 def search_columns(source: random.Random, batches: list[bytes]) -> Counter[str]:
     """Compare the columns of batches, with damaged ones among them, with the reader's rows.
 
-    Shape: as `search_messages`. Raises: AssertionError at the first difference.
+    Returns counts as `search_messages` does. Raises: AssertionError at the first difference.
     """
     counts: Counter[str] = Counter()
     for _ in range(_DAMAGED):
@@ -46,7 +46,7 @@ _Given = tuple[bytes, bytes, bool]
 
 
 def _given(source: random.Random, data: bytes, counts: Counter[str]) -> _Given:
-    """Header and records of a batch, perhaps damaged, and whether the records lie apart."""
+    """Header and records of a batch, perhaps damaged, and whether the records are separate."""
     (batch,) = read_batches(data)
     assert isinstance(batch, RecordBatch)
     section = batch.section()
@@ -115,7 +115,7 @@ def _same(given: _Given, found: list[Any], *, is_odd: bool) -> None:
         assert damage is None, f"only the engine reads it: {damage}"
         assert found == read
     native = engine.core.check_records(whole, HEADER_SIZE, len(whole), batch.count)
-    # Without a count nobody looks at the bytes, and the function is not called.
+    # Without a count nothing reads the bytes, and the function is not called.
     assert not native or damage is None, f"only the engine takes it: {damage}"
     assert native or is_odd or not batch.count, "what makes columns can be read"
 
@@ -129,7 +129,7 @@ def columns_of(
     rows_max: int = 1000,
     bytes_max: int = _BYTES_MAX,
 ) -> tuple[Place, bool, list[Any]]:
-    """Where reading has ended, whether Python has to go on, and rows: number, then the cells."""
+    """Where reading has ended, whether Python has to continue, and rows: number, then the cells."""
     place, is_odd, rows, columns = engine.core.read_columns(
         buffer, array("q", positions), array("i", range(len(positions))), sections, place,
         rows_max, bytes_max,

@@ -1,4 +1,4 @@
-"""Random bytes of captures through both engines. Needs numpy, as Spark's extra has it."""
+"""Random bytes of captures through both engines. Needs numpy, which is part of Spark's extra."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LENGTHS = (0, 61, PACKET_BYTES_MAX, PACKET_BYTES_MAX + 1, 2**31, 2**32 - 1)
 def search_packets(source: random.Random) -> Counter[str]:
     """Compare the engines on one run of records and on ranges of its bytes.
 
-    Shape: as `search_messages`. Raises: AssertionError at the first difference.
+    Returns counts as `search_messages` does. Raises: AssertionError at the first difference.
     """
     import numpy as np
 
@@ -51,7 +51,7 @@ def _both(work: Any, *arguments: Any) -> list[Any]:
 
 
 def _records(source: random.Random) -> bytes:
-    """Records of packets, some with lengths that cannot be, and often cut off."""
+    """Records of packets, some with impossible lengths, and often cut off."""
     parts = []
     for _ in range(source.randrange(12)):
         size = told = source.choice((0, 1, 60, 200))

@@ -14,7 +14,7 @@ from tests.support.random_messages import random_message
 
 __all__ = ["search_messages", "versions"]
 
-# From one message so many damaged copies and so many messages with odd values are made.
+# For each message, the number of damaged copies and of messages with odd values.
 _DAMAGED = 40
 _ODD = 4
 
@@ -30,7 +30,7 @@ def versions() -> Iterator[tuple[type[Message], int]]:
 def search_messages(source: random.Random) -> Counter[str]:
     """Compare the engines once on every message-version; returns how many cases of each kind.
 
-    Shape: `kept` counts what the engine did not leave to Python. Raises: AssertionError at the
+    `kept` counts what the engine did not leave to Python. Raises: AssertionError at the
     first difference, with the message and its bytes.
     """
     counts: Counter[str] = Counter()

@@ -12,7 +12,7 @@ from hatch_build import EngineHook
 
 
 class _App:
-    """What the hook says to people."""
+    """The hook's output for people."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -34,7 +34,7 @@ def _hook(folder: Path, app: _App) -> EngineHook:
 def test_without_a_compiler_the_package_is_built_without_the_engine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A container without a compiler gets all but the engine, and one line that says so."""
+    """A container without a compiler gets everything but the engine, and one line that says so."""
     monkeypatch.delenv("KRAFTWIRE_ENGINE", raising=False)
     monkeypatch.setattr(hatch_build, "compile_engine", _no_compiler)
     app, data = _App(), {"force_include": {}}
@@ -47,7 +47,7 @@ def test_without_a_compiler_the_package_is_built_without_the_engine(
     assert "there is no such program" in line
 
 
-def test_whoever_requires_the_engine_gets_it_or_the_reason(
+def test_a_required_engine_is_built_or_the_reason_is_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The recipe for wheels must not publish one without the engine by mistake."""
@@ -61,7 +61,7 @@ def test_whoever_requires_the_engine_gets_it_or_the_reason(
 def test_what_was_compiled_goes_where_it_is_looked_for(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Into the wheel, or next to the sources that an editable installation runs."""
+    """It goes into the wheel, or next to the sources that an editable installation runs."""
     (tmp_path / hatch_build.PACKAGE).mkdir(parents=True)
 
     def compiled(_: Path, folder: Path) -> Path:
@@ -76,8 +76,8 @@ def test_what_was_compiled_goes_where_it_is_looked_for(
     hook.finalize(version, data, "")
     assert data["infer_tag"]
     assert data["pure_python"] is False
-    is_beside = (tmp_path / hatch_build.PACKAGE / "_core.so").exists()
-    assert is_beside == (version == "editable")
+    is_in_place = (tmp_path / hatch_build.PACKAGE / "_core.so").exists()
+    assert is_in_place == (version == "editable")
     included = list(data["force_include"].values())
     assert included == ([] if version == "editable" else ["kraftwire/engine/_core.so"])
 

@@ -12,6 +12,7 @@ from kraftwire import engine
 from kraftwire.errors import UsageError
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.wire.engines import use
+from tests.support.engines import FOR_EACH_ENGINE
 from tests.tidy.sources import ROOT
 
 
@@ -25,7 +26,7 @@ def _version(**variables: str) -> list[str]:
 
 
 def test_the_version_names_the_engine() -> None:
-    """Whoever reports that something is slow should be able to say which engine it was."""
+    """A user who reports that something is slow should be able to name the engine."""
     assert _version(KRAFTWIRE_PURE="")[1] == f"engine: {engine.available()[0]}"
 
 
@@ -35,7 +36,7 @@ def test_the_environment_forces_python() -> None:
 
 
 def test_a_module_built_from_other_sources_is_not_used() -> None:
-    """After an update of a checkout the module of the day before may still lie there."""
+    """After an update of a checkout, the module built before may still be there."""
     code = (
         "import sys, types\n"
         "old = types.ModuleType('kraftwire.engine._core')\n"
@@ -54,7 +55,7 @@ def test_a_module_built_from_other_sources_is_not_used() -> None:
 
 def test_an_unknown_engine_is_refused() -> None:
     """A misspelt name would measure the wrong thing."""
-    with pytest.raises(UsageError, match="the engine Rust is not here"):
+    with pytest.raises(UsageError, match="the engine Rust is not available"):
         use("Rust")
 
 
@@ -73,8 +74,14 @@ def test_switching_reaches_classes_that_were_used_before(name: str) -> None:
 
 
 def test_a_test_for_each_engine_runs_on_it(each_engine: str) -> None:
-    """Tests that ran on one engine twice would say nothing of the other."""
+    """Tests that ran on one engine twice would say nothing about the other."""
     VoteRequest().encode(2)
     is_generated = VoteRequest._ENCODE[2] is VoteRequest._ENCODERS[2]
     assert engine.name() == each_engine
     assert is_generated == (each_engine == engine.PYTHON)
+
+
+def test_the_tests_for_each_engine_are_where_the_list_says() -> None:
+    """Files that move would silently run on one engine alone."""
+    gone = [each for each in FOR_EACH_ENGINE if not [*(ROOT / "tests").glob(f"{each}*")]]
+    assert not gone

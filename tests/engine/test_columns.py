@@ -1,4 +1,4 @@
-"""Columns of the engine in C: what its callers may ask, and what it must not believe."""
+"""Columns of the engine in C: what callers may request, and what the engine must not trust."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_cells_are_those_of_the_records() -> None:
 
 
 def test_reading_stops_at_a_bound_and_goes_on() -> None:
-    """Also inside a batch; a record that is longer than the bound is read all the same."""
+    """Also inside a batch; a record that is longer than the bound is still read."""
     whole = columns_of(BATCH, [0], [None])[2]
     for rows_max, bytes_max in ((1, 1 << 20), (1000, 1)):
         place, found = (0, 0, 0), []
@@ -54,7 +54,7 @@ def test_reading_stops_at_a_bound_and_goes_on() -> None:
 
 
 def test_a_damaged_batch_leaves_no_trace() -> None:
-    """What was read of it is taken back, the bits of its nulls too."""
+    """The cells read from it are removed, including the bits of its nulls."""
     source = random.Random(seed())
     for _ in range(50):
         good = [
@@ -75,7 +75,7 @@ def test_a_damaged_batch_leaves_no_trace() -> None:
 
 @pytest.mark.parametrize("position", [-1, -(2**63), 1, len(BATCH) - 60, len(BATCH), 2**62])
 def test_a_header_outside_of_the_buffer_is_not_looked_at(position: int) -> None:
-    """Or where none is."""
+    """The same holds for a place without a header."""
     assert columns_of(BATCH, [position], [None])[1:] == (True, [])
 
 
@@ -101,7 +101,7 @@ def test_a_header_that_cannot_be_right_is_left_to_python(at: int, value: bytes) 
 
 
 def test_a_count_of_zero_gives_no_rows() -> None:
-    """Whatever follows the header, as Python has it."""
+    """As in Python, whatever follows the header."""
     changed = bytearray(BATCH)
     changed[COUNT_FIELD : COUNT_FIELD + 4] = bytes(4)
     assert columns_of(bytes(changed), [0], [None]) == ((1, 0, 0), False, [])
@@ -123,7 +123,7 @@ def test_a_count_of_zero_gives_no_rows() -> None:
 def test_numbers_that_do_not_fit_together_are_refused(
     place: tuple[int, int, int], rows_max: int, bytes_max: int
 ) -> None:
-    """They are our own, so this is an error and nothing that Python decides."""
+    """They are our own, so this is an error and not a case for Python."""
     with pytest.raises(ValueError, match="do not fit together"):
         columns_of(BATCH, [0], [None], place, rows_max=rows_max, bytes_max=bytes_max)
 
@@ -139,13 +139,13 @@ def test_arrays_of_different_lengths_are_refused() -> None:
 
 @pytest.mark.parametrize("place", [(0, 4, 0), (0, 0, 2**40), (0, 2, 9)])
 def test_a_place_where_no_record_begins_is_left_to_python(place: tuple[int, int, int]) -> None:
-    """A place comes from an earlier call; any other is found out at the latest at the end."""
+    """A place comes from an earlier call; any other is noticed at the end at the latest."""
     assert columns_of(BATCH, [0], [None], place)[1:] == (True, [])
 
 
 @pytest.mark.parametrize("count", [-1, 4, 2**31 - 1])
 def test_a_section_is_checked_by_its_count(count: int) -> None:
-    """The bytes that are left over, or missing, are for Python to explain."""
+    """Python explains the bytes that are left over or missing."""
     check = engine.core.check_records
     end = len(BATCH)
     assert check(BATCH, HEADER_SIZE, end, 3) is True
@@ -156,7 +156,7 @@ def test_a_section_is_checked_by_its_count(count: int) -> None:
 
 
 def test_columns_are_not_made_before_there_are_rows() -> None:
-    """A header may announce anything; room is made for what the caller asks, and for bytes."""
+    """A header may announce anything; space is reserved by the caller's bounds and the bytes."""
     changed = bytearray(BATCH)
     changed[COUNT_FIELD : COUNT_FIELD + 4] = (2**31 - 1).to_bytes(4)
     tracemalloc.start()

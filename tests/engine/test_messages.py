@@ -23,7 +23,7 @@ CASES = 200_000
 
 
 def test_the_engine_keeps_every_golden_message() -> None:
-    """A message of a real peer that is left to Python costs five times what it should."""
+    """A message from a real peer that is left to Python takes five times as long."""
     for vector in (each for group in vectors().values() for each in group):
         cls = find(vector.name)
         with naming(cls, vector.version, vector.data):
@@ -39,7 +39,7 @@ def test_both_engines_agree_on_random_messages() -> None:
     while counts["damaged"] < CASES:
         counts += search_messages(random.Random(number))
         number += 1
-    # Figures that show that the search reaches something.
+    # Figures that show that the search covers enough.
     assert counts["whole kept"] > 0.9 * counts["whole"]
     assert counts["damaged kept"] > 0.1 * counts["damaged"]
     assert counts["odd kept"] > 0.01 * counts["odd"]
@@ -70,7 +70,7 @@ def test_the_comparison_notices_a_plan_that_differs(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_a_wrong_description_is_refused(shapes: object) -> None:
-    """The plan writes at offsets that the description leads to, so it believes nothing."""
+    """The plan writes at offsets that the description leads to, so it checks everything."""
     with pytest.raises((TypeError, ValueError, AttributeError)):
         engine.core.Plan(shapes, None, None, 1)
 
@@ -85,7 +85,7 @@ def test_a_struct_that_holds_itself_is_refused() -> None:
 
 
 def test_the_plan_asks_the_generated_functions_where_it_gives_up() -> None:
-    """They have the last word, with the arguments that the plan was given."""
+    """They decide, with the arguments that the plan was given."""
     cls = find("VoteRequest")
     shapes = describe(cls.facts(), 2)
     asked: list[object] = []

@@ -33,13 +33,13 @@ def test_both_engines_agree_on_random_captures() -> None:
     ("start", "size"), [(-1, 1), (0, 5), (4, 1), (5, 0), (2, -1), (2**62, 2**62), (1, 2**63 - 1)]
 )
 def test_ranges_outside_of_the_data_are_refused(start: int, size: int) -> None:
-    """They come from the index of a file, which somebody may have made shorter since."""
+    """They come from the index of a file, which may have been shortened since."""
     with pytest.raises(ValueError, match="outside of the data"):
         engine.core.join_ranges(b"abcd", np.array([0, start]), np.array([1, size]))
 
 
 def test_as_many_starts_as_sizes() -> None:
-    """A size that is missing would be read from beyond its buffer."""
+    """A missing size would be read from beyond its buffer."""
     for starts, sizes in [(b"", bytes(8)), (bytes(16), bytes(8)), (bytes(7), bytes(7))]:
         with pytest.raises(ValueError, match="outside of the data"):
             engine.core.join_ranges(b"abcd", starts, sizes)
@@ -47,6 +47,6 @@ def test_as_many_starts_as_sizes() -> None:
 
 @pytest.mark.parametrize("at", [-1, 5, 2**62])
 def test_a_place_outside_of_the_data_is_refused(at: int) -> None:
-    """It is compared before a byte is looked at."""
+    """It is checked before any byte is read."""
     with pytest.raises(ValueError, match="a place outside"):
         engine.core.packet_places(b"abcd", at, 100)

@@ -10,6 +10,8 @@ import pytest
 
 from kraftwire import engine
 from kraftwire.records import Record
+from kraftwire.records.cursor import _count_within
+from kraftwire.wire.varint import varint
 from tests.engine.batches import search_batches
 from tests.fuzz.outcome import seed
 
@@ -54,7 +56,7 @@ def test_records_outside_the_data_are_not_looked_at(end: int) -> None:
 
 
 def test_rows_of_a_class_with_room_for_more_are_refused() -> None:
-    """Rows stay out of the collector's sight, so they must not hold anything that can change."""
+    """The garbage collector does not track rows, so they must not hold anything that can change."""
 
     class Loose(tuple[object, ...]):
         """Its objects have a dictionary."""
@@ -78,3 +80,16 @@ def test_columns_of_different_lengths_are_not_written() -> None:
         engine.core.write_records(2, [0, 0], [None, None], [None], None, None, 0, 0)
     with pytest.raises(ValueError, match="Python has to split"):
         engine.core.split_records([(1, 2)])
+
+
+def test_both_engines_count_the_records_within_so_many_bytes() -> None:
+    """For any bytes: they decide how many records are held, never what is read."""
+    random_ = random.Random(seed())
+    for _ in range(500):
+        sizes = [random_.choice((6, 6, 70, 300)) for _ in range(random_.randrange(1, 12))]
+        data = b"".join(varint(size) + bytes(size) for size in sizes)
+        if random_.random() < 0.5:
+            data = data[: random_.randrange(len(data))] + random_.randbytes(9)
+        for size in (0, 1, 50, 400, 1 << 20):
+            asked = data, 0, len(data), 8, size
+            assert engine.core.count_within(*asked) == _count_within(*asked)
